@@ -1,0 +1,46 @@
+# `make report` runs the main job, `make test` the tests. Each sets up what it needs in .venv; see README.md.
+
+PYTHON ?= $(firstword $(foreach v,python3.11 python3.12 python3.13 python3,$(if $(shell command -v $(v)),$(v))))
+BIN := .venv/bin
+READY := .venv/.ready
+CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
+
+.PHONY: report test quick check format bench docs clean
+
+report: $(READY)
+	$(BIN)/bertology report -o report.html
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+quick: $(READY)
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: .venv/.docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo site/index.html
+
+clean:
+	rm -rf .venv site report.html
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found: $$($(PYTHON) --version)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "The venv module is missing: on Debian, apt-get install python3-venv"; exit 1; }
+	$(CONSTRAINED) $(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+.venv/.docs: $(READY)
+	$(CONSTRAINED) $(BIN)/python -m pip install --quiet ".[docs]" --editable .
+	@touch $@

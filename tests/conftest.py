@@ -1,0 +1,44 @@
+"""A hostile test environment: no network, no hub, no shared cache; warnings are errors (see pyproject.toml)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Tiny models are fastest, and repeatable to the bit, on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings go to the test's own folder."""
+    monkeypatch.setenv("BERTOLOGY_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Opening a connection to anything but this machine fails the test."""
+    connect = socket.socket.connect
+
+    def refuse(self: socket.socket, address: Any) -> None:
+        if self.family == socket.AF_UNIX or (isinstance(address, tuple) and address[0] in {"127.0.0.1", "::1"}):
+            connect(self, address)
+        else:
+            raise AssertionError(f"a test tried to reach {address}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    yield

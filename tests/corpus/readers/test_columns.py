@@ -1,0 +1,121 @@
+"""CoNLL columns: which column is what, the three schemes, documents, and tags that fit none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.corpus.checks import Reading, assert_surfaces
+from tests.shared_data import shared
+
+from bertology.corpus.read import read
+from bertology.corpus.sentence import Span
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Reading:
+    return Reading(tmp_path, "columns", "sample.conll")
+
+
+GOOD = "Ann\tB-PER\nleft\tO\n\n"
+
+
+def test_two_columns_are_words_and_entities(sample: Reading) -> None:
+    corpus = sample.read("New\tB-LOC\nYork\tI-LOC\nBob\tB-PER\nEve\tB-PER\n\n" + GOOD)
+    part = corpus[0].parts[0]
+    assert part.entities == (Span(0, 2, "LOC"), Span(2, 3, "PER"), Span(3, 4, "PER"))
+    assert part.tags == ("B-LOC", "I-LOC", "B-PER", "B-PER")
+    assert (part.pos, part.chunks, part.document) == (None, None, "")
+    assert [item.id for item in corpus] == ["1", "6"]
+    assert_surfaces(corpus)
+
+
+def test_four_columns_are_those_of_conll_2003(sample: Reading) -> None:
+    text = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nacts VBZ I-VP O\n\n-DOCSTART- -X- O O\n\nNo UH O O\n"
+    first, second = sample.read(text).sentences
+    assert first.pos == ("NNP", "VBZ")
+    assert first.chunks == (Span(0, 1, "NP"), Span(1, 2, "VP"))
+    assert first.entities == (Span(0, 1, "ORG"),)
+    assert first.tags == ("B-ORG", "O"), "the scheme of the file does not show"
+    assert (first.document, second.document) == ("1", "2")
+    assert second.entities == ()
+
+
+def test_a_column_of_phrases_is_the_chunks(sample: Reading) -> None:
+    part = sample.read("The DT B-NP\ndog NN I-NP\nran VBD B-VP\n")[0].parts[0]
+    assert part.chunks == (Span(0, 2, "NP"), Span(2, 3, "VP"))
+    assert part.entities is None
+    assert part.tags == ("B-NP", "I-NP", "B-VP")
+
+
+def test_options_say_which_column_is_what(sample: Reading) -> None:
+    text = "1\tNN\tdog\tB-X\tO\n"
+    part = sample.read(text, words="3", pos="2", entities="4", chunks="none")[0].parts[0]
+    assert (part.words, part.pos, part.entities, part.chunks) == (("dog",), ("NN",), (Span(0, 1, "X"),), None)
+    assert sample.read(text, words="3", entities="none")[0].parts[0].entities is None
+    sample.refused(text, "from 1 to 5", words="6")
+    sample.refused(text, "from 1 to 5", entities="last")
+    with pytest.raises(Exception, match="scheme"):
+        sample.read(text, scheme="biose")
+
+
+def test_bioes_and_its_other_letters(sample: Reading) -> None:
+    text = "a B-X\nb I-X\nc E-X\nd S-Y\n\ne U-Z\nf B-Z\ng L-Z\n"
+    first, second = sample.read(text).sentences
+    assert first.entities == (Span(0, 3, "X"), Span(3, 4, "Y"))
+    assert second.entities == (Span(0, 1, "Z"), Span(1, 3, "Z"))
+
+
+def test_iob1_is_read_where_the_whole_file_is_iob1(sample: Reading) -> None:
+    part = sample.read("a I-X\nb B-X\nc O\nd I-Y\n")[0].parts[0]
+    assert part.entities == (Span(0, 1, "X"), Span(1, 2, "X"), Span(3, 4, "Y"))
+    mixed = "a B-X\nb O\n\nc I-X\n\n"
+    sample.bad(mixed, "I- without B-", line=4, kept=1)
+    assert len(sample.read(mixed, scheme="iob1")) == 2
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason", "line"),
+    [
+        ("a\tB-X\nb\n\n", "wrong column count", 4 + 1),
+        ("a\tB-X\tmore\n\n", "wrong column count", 4),
+        ("\tO\n\n", "empty word", 4),
+        ("a\tX\n\n", "wrong tag", 4),
+        ("a\tI-PER\n\n", "I- without B-", 4),
+        ("a\tB-PER\nb\tI-LOC\n\n", "I- without B-", 5),
+    ],
+)
+def test_a_broken_sentence_is_refused_or_counted(bad: str, reason: str, line: int, sample: Reading) -> None:
+    sample.bad(GOOD + bad + GOOD, reason, line=line, kept=2, entities="2")
+
+
+def test_an_open_span_in_bioes_is_refused(sample: Reading) -> None:
+    sample.bad("a S-X\n\nb B-X\nc O\n", "B- without E-", line=4, kept=1)
+
+
+def test_a_sentence_with_a_line_that_is_not_utf8_is_not_cut_in_two(sample: Reading) -> None:
+    sample.bad(b"a\tO\n\xe9\tO\nb\tO\n\n" + GOOD.encode(), "not UTF-8", line=2, kept=1)
+
+
+def test_comment_lines_give_the_id(sample: Reading) -> None:
+    corpus = sample.read("# id abc domain=en\n# O\ndog O\n\n")
+    assert (corpus[0].id, corpus[0].parts[0].words) == ("abc", ("#", "dog"))
+
+
+@pytest.mark.parametrize(
+    ("path", "sentences", "words", "entities"),
+    [
+        ("data/ner/wnut17train.conll", 3394, 62730, 1975),
+        ("data/ner/emerging.dev.conll", 1009, 15733, 836),
+        ("data/ner/crossner-ai/train.txt", 100, 3782, None),
+        ("data/ner/crossner-politics/test.txt", 651, 27585, None),
+    ],
+)
+def test_real_files(path: str, sentences: int, words: int, entities: int | None) -> None:
+    file = shared(path)
+    corpus = read(file)
+    assert (len(corpus), corpus.format, corpus.skipped) == (sentences, "columns", ())
+    assert sum(len(part) for part in corpus.sentences) == words
+    begun = sum(line.split("\t")[1].startswith("B-") for line in file.read_text().splitlines() if "\t" in line)
+    assert sum(len(part.entities or ()) for part in corpus.sentences) == begun == (entities or begun)
+    assert_surfaces(corpus)
