@@ -1,0 +1,155 @@
+"""The one place where attention happens: what is read from it, and what is changed in it.
+
+Every supported family calls `attend` for every layer while a `Tap` is active. The tap knows what the caller wants to
+see and which heads are gated. With no tap active a model computes as it would without bertology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What to do with each head: multiply its output by `scale`, let it attend to all alike, silence some pieces.
+
+    `scale` is (layer, head) and may require gradients (learned gates); `uniform` is (layer, head) booleans: the head's
+    map is replaced by 1/n over the tokens it may see. `silent` is (layer, head, batch, piece) booleans, 1 for a layer
+    or head axis meaning all of them: pieces whose value vectors count as zero, their attention staying as it is. It
+    is for one batch.
+    """
+
+    scale: Tensor | None = None
+    uniform: Tensor | None = None
+    silent: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """What carries one layer's attention on: its output is projected and added to the residual.
+
+    `residual` is (batch, piece, width); `weight` (head x size, width), the rows of each head one after the other, and
+    `bias` are the output projection; `norm` is the LayerNorm that the sum goes through, None in pre-norm models.
+    """
+
+    residual: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    norm: torch.nn.LayerNorm | None
+
+    def projection(self, heads: int) -> Tensor:
+        """(head, size, width): the part of the output projection that each head's output goes through."""
+        return self.weight.view(heads, -1, self.weight.shape[-1])
+
+
+@dataclass
+class LayerActivations:
+    """What one layer's attention computed for a batch; (batch, head, piece, size) or (batch, head, from, to).
+
+    Only `attention` is there when it comes from a recording and not from a forward pass. `block` is there in every
+    supported family.
+    """
+
+    layer: int
+    attention: Tensor
+    query: Tensor | None = None
+    key: Tensor | None = None
+    value: Tensor | None = None
+    context: Tensor | None = None
+    gradient: Tensor | None = None
+    block: Block | None = None
+
+
+@dataclass
+class Tap:
+    """Reads and gates one forward pass; layers are numbered in the order in which they attend."""
+
+    on_layer: Callable[[LayerActivations], None] | None = None
+    gates: Gates | None = None
+    keep_graph: bool = False
+    layer: int = field(default=0, init=False)
+    block: Block | None = field(default=None, init=False)
+    kept: list[LayerActivations] = field(default_factory=list["LayerActivations"], init=False)
+
+    def see(self, activations: LayerActivations) -> None:
+        """Hand one layer to the caller, or keep it until the gradients are known."""
+        if self.keep_graph:
+            self.kept.append(activations)
+        elif self.on_layer is not None:
+            # The caller may run other models, or this one, while it looks: those are not for this tap to see.
+            with tapped(None):
+                self.on_layer(activations)
+
+
+_active: ContextVar[Tap | None] = ContextVar("bertology_tap", default=None)
+
+
+def active_tap() -> Tap | None:
+    """The tap of the forward pass now running, if any."""
+    return _active.get()
+
+
+@contextmanager
+def tapped(tap: Tap | None) -> Generator[None]:
+    """Make `tap` see every layer of the forward passes run inside; None sees nothing."""
+    token = _active.set(tap)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def attend(
+    tap: Tap,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None,
+    scaling: float,
+    bias: Tensor | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Softmax attention, seen and gated by the tap: (batch, head, piece, size), one context vector a piece and head.
+
+    `mask` is additive (0 or hugely negative) and says what may be seen; `bias` is any further additive score.
+    """
+    layer, block = tap.layer, tap.block
+    tap.layer, tap.block = layer + 1, None
+    scores = torch.matmul(query * scaling, key.transpose(-1, -2))
+    if bias is not None:
+        scores = scores + bias
+    if mask is not None:
+        scores = scores + mask
+    attention = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+    gates = tap.gates
+    if gates is not None and gates.uniform is not None:
+        attention = _with_uniform_heads(attention, gates.uniform[layer], mask)
+    if dropout:
+        attention = torch.nn.functional.dropout(attention, p=dropout)
+    if tap.keep_graph and not attention.requires_grad:
+        attention.requires_grad_()
+    if gates is not None and gates.silent is not None:
+        value = value.masked_fill(_of_layer(gates.silent, layer).to(value.device), 0.0)
+    context = torch.matmul(attention.to(value.dtype), value)
+    if gates is not None and gates.scale is not None:
+        context = context * gates.scale[layer].to(context).view(1, -1, 1, 1)
+    tap.see(LayerActivations(layer, attention, query, key, value, context, block=block))
+    return context
+
+
+def _of_layer(silent: Tensor, layer: int) -> Tensor:
+    """(batch, head, piece, 1) booleans: what is silent in this layer."""
+    return silent[layer if silent.shape[0] > 1 else 0].transpose(0, 1).unsqueeze(-1)
+
+
+def _with_uniform_heads(attention: Tensor, uniform: Tensor, mask: Tensor | None) -> Tensor:
+    seen = torch.ones_like(attention[:, :1]) if mask is None else (mask > torch.finfo(mask.dtype).min / 2).to(attention)
+    even = seen / seen.sum(-1, keepdim=True).clamp(min=1)
+    return torch.where(uniform.to(attention.device).view(1, -1, 1, 1), even.expand_as(attention), attention)

@@ -1,0 +1,50 @@
+"""The models that come with bertology, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bertology.encoder.huggingface import HuggingFaceEncoder
+
+# Given the device and the type of number the weights are wanted in.
+Loader = Callable[[str, str], "HuggingFaceEncoder"]
+
+MODELS = Path(__file__).parent / "models"
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """What a built-in model is, in one sentence, and how to get it."""
+
+    about: str
+    load: Loader
+
+
+def in_folder(name: str, about: str) -> BuiltIn:
+    """A model that lies in the package, in Hugging Face form."""
+
+    def load(device: str, dtype: str) -> HuggingFaceEncoder:
+        from bertology.encoder.huggingface import load_directory
+
+        return load_directory(MODELS / name, name=name, device=device, dtype=dtype)
+
+    return BuiltIn(about, load)
+
+
+def _tiny(device: str, dtype: str) -> HuggingFaceEncoder:
+    import torch
+
+    from bertology.encoder.huggingface import wrap
+    from bertology.encoder.tiny import untrained
+
+    made = untrained()
+    return wrap(made.model.to(device=device, dtype=getattr(torch, dtype)), made.tokenizer, made.name)
+
+
+BUILT_IN: dict[str, BuiltIn] = {
+    "tiny": BuiltIn("random weights, never trained: 2 layers of 4 heads, only for trying things out", _tiny),
+}
