@@ -1,0 +1,75 @@
+"""What the benchmarks run on: a real encoder and a real corpus where they lie beside the checkout, else made ones."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertology.corpus.corpus import Corpus, of_sentences
+from bertology.corpus.read import read
+from bertology.corpus.sentence import sentence
+from bertology.encoder.encoder import Batch
+from bertology.encoder.huggingface import HuggingFaceEncoder
+from bertology.encoder.load import load
+from bertology.encoder.tiny import WORDS
+from bertology.recording.frame import Frame
+from bertology.recording.plan import Plan, make_plan
+from bertology.recording.policy import Policy
+
+SHARED = Path(__file__).parents[3] / "shared"
+MODEL = SHARED / "models" / "gte-small"
+DEV = SHARED / "data" / "ud" / "en_ewt-ud-dev.conllu"
+TRAIN = SHARED / "data" / "ud" / "en_ewt-ud-train.conllu"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The encoder, the corpus, and the batches bertology makes of it."""
+
+    encoder: HuggingFaceEncoder
+    corpus: Corpus
+    plan: Plan
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences in file order."""
+        return [item.parts[0].text for item in self.corpus]
+
+    @property
+    def padding(self) -> float:
+        """Padding as a share of the real pieces."""
+        batches = [[len(self.plan.entries[i].pieces) for i in batch] for shard in self.plan.shards for batch in shard]
+        return sum(max(lengths) * len(lengths) for lengths in batches) / sum(map(sum, batches)) - 1
+
+    def batches(self) -> list[Batch]:
+        """The batches, padded and ready."""
+        return [Frame([self.plan.entries[i] for i in batch]).batch for shard in self.plan.shards for batch in shard]
+
+    def plain_model(self, attention: str) -> Any:
+        """The same weights in a transformers model that bertology has not touched."""
+        model = self.encoder.model
+        config = type(model.config).from_dict(model.config.to_dict())
+        config._attn_implementation = attention
+        plain = type(model)(config)
+        plain.load_state_dict(model.state_dict())
+        return plain.eval()
+
+
+def setting(model: str, corpus: Corpus, policy: Policy) -> Setting:
+    """A model by name, or the real one, or the built-in one, and the plan for the corpus."""
+    encoder = load(model or (str(MODEL) if MODEL.is_dir() else "tiny"))
+    assert isinstance(encoder, HuggingFaceEncoder), "the benchmark is about transformers"
+    return Setting(encoder, corpus, make_plan(encoder, corpus, policy))
+
+
+def corpus_of(count: int) -> Corpus:
+    """So many sentences of a treebank, or made ones of the same mixture of lengths where it is absent."""
+    file = DEV if count <= 2000 else TRAIN
+    if file.is_file():
+        return read(file, limit=count)
+    random_ = random.Random(0)
+    known = WORDS.split()
+    lengths = [min(80, max(1, round(random_.lognormvariate(2.4, 0.8)))) for _ in range(count)]
+    return of_sentences([sentence([random_.choice(known) for _ in range(n)]) for n in lengths], name="made sentences")

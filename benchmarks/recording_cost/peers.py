@@ -1,0 +1,94 @@
+"""What people do today: loops over transformers, nnsight, TransformerLens; each keeps attention and hidden states."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from recording_cost.material import Setting
+
+Run = Callable[[], Any]
+
+
+class NotInstalled(Exception):
+    """A peer that is not here."""
+
+
+def _texts(texts: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(texts), size):
+        yield list(texts[start : start + size])
+
+
+def _kept(layers: Sequence[torch.Tensor], lengths: Sequence[int], *, squares: bool) -> list[Any]:
+    """One array a sentence without padding, as a careful user would keep it."""
+    stacked = torch.stack(tuple(layers))
+    if squares:
+        return [stacked[:, row, :, :n, :n].numpy().copy() for row, n in enumerate(lengths)]
+    return [stacked[:, row, :n].numpy().copy() for row, n in enumerate(lengths)]
+
+
+def _loop(size: int, **padding: Any) -> Callable[[Setting], Run]:
+    def make(ours: Setting) -> Run:
+        model = ours.plain_model("eager")
+        tokenizer = ours.encoder.tokenizer
+
+        def run() -> list[Any]:
+            kept: list[Any] = []
+            with torch.inference_mode():
+                for texts in _texts(ours.texts, size):
+                    fed = tokenizer(texts, return_tensors="pt", truncation=True, **padding)
+                    out = model(**fed, output_attentions=True, output_hidden_states=True)
+                    lengths = fed["attention_mask"].sum(1).tolist()
+                    kept += _kept(out.attentions, lengths, squares=True)
+                    kept += _kept(out.hidden_states, lengths, squares=False)
+            return kept
+
+        return run
+
+    return make
+
+
+def _nnsight(ours: Setting) -> Run:
+    if importlib.util.find_spec("nnsight") is None:
+        raise NotInstalled("not installed")
+    nnsight: Any = importlib.import_module("nnsight")
+    traced = nnsight.NNsight(ours.plain_model("eager"))
+    batches = ours.batches()
+
+    def run() -> list[Any]:
+        kept: list[Any] = []
+        with torch.inference_mode():
+            for batch in batches:
+                lengths = batch.mask.sum(1).tolist()
+                with traced.trace(
+                    input_ids=batch.ids,
+                    attention_mask=batch.mask,
+                    token_type_ids=batch.types,
+                    output_attentions=True,
+                    output_hidden_states=True,
+                ):
+                    out = traced.output.save()
+                kept += _kept(out.attentions, lengths, squares=True)
+                kept += _kept(out.hidden_states, lengths, squares=False)
+        return kept
+
+    return run
+
+
+def _transformer_lens(ours: Setting) -> Run:
+    if importlib.util.find_spec("transformer_lens") is None:
+        raise NotInstalled("not installed")
+    raise NotInstalled("installed, but has no adapter for an encoder without a masked-language-model head")
+
+
+PEERS: dict[str, Callable[[Setting], Run]] = {
+    "transformers eager, one sentence at a time": _loop(1),
+    "transformers eager, 32 in file order": _loop(32, padding=True),
+    "transformers eager, 16 padded to 128": _loop(16, padding="max_length", max_length=128),
+    "nnsight, bertology's batches": _nnsight,
+    "TransformerLens": _transformer_lens,
+}

@@ -1,0 +1,98 @@
+"""Collects what the sites ask for from one forward pass, cut to each entry's own pieces while a layer is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertology.encoder.attend import LayerActivations
+from bertology.encoder.encoder import Output
+from bertology.recording.frame import Frame
+from bertology.recording.shards import Array
+from bertology.recording.sites import RawSite, ReducedSite, Site, shape_of
+
+
+class Unpadded:
+    """One site's arrays for a batch: (layer, *axes) an entry, without padding.
+
+    Batches are in order of length, so entries of one shape stand side by side and are copied together, into memory
+    that they share. The blocks lie on the encoder's device until the batch is done: one transfer instead of many.
+    """
+
+    def __init__(self, frame: Frame, axes: tuple[str, ...], layers: int, *, half: bool) -> None:
+        self._frame = frame
+        self._axes = axes
+        self._layers = layers
+        self._kind = torch.float16 if half else torch.float32
+        self._blocks: list[tuple[int, Tensor]] = []
+
+    def add(self, layer: int, values: Tensor) -> None:
+        """Take layer `layer` out of padded values: (batch, *axes)."""
+        if not self._blocks:
+            self._blocks = list(self._allocated(tuple(values.shape[1:]), values.device))
+        for start, block in self._blocks:
+            shape = block.shape[2:]
+            rows = slice(start, start + block.shape[0])
+            block[:, layer] = values[(rows, *(slice(size) for size in shape))]
+
+    def _allocated(self, padded: tuple[int, ...], device: torch.device) -> Sequence[tuple[int, Tensor]]:
+        shapes = [shape_of(self._axes, padded, entry.pieces) for entry in self._frame.entries]
+        blocks: list[tuple[int, Tensor]] = []
+        start = 0
+        for shape, run in groupby(shapes):
+            count = len(list(run))
+            blocks.append((start, torch.empty((count, self._layers, *shape), dtype=self._kind, device=device)))
+            start += count
+        return blocks
+
+    def arrays(self) -> list[Array]:
+        """One array an entry."""
+        return [array for _, block in self._blocks for array in block.cpu().numpy()]
+
+
+class Catch:
+    """The arrays of every site for one batch, filled as the forward pass goes through the layers."""
+
+    def __init__(self, frame: Frame, sites: Sequence[Site], layers: int, *, half: bool) -> None:
+        self._frame = frame
+        self._half = half
+        self._outputs = [s for s in sites if isinstance(s, RawSite) and s.axes[0] != "layer"]
+        self._raw = [s for s in sites if isinstance(s, RawSite) and s.axes[0] == "layer"]
+        self._reduced = [s for s in sites if isinstance(s, ReducedSite)]
+        self._prepared = {s.identity: s.prepare(frame) if s.prepare else None for s in self._reduced}
+        self._found = {s.identity: Unpadded(frame, s.axes[1:], layers, half=half) for s in self._raw}
+        self._found |= {s.identity: Unpadded(frame, ("head", *s.axes), layers, half=False) for s in self._reduced}
+
+    @property
+    def wants_hidden(self) -> bool:
+        """Whether a site asks for hidden states."""
+        return any(site.name == "hidden" for site in self._outputs)
+
+    def see(self, layer: LayerActivations) -> None:
+        """Take what the sites ask for out of one layer."""
+        for site in self._reduced:
+            reduced = site.reduce(layer, self._frame, self._prepared[site.identity])
+            self._found[site.identity].add(layer.layer, reduced.detach())
+        for site in self._raw:
+            source = "gradient" if site.name == "attention_gradient" else site.name
+            values: Any = getattr(layer, source)
+            self._found[site.identity].add(layer.layer, values.detach())
+
+    def finished(self, output: Output) -> dict[str, list[Array]]:
+        """One unpadded array an entry for every site."""
+        found = {identity: arrays.arrays() for identity, arrays in self._found.items()}
+        for site in self._outputs:
+            if site.name == "hidden":
+                states = Unpadded(self._frame, site.axes[1:], len(output.hidden), half=self._half)
+                for number, state in enumerate(output.hidden):
+                    states.add(number, state)
+                found[site.identity] = states.arrays()
+            else:
+                scores = Unpadded(self._frame, site.axes, 1, half=self._half)
+                scores.add(0, output.logits[site.name.removeprefix("logits.")])
+                found[site.identity] = [array[0] for array in scores.arrays()]
+        return found

@@ -1,0 +1,78 @@
+"""Sums and maxima over the ordinary pieces of a map without masks: they stand side by side, so slices will do.
+
+A batch is in order of length, and most entries are [CLS] pieces [SEP]: entries whose ordinary pieces stand at the same
+places are taken together, and no copy of a map is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertology.encoder.pieces import Special
+from bertology.recording.frame import Frame
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Entries `rows` of a batch, alike in length and in where their ordinary pieces stand."""
+
+    rows: slice
+    length: int
+    pieces: tuple[slice, ...]
+
+
+def stretches_of(frame: Frame) -> tuple[Stretches, ...]:
+    """The batch as runs of entries alike."""
+    found: list[Stretches] = []
+    start = 0
+    for key, run in groupby(entry.pieces.special.tobytes() for entry in frame.entries):
+        count = len(list(run))
+        special = np.frombuffer(key, np.int32)
+        found.append(Stretches(slice(start, start + count), len(special), tuple(_stretches(special))))
+        start += count
+    return tuple(found)
+
+
+def _stretches(special: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Iterator[slice]:
+    start = 0
+    for ordinary, run in groupby(kind == Special.NONE for kind in special.tolist()):
+        end = start + len(list(run))
+        if ordinary:
+            yield slice(start, end)
+        start = end
+
+
+def ordinary_sum(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
+    """(batch, head, from): what each row puts on ordinary pieces."""
+    return _over_ordinary(maps, stretches, lambda part: part.sum(-1), torch.add)
+
+
+def ordinary_max(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
+    """(batch, head, from): the most that each row puts on one ordinary piece; 0 where there is none."""
+    return _over_ordinary(maps, stretches, lambda part: part.amax(-1), torch.maximum)
+
+
+def received(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
+    """(batch, head, to): what each piece gets from all real rows together."""
+    return torch.cat([maps[s.rows, :, : s.length].sum(-2) for s in stretches])
+
+
+def _over_ordinary(
+    maps: Tensor,
+    stretches: tuple[Stretches, ...],
+    within: Callable[[Tensor], Tensor],
+    between: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
+    found: list[Tensor] = []
+    for alike in stretches:
+        parts = [within(maps[alike.rows, ..., pieces]) for pieces in alike.pieces]
+        nothing = maps.new_zeros(alike.rows.stop - alike.rows.start, *maps.shape[1:3])
+        found.append(reduce(between, parts) if parts else nothing)
+    return torch.cat(found)
