@@ -1,0 +1,78 @@
+"""Intervals by resampling sentences (Efron 1979): arrays in, estimates' parts out; knows nothing of BERT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 1000
+LEVEL = 0.95
+RESAMPLES_AT_ONCE = 100
+
+
+def bootstrap_mean(
+    values: NDArray[np.floating], *, seed: int, resamples: int = RESAMPLES, level: float = LEVEL
+) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """The mean over the first axis with its percentile interval and count: (mean, low, high, n).
+
+    Rows are resampled whole, so everything measured on one sentence stays together. NaN means "not measured there":
+    it counts neither in the mean nor in n. With fewer than two measurements there is no interval (NaN).
+    """
+    measured = np.isfinite(values)
+    filled = np.where(measured, values, 0.0).astype(np.float64)
+    return bootstrap_ratio(filled, measured.astype(np.float64), seed=seed, resamples=resamples, level=level)
+
+
+def bootstrap_ratio(
+    numerators: NDArray[np.floating],
+    denominators: NDArray[np.floating],
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """Sum of numerators over sum of denominators along the first axis, interval by resampling rows together.
+
+    For rates pooled over sentences (correct arcs over arcs). n is how many rows have a positive denominator.
+    """
+    rows = len(numerators)
+    shape = numerators.shape[1:]
+    top = numerators.reshape(rows, -1).astype(np.float64)
+    bottom = np.broadcast_to(denominators, numerators.shape).reshape(rows, -1).astype(np.float64)
+    counted = (bottom > 0).sum(axis=0)
+    means: list[Floats] = []
+    for weights in _resampled_weights(rows, resamples, seed):
+        means.append(_divide(weights @ top, weights @ bottom))
+    tail = 100 * (1 - level) / 2
+    drawn = np.concatenate(means)
+    low, high = (_percentile(drawn, q) for q in (tail, 100 - tail))
+    unsure = counted < 2
+    low[unsure] = high[unsure] = np.nan
+    value = _divide(top.sum(axis=0), bottom.sum(axis=0))
+    return value.reshape(shape), low.reshape(shape), high.reshape(shape), counted.reshape(shape)
+
+
+def _resampled_weights(rows: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """How often each row is drawn, for a few resamples at a time."""
+    generator = np.random.default_rng(seed)
+    for start in range(0, resamples, RESAMPLES_AT_ONCE):
+        some = min(RESAMPLES_AT_ONCE, resamples - start)
+        drawn = generator.integers(rows, size=(some, rows)) + rows * np.arange(some)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=some * rows).reshape(some, rows).astype(np.float64)
+
+
+def _divide(top: Floats, bottom: Floats) -> Floats:
+    return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
+
+
+def _percentile(drawn: Floats, q: float) -> Floats:
+    """Percentiles that ignore resamples in which nothing was measured."""
+    measured = np.isfinite(drawn)
+    if measured.all():
+        return np.percentile(drawn, q, axis=0)
+    columns = (drawn[measured[:, i], i] for i in range(drawn.shape[1]))
+    return np.array([np.percentile(column, q) if len(column) else np.nan for column in columns])

@@ -1,0 +1,90 @@
+"""Result shapes as SVG: a grid of heads, a curve over layers; every mark carries its number as a tooltip.
+
+Colours are one hue at varying strength, so they read alike for colour-blind eyes, in print, in light and in dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+import numpy as np
+
+from bertology.results.estimate import Estimate, Estimates
+from bertology.results.shapes import Head
+
+CELL = 16
+WIDTH, HEIGHT = 420, 220
+LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
+
+
+def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates]) -> str:
+    """Layers down, heads across; the strongest cell is the highest value of this measure."""
+    layers, heads = estimates.shape
+    low, high = float(np.nanmin(estimates.value)), float(np.nanmax(estimates.value))
+    spread = high - low or 1.0
+    cells: list[str] = []
+    for layer in range(layers):
+        cells.append(_text(LEFT - 26, layer * CELL + 12, str(layer + 1), "end"))
+        for head in range(heads):
+            estimate: Estimate = estimates[layer, head]
+            strength = 0.0 if np.isnan(estimate.value) else 0.06 + 0.94 * (estimate.value - low) / spread
+            beside = "".join(f"; {b}: {baseline[layer, head]}" for b, baseline in baselines.items())
+            tip = f"head {Head(layer, head)}: {estimate}, n = {estimate.n}{beside}"
+            cells.append(
+                f'<rect x="{LEFT - 20 + head * CELL}" y="{layer * CELL}" width="{CELL - 1}" height="{CELL - 1}" '
+                f'class="mark" fill-opacity="{strength:.3f}"><title>{escape(tip)}</title></rect>'
+            )
+    for head in range(heads):
+        cells.append(_text(LEFT - 13 + head * CELL, layers * CELL + 12, str(head + 1), "middle"))
+    width, height = LEFT + heads * CELL, layers * CELL + 18
+    label = f"{name}: {layers} layers by {heads} heads, from {low:.3g} to {high:.3g}"
+    return _svg(width, height, label, cells)
+
+
+def layer_curve(name: str, estimates: Estimates, baselines: Mapping[str, Estimates], first: int) -> str:
+    """The value by layer with its interval as a band; each baseline as a dashed line."""
+    everything = [estimates, *baselines.values()]
+    bounds = np.concatenate([np.concatenate([e.low, e.high, e.value]) for e in everything])
+    low, high = float(np.nanmin(bounds)), float(np.nanmax(bounds))
+    low, high = (min(low, 0.0), high) if low > 0 and low < 0.3 * high else (low, high)
+    spread = high - low or 1.0
+    layers = estimates.shape[0]
+
+    def x(index: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * (index / max(1, layers - 1))
+
+    def y(value: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / spread
+
+    marks = [_text(LEFT - 6, y(v) + 4, f"{v:.2g}", "end") for v in np.linspace(low, high, 4)]
+    marks += [_text(x(i), HEIGHT - BOTTOM + 16, str(i + first), "middle") for i in range(layers)]
+    for index, (baseline, line) in enumerate(baselines.items()):
+        points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(line.value) if np.isfinite(v))
+        dashes = ("6 4", "2 3", "8 3 2 3")[index % 3]
+        marks.append(
+            f'<polyline points="{points}" class="baseline" stroke-dasharray="{dashes}">'
+            f"<title>{escape(baseline)}</title></polyline>"
+        )
+    band = [f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(estimates.low) if np.isfinite(v)]
+    band += [f"{x(i):.1f},{y(v):.1f}" for i, v in reversed(list(enumerate(estimates.high))) if np.isfinite(v)]
+    marks.append(f'<polygon points="{" ".join(band)}" class="band"/>')
+    points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(estimates.value) if np.isfinite(v))
+    marks.append(f'<polyline points="{points}" class="curve"/>')
+    for i in range(layers):
+        tip = escape(f"layer {i + first}: {estimates[i]}, n = {estimates[i].n}")
+        marks.append(
+            f'<circle cx="{x(i):.1f}" cy="{y(estimates.value[i]):.1f}" r="4" class="mark"><title>{tip}</title></circle>'
+        )
+    marks.append(_text((LEFT + WIDTH) / 2, HEIGHT - 2, "layer", "middle"))
+    return _svg(WIDTH, HEIGHT, f"{name} by layer", marks)
+
+
+def _svg(width: float, height: float, label: str, marks: Iterable[str]) -> str:
+    body = "".join(marks)
+    size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}"'
+    return f'<svg {size} role="img" aria-label="{escape(label)}">{body}</svg>'
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

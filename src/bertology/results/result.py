@@ -1,0 +1,85 @@
+"""A frozen result: what was asked, of whom, the numbers, and where they came from. Its JSON round-trips."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from bertology.results.shapes import Row, Shape
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+_SHAPES: TypeAdapter[Shape] = TypeAdapter(Shape)
+
+
+class Result(BaseModel):
+    """One analysis's answer with its provenance."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
+
+    analysis: str
+    version: int
+    options: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    n: int
+    data: Shape
+    provenance: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fixed form: analysis, version, options, inputs, shape, n, data, baselines, provenance."""
+        data = _SHAPES.dump_python(self.data, mode="json")
+        shape = data.pop("shape")
+        baselines = data.pop("baselines", {})
+        whole = self.model_dump(mode="json", exclude={"data"})
+        order = ("analysis", "version", "options", "inputs", "shape", "n", "data", "baselines", "provenance")
+        whole |= {"shape": shape, "data": data, "baselines": baselines}
+        return {name: whole[name] for name in order}
+
+    @classmethod
+    def from_json(cls, value: str | Mapping[str, Any]) -> Result:
+        """The inverse of `to_json`, from the object or its text."""
+        whole: dict[str, Any] = dict(json.loads(value) if isinstance(value, str) else value)
+        shape, baselines = whole.pop("shape"), whole.pop("baselines")
+        data = {**whole["data"], "shape": shape} | ({"baselines": baselines} if baselines else {})
+        return cls.model_validate({**whole, "data": data})
+
+    def rows(self) -> list[Row]:
+        """Tidy records, one a number."""
+        return list(self.data.rows())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a pandas data frame."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The rows as a polars data frame."""
+        import polars
+
+        return polars.DataFrame(self.rows(), infer_schema_length=None)
+
+    def to_arrow(self) -> pyarrow.Table:  # pyright: ignore[reportUnknownParameterType]  # pyarrow is untyped
+        """The rows as an Arrow table."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self.rows())
+
+
+def versions() -> dict[str, str]:
+    """The versions a number may depend on."""
+    found = {"python": platform.python_version()}
+    for package in ("bertology", "numpy", "torch", "transformers", "tokenizers", "scipy", "scikit-learn"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
