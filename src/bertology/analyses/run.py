@@ -1,0 +1,186 @@
+"""Run analyses: collect the sites all of them need, record once, hand each its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from bertology.analyses.declaration import Analysis
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.errors import Refusal
+from bertology.recording.recorder import Policy, Progress, record
+from bertology.recording.recording import Recording
+from bertology.recording.sites import Site, resolve
+from bertology.results.result import Result, versions
+
+
+class Randomisable(Protocol):
+    """An encoder that can make a copy of itself with fresh weights."""
+
+    def randomised(self, seed: int = 0) -> Encoder:
+        """The same architecture, fresh weights."""
+        ...
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What analyses are run on: an encoder and a corpus, or a recording made earlier; perhaps a second encoder."""
+
+    corpus: Corpus | None = None
+    encoder: Encoder | None = None
+    recording: Recording | None = None
+    against: Encoder | None = None
+    policy: Policy = field(default_factory=Policy)
+    store: Path | None = None
+    randomise: bool = True
+
+
+Announce = Callable[[str], None]
+
+
+def run(
+    analysis: Analysis,
+    subject: Subject,
+    options: Mapping[str, Any] | None = None,
+    *,
+    progress: Callable[[str], Progress] | None = None,
+    notify: Announce | None = None,
+) -> Result:
+    """One analysis; see `run_all`."""
+    return run_all([(analysis, options or {})], subject, progress=progress, notify=notify)[0]
+
+
+def run_all(
+    asked: Sequence[tuple[Analysis, Mapping[str, Any]]],
+    subject: Subject,
+    *,
+    progress: Callable[[str], Progress] | None = None,
+    notify: Announce | None = None,
+    refused: dict[str, Refusal] | None = None,
+) -> list[Result]:
+    """Each analysis's result, from as few forward passes as there are encoders to record.
+
+    `progress` is given what is being recorded and returns the meter to call. Where `refused` is given, an analysis that
+    does not fit the model or corpus is put there with its reason and the others go on.
+    """
+    settled = [(analysis, analysis.settled(options)) for analysis, options in asked]
+    fitting = [pair for pair in settled if _fits(pair[0], subject, refused)]
+    recordings = _Recordings(fitting, subject, progress, notify)
+    results: list[Result] = []
+    for analysis, options in fitting:
+        try:
+            results.append(_result(analysis, options, subject, recordings))
+        except Refusal as refusal:
+            _set_aside(analysis, refusal, refused)
+    return results
+
+
+class _Recordings:
+    """The recordings by role, each made when first asked for and shared by all analyses."""
+
+    def __init__(
+        self,
+        settled: Sequence[tuple[Analysis, Mapping[str, Any]]],
+        subject: Subject,
+        progress: Callable[[str], Progress] | None,
+        notify: Announce | None,
+    ) -> None:
+        self._settled = settled
+        self._subject = subject
+        self._progress = progress
+        self._notify = notify
+        self._made: dict[str, Recording | None] = {}
+
+    def __getitem__(self, role: str) -> Recording | None:
+        if role not in self._made:
+            self._made[role] = self._make(role)
+        return self._made[role]
+
+    def _sites(self, role: str) -> tuple[Site, ...]:
+        named = [
+            site for analysis, options in self._settled if role in analysis.inputs for site in analysis.sites(options)
+        ]
+        return resolve(named)
+
+    def _make(self, role: str) -> Recording | None:
+        sites = self._sites(role)
+        if role == "recording" and self._subject.recording is not None:
+            return self._subject.recording.with_derived(sites)
+        encoder = self._encoder(role)
+        if encoder is None or self._subject.corpus is None:
+            return None
+        return record(
+            encoder,
+            self._subject.corpus,
+            sites,
+            policy=self._subject.policy,
+            store=self._subject.store,
+            progress=self._progress(f"recording {encoder.name}") if self._progress else None,
+            notify=self._notify,
+        )
+
+    def _encoder(self, role: str) -> Encoder | None:
+        subject = self._subject
+        if role == "randomised":
+            can = subject.randomise and subject.encoder is not None and hasattr(subject.encoder, "randomised")
+            return subject.encoder.randomised(seed=0) if can else None  # type: ignore[union-attr]
+        return subject.against if role == "against" else subject.encoder
+
+
+def _fits(analysis: Analysis, subject: Subject, refused: dict[str, Refusal] | None) -> bool:
+    try:
+        _refuse_missing(analysis, subject)
+    except Refusal as refusal:
+        _set_aside(analysis, refusal, refused)
+        return False
+    return True
+
+
+def _set_aside(analysis: Analysis, refusal: Refusal, refused: dict[str, Refusal] | None) -> None:
+    if refused is None:
+        raise refusal
+    refused[analysis.name] = refusal
+
+
+def _refuse_missing(analysis: Analysis, subject: Subject) -> None:
+    corpus = subject.recording.corpus if subject.recording is not None else subject.corpus
+    if corpus is not None and analysis.layers:
+        corpus.require(*analysis.layers, purpose=analysis.name)
+    if "against" in analysis.inputs and subject.against is None:
+        raise Refusal(
+            f"{analysis.name} compares two models and one was given", "a second model", "Give it with --against"
+        )
+    if "encoder" in analysis.inputs and subject.encoder is None:
+        raise Refusal(
+            f"{analysis.name} runs the model itself, and a recording cannot be run",
+            "a model",
+            "Give --model and --corpus instead of --recording",
+        )
+
+
+def _result(analysis: Analysis, options: Mapping[str, Any], subject: Subject, recordings: _Recordings) -> Result:
+    given: dict[str, Any] = {}
+    for role in analysis.inputs:
+        match role:
+            case "encoder":
+                given[role] = subject.encoder
+            case "corpus":
+                given[role] = subject.recording.corpus if subject.recording else subject.corpus
+            case _:
+                given[role] = recordings[role]
+    data = analysis.function(**given, **options)
+    recorded = {role: value.summary() for role, value in given.items() if isinstance(value, Recording)}
+    main = given.get("recording")
+    corpus = given.get("corpus") or subject.corpus
+    return Result(
+        analysis=analysis.name,
+        version=analysis.version,
+        options=dict(options),
+        inputs=recorded or ({"corpus": corpus.summary()} if corpus is not None else {}),
+        n=len(main) if isinstance(main, Recording) else len(corpus or ()),
+        data=data,
+        provenance={"versions": versions(), "special_tokens": analysis.special, "cites": list(analysis.cites)},
+    )
