@@ -1,0 +1,125 @@
+"""The options that say what to look at: a model, a corpus, a recording, and how to record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bertology.errors import Refusal
+
+if TYPE_CHECKING:
+    from bertology.analyses.run import Subject
+    from bertology.corpus.corpus import Corpus
+    from bertology.recording.recorder import Policy
+
+DEFAULT_MODEL = "tiny"
+DEFAULT_CORPUS = "english"
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", "-m", help="A built-in name, a directory, a hub name, random:MODEL, static:MODEL, glove:PATH."
+    ),
+]
+Against = Annotated[str | None, typer.Option(help="A second model to compare with.")]
+CorpusName = Annotated[
+    str | None, typer.Option("--corpus", "-c", help="A built-in name, or the path of a file or folder.")
+]
+Format = Annotated[str | None, typer.Option(help="The corpus's format, where its suffix does not tell.")]
+FormatOption = Annotated[list[str] | None, typer.Option(help="An option of the format, as name=value.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave malformed items out and count them.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Read only the first N items.")]
+Spacing = Annotated[
+    Literal["original", "words"], typer.Option(help="Show the text as it was written, or its words with single spaces.")
+]
+RecordingDir = Annotated[
+    Path | None,
+    typer.Option("--recording", help="A recording, or a folder of .npz files, instead of model and corpus."),
+]
+LongPolicy = Annotated[
+    Literal["error", "skip", "truncate", "window"], typer.Option("--long", help="What to do with over-long inputs.")
+]
+MaxPieces = Annotated[
+    int | None, typer.Option(min=3, help="The longest input, where shorter than the model's own limit.")
+]
+Device = Annotated[str, typer.Option(help="Where to run: cpu, cuda, cuda:1, mps.")]
+Precision = Annotated[
+    Literal["float32", "bfloat16"], typer.Option("--dtype", help="The precision of the forward pass.")
+]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code. Only for files you trust.")
+]
+Store = Annotated[Path | None, typer.Option(help="Where recordings are kept (default: the user's cache folder).")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Keep nothing on disk.")]
+Seed = Annotated[int, typer.Option(help="Seed of the masking for gradient sites.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def read_corpus(
+    name: str | None, format: str | None, options: list[str] | None, skip_bad: bool, limit: int | None, spacing: str
+) -> Corpus:
+    """The corpus asked for; how much was left out goes to stderr."""
+    from bertology.corpus.builtin import corpus_named
+
+    given = dict(_name_and_value(option) for option in options or [])
+    corpus = corpus_named(name or DEFAULT_CORPUS, format, skip_bad=skip_bad, limit=limit, **given)
+    if corpus.skipped:
+        typer.echo(f"{corpus.name}: counted while reading: {_listed(corpus.summary()['skipped'])}", err=True)
+    return corpus.respaced() if spacing == "words" else corpus
+
+
+def subject_of(
+    *,
+    model: str | None,
+    against: str | None,
+    corpus: Corpus | None,
+    recording: Path | None,
+    policy: Policy,
+    device: str,
+    dtype: str,
+    allow_pickle: bool,
+    store: Path | None,
+    no_store: bool,
+    randomise: bool,
+) -> Subject:
+    """What to run analyses on."""
+    from bertology.analyses.run import Subject
+    from bertology.encoder.load import load
+    from bertology.recording.store import default_root
+
+    root = None if no_store else store or default_root()
+    if recording is not None:
+        if model is not None:
+            raise Refusal("Both --recording and --model were given", "one of them", "Leave one out")
+        from bertology.recording.opening import open_recording
+
+        return Subject(recording=open_recording(recording), policy=policy, store=root)
+    _refuse_device(device)
+    encoder = load(model or DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
+    if model is None:
+        typer.echo(f"no --model given: using {encoder.name!r}, the built-in model", err=True)
+    other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
+    return Subject(corpus=corpus, encoder=encoder, against=other, policy=policy, store=root, randomise=randomise)
+
+
+def _refuse_device(device: str) -> None:
+    import torch
+
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    kind = device.split(":")[0]
+    if not available.get(kind, False):
+        usable = ", ".join(name for name, there in available.items() if there)
+        raise Refusal(f"There is no device {device!r} here", f"one of: {usable}", "Choose one with --device")
+
+
+def _name_and_value(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
+    if not equals:
+        raise Refusal(f"--format-option was given {option!r}", "name=value", "Write it as, for example, column=3")
+    return name.replace("-", "_"), value
+
+
+def _listed(reasons: Any) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in reasons.items())

@@ -1,0 +1,63 @@
+"""The `bertology` command: stdout is data, stderr is talk; exit 0 done, 2 the user's mistake, 130 interrupted."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from bertology.cli import listing, new, record, report, run
+from bertology.errors import Refusal
+
+app = typer.Typer(
+    name="bertology",
+    help="Every classic finding about what BERT looks at and what it knows, re-run on your encoder.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("report", help=report.HELP)(report.report)
+app.command("run", help=run.HELP, context_settings=run.CONTEXT)(run.run)
+app.command("record", help=record.HELP)(record.record)
+app.command("list", help=listing.HELP)(listing.listing)
+app.command("new", help=new.HELP)(new.new)
+
+
+def version(asked: bool) -> None:
+    """Print the version and stop."""
+    if asked:
+        from bertology import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print the version."),
+) -> None:
+    """Every classic finding about what BERT looks at and what it knows, re-run on your encoder."""
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        status = app(standalone_mode=False)
+    except Refusal as refusal:
+        _stop(f"bertology: {refusal}", 2)
+    except (typer.Abort, KeyboardInterrupt):
+        _stop("bertology: stopped; what was finished is kept, and the same command goes on from there", 130)
+    except typer.TyperException as mistake:
+        _stop(f"bertology: {str(mistake).rstrip('.')}. See `bertology --help`.", 2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(141) from None
+    else:
+        raise SystemExit(status or 0)
+
+
+def _stop(message: str, status: int) -> None:
+    typer.echo(message, err=True)
+    raise SystemExit(status)

@@ -1,0 +1,143 @@
+"""The command line as a newcomer meets it: data on stdout, talk on stderr, mistakes in one paragraph and exit 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertology.results.result import Result
+from command import Ended, bertology
+
+TREE = """# text = Dogs bark.
+1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_
+2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\tSpaceAfter=No
+3\t.\t.\tPUNCT\t.\t_\t2\tpunct\t_\t_
+
+"""
+
+
+@pytest.fixture
+def treebank(tmp_path: Path) -> Path:
+    file = tmp_path / "dogs.conllu"
+    file.write_text(TREE + TREE.replace("Dogs", "Cats"), "utf-8")
+    return file
+
+
+def refused(ended: Ended, *mentions: str) -> None:
+    """One paragraph on stderr, nothing on stdout, exit 2, no traceback."""
+    assert ended.status == 2, ended
+    assert ended.out == ""
+    paragraph = ended.err.strip().splitlines()[-1]
+    assert paragraph.startswith("bertology: ")
+    assert "Traceback" not in ended.err
+    for mention in mentions:
+        assert mention in paragraph, paragraph
+
+
+def test_run_prints_one_json_object(treebank: Path) -> None:
+    ended = bertology("run", "attention/entropy", "--model", "tiny", "--corpus", str(treebank), "--json")
+    assert ended.status == 0, ended.err
+    result = Result.from_json(ended.out)
+    assert result.analysis == "attention/entropy" and result.n == 2
+    assert set(result.to_json()["baselines"]) == {"uniform attention", "random weights"}
+
+
+def test_run_prints_tables_for_people(treebank: Path) -> None:
+    ended = bertology("run", "attention/targets", "--model", "tiny", "--corpus", str(treebank))
+    assert ended.status == 0, ended.err
+    assert "to [SEP]" in ended.out and "uniform attention" in ended.out and "n = 2" in ended.out
+
+
+def test_a_second_run_is_instant_and_says_so(treebank: Path) -> None:
+    words = ("run", "attention/entropy", "--model", "tiny", "--corpus", str(treebank), "--json")
+    first, second = bertology(*words), bertology(*words)
+    assert first.out == second.out
+    assert "already recorded" not in first.err
+    assert "already recorded" in second.err
+
+
+def test_own_options_are_parsed_and_recorded(treebank: Path) -> None:
+    ended = bertology("run", "attention/entropy", "-m", "tiny", "-c", str(treebank), "--seed", "5", "--json")
+    assert json.loads(ended.out)["options"] == {"seed": 5}
+    ended = bertology("run", "attention/entropy", "-m", "tiny", "-c", str(treebank), "--seed=6", "--json")
+    assert json.loads(ended.out)["options"] == {"seed": 6}
+
+
+def test_a_recording_stands_in_for_model_and_corpus(treebank: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    sites = "attention,attention.entropy"
+    assert bertology("record", "tiny", str(treebank), "--sites", sites, "-o", str(folder)).status == 0
+    direct = bertology("run", "attention/entropy", "-m", "tiny", "-c", str(treebank), "--no-random", "--json")
+    replayed = bertology("run", "attention/entropy", "--recording", str(folder), "--json")
+    assert json.loads(replayed.out)["data"] == json.loads(direct.out)["data"]
+    derived = bertology("run", "attention/targets", "--recording", str(folder), "--json")
+    assert derived.status == 0, derived.err
+
+
+@pytest.mark.parametrize("what", ["analyses", "models", "corpora", "sites"])
+def test_lists_are_readable_and_json(what: str) -> None:
+    assert bertology("list", what).out
+    assert all(row["name"] and row["about"] for row in json.loads(bertology("list", what, "--json").out))
+
+
+def test_help_of_an_analysis_names_its_options() -> None:
+    ended = bertology("run", "attention/entropy", "--help")
+    assert ended.status == 0
+    assert "--seed" in ended.out and "0 looks at one piece" in ended.out and "--model" in ended.out
+
+
+def test_the_report_is_one_page(treebank: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    ended = bertology("report", "tiny", "--corpus", str(treebank), "-o", str(page), "--no-store")
+    assert ended.status == 0, ended.err
+    html = page.read_text("utf-8")
+    assert ended.out.strip() == str(page)
+    assert "random" in html and "<svg" in html and "src=" not in html
+
+
+def test_mistakes_are_told_in_one_paragraph(treebank: Path, tmp_path: Path) -> None:
+    corpus = ("--corpus", str(treebank))
+    refused(bertology("run", "attention/entropi", *corpus), "attention/entropy")
+    refused(bertology("run", "attention/entropy", "--model", "tyny", *corpus), "tiny")
+    refused(bertology("run", "attention/entropy", "--corpus", str(tmp_path / "nowhere.conllu")), "nowhere.conllu")
+    refused(bertology("run", "attention/entropy", *corpus, "--sede", "1"), "seed")
+    refused(bertology("run", "attention/entropy", *corpus, "--seed", "one"), "--seed", "one")
+    refused(bertology("run", "attention/entropy", *corpus, "--seed"), "--seed")
+    refused(bertology("run", "attention/entropy", *corpus, "--format", "conlu"), "conllu")
+    refused(bertology("run", "attention/entropy", "--recording", str(tmp_path)), "manifest")
+    refused(bertology("run", "attention/entropy", *corpus, "--device", "cuda"), "cpu")
+    refused(bertology("run", "attention/entropy", *corpus, "--device", "gpu7"), "cpu")
+    refused(bertology("record", "tiny", str(treebank), "--sites", "atention", "-o", str(tmp_path / "r")), "attention")
+    refused(bertology("run", "attention/entropy", "--model", "random-vectors:8", *corpus), "attention")
+    refused(bertology("report", "tiny", *corpus, "-o", str(tmp_path / "no" / "page.html")), "page.html")
+    refused(bertology("frobnicate"), "frobnicate")
+    refused(bertology("new", "Bad Name"), "group/name")
+
+
+def test_bad_input_leaves_earlier_results_intact(treebank: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    assert bertology("record", "tiny", str(treebank), "--sites", "attention", "-o", str(folder)).status == 0
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    other = tmp_path / "other.conllu"
+    other.write_text(TREE, "utf-8")
+    refused(bertology("record", "tiny", str(other), "--sites", "attention", "-o", str(folder)), "another model, corpus")
+    other.write_text(TREE.replace("\t2\tnsubj", "\t7\tnsubj"), "utf-8")
+    refused(bertology("record", "tiny", str(other), "--sites", "attention", "-o", str(folder)), "other.conllu", "line")
+    assert before == {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_over_long_input_is_refused_or_counted(tmp_path: Path) -> None:
+    file = tmp_path / "long.txt"
+    file.write_text("word " * 700 + "\nshort\n", "utf-8")
+    words = ("run", "attention/entropy", "--model", "tiny", "--corpus", str(file), "--json")
+    refused(bertology(*words), "--long")
+    counts = json.loads(bertology(*words, "--long", "skip").out)["inputs"]["recording"]["counts"]
+    assert counts["over-long inputs skipped"] == 1
+
+
+def test_version() -> None:
+    import bertology as package
+
+    assert bertology("--version").out.strip() == package.__version__
