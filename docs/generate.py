@@ -1,0 +1,77 @@
+"""Pages written from declarations when the documentation is built: analyses, corpora, sites, the command line."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from bertology.analyses import registry
+from bertology.analyses.declaration import Analysis
+from bertology.citations import CITATIONS
+from bertology.corpus.read import readers
+from bertology.recording.sites import LOGITS, RAW, reductions
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages."""
+    analyses = registry.load_all()
+    pages = {"analyses.md": _overview(analyses), "corpora.md": _corpora(), "command-line.md": _command_line()}
+    pages |= {f"analyses/{analysis.name}.md": _page(analysis) for analysis in analyses}
+    for uri, content in pages.items():
+        files.append(File.generated(config, uri, content=content))
+    return files
+
+
+def _overview(analyses: tuple[Analysis, ...]) -> str:
+    rows = [f"| [{a.name}](analyses/{a.name}.md) | {a.question} |" for a in analyses]
+    sites = [*RAW.values(), *LOGITS.values(), *reductions().values()]
+    named = [f"| `{site.name}` | {' × '.join(site.axes)} | {site.about} |" for site in sites]
+    return "\n".join(
+        ["# Analyses", "", "| name | question |", "|---|---|", *rows, "", "## Sites", ""]
+        + ["What a recording can hold; reduced sites have (layer, head) before the axes named here.", ""]
+        + ["| site | axes | what |", "|---|---|---|", *named]
+    )
+
+
+def _page(analysis: Analysis) -> str:
+    options = [f"| `--{o.flag}` | `{o.default}` | {o.about} |" for o in analysis.options.values()]
+    cites = [f"- {CITATIONS[key]}" for key in analysis.cites]
+    return "\n".join(
+        [f"# {analysis.name}", "", f"**{analysis.question}**", "", analysis.about, ""]
+        + [f"Special tokens: {analysis.special}.", ""]
+        + (["## Options", "", "| option | default | |", "|---|---|---|", *options, ""] if options else [])
+        + ["## Run it", "", f"    bertology run {analysis.name} --model tiny --corpus english", ""]
+        + (["## After", "", *cites] if cites else [])
+    )
+
+
+def _corpora() -> str:
+    parts = ["# Corpora", "", "Give any of these to `--corpus`; `--format` says which where the suffix does not.", ""]
+    for reader in readers().values():
+        suffixes = ", ".join(f"`{suffix}`" for suffix in reader.suffixes) or "say `--format`"
+        parts += [f"## {reader.name}", "", f"{reader.about} ({suffixes})", ""]
+        parts += [f"    {line}" for line in reader.example.splitlines()]
+        options = [f"`{name}` (default `{p.default}`)" for name, p in reader.options.items()]
+        parts += ["", f"Options (`--format-option name=value`): {', '.join(options)}.", ""] if options else [""]
+    return "\n".join(parts)
+
+
+def _command_line() -> str:
+    from bertology.cli import listing, new, record, report, run
+
+    parts = [
+        "# Command line",
+        "",
+        "stdout is data, stderr is talk. Exit 0: done; 2: your mistake, told in one paragraph.",
+    ]
+    for name, module in (("report", report), ("run", run), ("record", record), ("list", listing), ("new", new)):
+        function = getattr(module, "listing" if name == "list" else name)
+        parts += ["", f"## bertology {name}", "", module.HELP, "", "| | |", "|---|---|"]
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            described = getattr(parameter.annotation, "__metadata__", ())
+            for info in described:
+                flags = ", ".join(info.param_decls or [f"--{parameter.name.replace('_', '-')}"])
+                parts.append(f"| `{flags}` | {info.help} |")
+    return "\n".join(parts)

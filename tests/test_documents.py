@@ -1,0 +1,44 @@
+"""The documentation is executed: every Python block and every bertology command of the README and docs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from command import bertology
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WITH_BLOCKS = [path for path in DOCUMENTS if BLOCK.search(path.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("document", WITH_BLOCKS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_the_documentation_says_works(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for language, code in BLOCK.findall(document.read_text("utf-8")):
+        if language == "python":
+            exec(compile(code, str(document), "exec"), names)
+        else:
+            for line in code.splitlines():
+                words = shlex.split(line, comments=True)
+                if words and words[0] == "bertology":
+                    ended = bertology(*words[1:])
+                    assert ended.status == 0, f"{line}: {ended.err}"
+
+
+def test_the_readme_names_both_commands() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert "make report" in readme and "make test" in readme
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
+        assert (document.parent / target).exists(), target
