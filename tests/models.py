@@ -63,7 +63,8 @@ ROBERTA_SPECIAL = Special(("<s>", "<pad>", "</s>", "<unk>", "<mask>"), "<s>", "<
 MPNET_SPECIAL = Special(("<s>", "<pad>", "</s>", "[UNK]", "<mask>"), "<s>", "</s>", "<pad>", "[UNK]", "<mask>")
 ALBERT_SPECIAL = Special(("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"), "[CLS]", "[SEP]", "<pad>", "<unk>", "[MASK]")
 DEBERTA_SPECIAL = Special(("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"), "[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
-GPT2_SPECIAL = Special(("<|endoftext|>",), None, None, None, "<|endoftext|>", None)
+# GPT-2 has no padding of its own; who fine-tunes it chooses one, here not the id that batches are filled up with.
+GPT2_SPECIAL = Special(("<|endoftext|>", "<|pad|>"), None, None, "<|pad|>", "<|endoftext|>", None)
 
 
 def word_piece(special: Special) -> Tokenizer:
@@ -194,7 +195,7 @@ def _gpt2(vocabulary: int, **changed: Any) -> Any:
         initializer_range=0.2,
         bos_token_id=0,
         eos_token_id=0,
-        pad_token_id=0,
+        pad_token_id=1,
         **changed,
     )
 

@@ -42,6 +42,7 @@ ODD_WORDS = [
     "ก็",
     "New York",
     "\xa0",
+    "\x853",
     "…",
     "--",
     "[MASK]",
@@ -184,6 +185,12 @@ def test_what_was_done_to_the_tokenizer_elsewhere_changes_nothing() -> None:
     assert [one.tokens for one in before] == [one.tokens for one in after]
     assert models.wrapped(models.model("bert"), "bert").fingerprint == encoder.fingerprint
     tokenizer(["again"], truncation=False, padding=False)
+
+
+def test_white_space_inside_a_word_does_not_count() -> None:
+    """A piece with one visible character in each of two words belongs to the earlier."""
+    found = align([(0, 3)], [(0, 1), (1, 3)], "世\x853")
+    assert (found.word, found.straddling) == ((0,), 1)
 
 
 def test_alignment_by_hand() -> None:

@@ -96,7 +96,8 @@ def align(pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], t
         if last - first == 1:
             assigned.append(first)
         elif last > first:
-            shared = [min(end, ends[w]) - max(start, starts[w]) for w in range(first, last)]
+            common = (text[max(start, starts[w]) : min(end, ends[w])] for w in range(first, last))
+            shared = [len(some if blank else "".join(some.split())) for some in common]
             straddling += sum(count > 0 for count in shared) > 1
             assigned.append(first + shared.index(max(shared)))
         elif blank and first < len(words):
