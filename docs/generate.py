@@ -28,11 +28,10 @@ def _overview(analyses: tuple[Analysis, ...]) -> str:
     rows = [f"| [{a.name}](analyses/{a.name}.md) | {a.question} |" for a in analyses]
     sites = [*RAW.values(), *LOGITS.values(), *reductions().values()]
     named = [f"| `{site.name}` | {' × '.join(site.axes)} | {site.about} |" for site in sites]
-    return "\n".join(
-        ["# Analyses", "", "| name | question |", "|---|---|", *rows, "", "## Sites", ""]
-        + ["What a recording can hold; reduced sites have (layer, head) before the axes named here.", ""]
-        + ["| site | axes | what |", "|---|---|---|", *named]
-    )
+    lines = ["# Analyses", "", "| name | question |", "|---|---|", *rows, "", "## Sites", ""]
+    lines += ["What a recording can hold; reduced sites have (layer, head) before the axes named here.", ""]
+    lines += ["| site | axes | what |", "|---|---|---|", *named]
+    return "\n".join(lines)
 
 
 def _page(analysis: Analysis) -> str:

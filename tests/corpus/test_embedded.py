@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import pytest
+
 from bertology.corpus.builtin import BUILT_IN, corpus_named
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.sentence import ROOT, Sentence
 
-UPOS = set("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
-RELATIONS = set(
-    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed "
-    "flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp".split()
+UPOS = frozenset(
+    ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM")
+    + ("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X")
+)
+RELATIONS = frozenset(
+    ("acl", "advcl", "advmod", "amod", "appos", "aux", "case", "cc", "ccomp", "clf", "compound", "conj", "cop", "csubj")
+    + ("dep", "det", "discourse", "dislocated", "expl", "fixed", "flat", "goeswith", "iobj", "list", "mark", "nmod")
+    + ("nsubj", "nummod", "obj", "obl", "orphan", "parataxis", "punct", "reparandum", "root", "vocative", "xcomp")
 )
 LEAVES = {"punct"}
 FUNCTION = {"case", "det", "aux", "cop", "mark", "cc"}
@@ -93,7 +99,7 @@ def test_documents_are_short_and_run_on(corpus: Corpus) -> None:
     order = [sentence.document for sentence in sentences(corpus)]
     sizes = Counter(order)
     assert all(5 <= size <= 20 for size in sizes.values())
-    assert sum(a != b for a, b in zip(order, order[1:], strict=False)) == len(sizes) - 1
+    assert sum(a != b for a, b in pairwise(order)) == len(sizes) - 1
     assert len({sentence.text for sentence in sentences(corpus)}) == len(corpus)
     assert len({sentence.id for sentence in sentences(corpus)}) == len(corpus)
 

@@ -14,6 +14,7 @@ No verb whose plain form is also its past (`read`) is among the present ones: bo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 from bertology.corpus.corpus import Item
 from bertology.corpus.generate import Stratum, balanced, generator, one_of
@@ -69,22 +70,20 @@ def minimal_pairs(*, paradigm: str = "all") -> list[Stratum]:
 
 
 def _agreement(structure: str) -> Iterator[Stratum]:
+    """Every number, kind of verb and count of nouns between; these all have the subject's number or all the other."""
     depths = (0,) if structure == "simple" else (1, 2, 3)
-    for number in NUMBERS:
-        for verb in (*VERBS, "present"):
-            for depth in depths:
-                for other in (number, OTHER[number])[: 1 + bool(depth)]:
-                    subject = _subject(structure, SUBJECTS[number], SUBJECTS[other], depth)
-                    good, wrong, tails = _verbs(verb, number)
-                    factors = {
-                        "paradigm": f"agreement/{structure}",
-                        "structure": structure,
-                        "verb": verb,
-                        "number": number,
-                        "intervening": str(depth),
-                        "attractors": str(depth * (other != number)),
-                    }
-                    yield Stratum(factors, _pairs(subject, good, wrong, tails))
+    for number, verb, depth in product(NUMBERS, (*VERBS, "present"), depths):
+        for other in (number, OTHER[number])[: 1 + bool(depth)]:
+            factors = {
+                "paradigm": f"agreement/{structure}",
+                "structure": structure,
+                "verb": verb,
+                "number": number,
+                "intervening": str(depth),
+                "attractors": str(depth * (other != number)),
+            }
+            subject = _subject(structure, SUBJECTS[number], SUBJECTS[other], depth)
+            yield Stratum(factors, _pairs(subject, *_verbs(verb, number)))
 
 
 def _verbs(verb: str, number: Number) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
