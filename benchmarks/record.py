@@ -1,54 +1,38 @@
 """What recording costs over the bare forward pass, beside what people do today.
 
-    python benchmarks/record.py                  # 1,000 sentences, everything, about ten minutes on two cores
-    python benchmarks/record.py --limit 200      # a quick look
+    python benchmarks/record.py                  # 1,000 sentences, everything, about ten minutes on two quiet cores
+    python benchmarks/record.py --limit 250      # a quick look
     python benchmarks/record.py --memory         # peak memory at 1,000, 4,000 and 12,000 sentences
 
-Every way is measured beside the limit (plain transformers, SDPA, the same batches, nothing returned) in turns, and
-told as the median of the ratios of such pairs, so that a busy machine disturbs both alike. One thread by default:
-where others work on the machine, threads wait for each other, and their waiting counts as processor time.
+The sentences are taken 250 at a time. Every way is measured on them right beside the limit (plain transformers, SDPA,
+the same batches, nothing returned) and told as the median of the ratios of such pairs, so that a busy machine disturbs
+both alike. One thread by default: where others work on the machine, threads wait for each other, and their waiting
+counts as processor time.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from bertology.analyses.attention.entropy import ENTROPY
 from bertology.analyses.attention.targets import TARGETS
-from bertology.recording.recorder import Policy, record
-from recording_cost.material import Setting, corpus_of, setting
+from bertology.recording.recorder import record
+from recording_cost.material import Setting, corpus_of, padding, setting
 from recording_cost.memory import print_memory
-from recording_cost.peers import PEERS, NotInstalled, Run
+from recording_cost.peers import PEERS, Make, NotInstalled
+from timing import NAME_WIDTH, Run, Time, measured
 
 MARK = 1.10
-PEER_PAIRS = 2
+AT_ONCE = 250
+LIMIT = "bare SDPA forward, nothing returned: the limit"
 
 
-@dataclass(frozen=True)
-class Time:
-    """What one run took: seconds by the clock, and seconds of processor of all threads."""
-
-    wall: float
-    cpu: float
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Median of paired ratios to the limit, by the clock and by the processor, and the lowest and highest."""
-
-    wall: float
-    cpu: float
-    low: float
-    high: float
-    pairs: int
-    seconds: float
+Pair = tuple[Time, Time]
+"""A way, and the limit beside it."""
 
 
 def main() -> None:
@@ -57,42 +41,28 @@ def main() -> None:
         print_memory(options.model)
         return
     torch.set_num_threads(options.threads)
-    ours = setting(options.model, corpus_of(options.limit), Policy())
-    pieces = sum(len(entry.pieces) for entry in ours.plan.entries)
-    batches = sum(len(shard) for shard in ours.plan.shards)
-    encoder = ours.encoder
-    print(
-        f"{encoder.name}: {encoder.layers} layers x {encoder.heads} heads x {encoder.width}, float32, "
-        f"{torch.get_num_threads()} threads\n{len(ours.corpus)} sentences of {ours.corpus.name}, {pieces} pieces in "
-        f"{batches} batches ({ours.padding:.0%} padding)\n"
-    )
-    limit = _limit(ours)
-    _measured(limit)  # warms up
-    core: dict[str, Run] = {
-        "bertology: all attention and hidden states": lambda: record(
-            ours.encoder, ours.corpus, ["attention", "hidden"]
-        ),
-        "bertology: 15 statistics of every head": lambda: record(ours.encoder, ours.corpus, [TARGETS, ENTROPY]),
-    }
-    found, seconds = _interleaved(limit, core, options.rounds)
-    _print_header()
-    print(f"{'bare SDPA forward, nothing returned: the limit':<52}{seconds:>9.2f}     1.00     1.00")
-    for name, ratio in found.items():
-        _print_row(name, ratio)
-    if not options.core:
-        for name, make in PEERS.items():
-            try:
-                _print_row(name, _paired(limit, make(ours), PEER_PAIRS))
-            except NotInstalled as absent:
-                print(f"{name:<52}{absent}")
-    worst = max(ratio.cpu for ratio in found.values())
-    print(f"\nmark: at most {MARK:.2f} x the limit; highest of bertology by processor time {worst:.2f}")
+    whole = setting(options.model, corpus_of(options.limit))
+    parts = [whole.part(whole.corpus[start : start + AT_ONCE]) for start in range(0, len(whole.corpus), AT_ONCE)]
+    _print_setting(whole, parts)
+    measured(_bare(parts[0]))  # warms up
+    pairs = _in_turns(parts, OURS, options.rounds)
+    seconds = len(parts) * statistics.median(bare.wall for _, bare in next(iter(pairs.values())))
+    print(f"{'':<{NAME_WIDTH}}{'seconds':>9}{'x limit':>9}{'x limit':>9}  middle half")
+    print(f"{'':<{NAME_WIDTH}}{'':>9}{'(clock)':>9}{'(cpu)':>9}  of the pairs (cpu)")
+    print(f"{LIMIT:<{NAME_WIDTH}}{seconds:>9.1f}{1:>9.2f}{1:>9.2f}")
+    worst = max(_print_row(name, found, len(parts)) for name, found in pairs.items())
+    for name, make in {} if options.core else PEERS.items():
+        try:
+            _print_row(name, _in_turns(parts, {name: make}, 1)[name], len(parts))
+        except NotInstalled:
+            print(f"{name:<{NAME_WIDTH}}not installed")
+    print(f"\nmark: at most {MARK:.2f} x the limit; the higher of bertology's by processor time is {worst:.2f}")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--limit", type=int, default=1000, help="sentences")
-    parser.add_argument("--rounds", type=int, default=5, help="times each way of ours is run beside the limit")
+    parser.add_argument("--rounds", type=int, default=3, help="times each way of ours is run on all sentences")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument("--model", default="", help="a model; the real encoder beside the checkout, or a built-in one")
     parser.add_argument("--core", action="store_true", help="leave out what people do today")
@@ -100,7 +70,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _limit(ours: Setting) -> Run:
+def _bare(ours: Setting) -> Run:
     """Plain transformers with SDPA on the batches that bertology makes; nothing is asked for and nothing kept."""
     batches = ours.batches()
     model = ours.plain_model("sdpa")
@@ -113,51 +83,64 @@ def _limit(ours: Setting) -> Run:
     return run
 
 
-def _measured(run: Run) -> Time:
-    wall, cpu = time.perf_counter(), time.process_time()
-    result = run()
-    taken = Time(time.perf_counter() - wall, time.process_time() - cpu)
-    del result
-    return taken
+def _everything(ours: Setting) -> Run:
+    return lambda: record(ours.encoder, ours.corpus, ["attention", "hidden"])
 
 
-def _interleaved(limit: Run, ways: dict[str, Run], rounds: int) -> tuple[dict[str, Ratio], float]:
-    """Each way's ratio, and the seconds of the limit; a round runs all of them, the next in the other direction."""
-    order: list[tuple[str, Run]] = [("", limit), *ways.items()]
-    times: dict[str, list[Time]] = {name: [] for name, _ in order}
-    for number in range(rounds):
-        for name, way in order if number % 2 == 0 else reversed(order):
-            times[name].append(_measured(way))
-    seconds = statistics.median(taken.wall for taken in times[""])
-    return {name: _ratio(times[name], times[""]) for name in ways}, seconds
+def _shares(ours: Setting) -> Run:
+    return lambda: record(ours.encoder, ours.corpus, [TARGETS])
 
 
-def _paired(limit: Run, way: Run, pairs: int) -> Ratio:
-    taken = [(_measured(limit), _measured(way)) for _ in range(pairs)]
-    return _ratio([own for _, own in taken], [bare for bare, _ in taken])
+def _statistics(ours: Setting) -> Run:
+    return lambda: record(ours.encoder, ours.corpus, [TARGETS, ENTROPY])
 
 
-def _ratio(own: Sequence[Time], bare: Sequence[Time]) -> Ratio:
-    pairs = list(zip(own, bare, strict=True))
-    cpu = [a.cpu / b.cpu for a, b in pairs]
-    return Ratio(
-        statistics.median(a.wall / b.wall for a, b in pairs),
-        statistics.median(cpu),
-        min(cpu),
-        max(cpu),
-        len(pairs),
-        statistics.median(a.wall for a in own),
+OURS: dict[str, Make] = {
+    "bertology: all attention and hidden states": _everything,
+    "bertology: 12 statistics of every head": _shares,
+    "bertology: the same and 3 entropies": _statistics,
+}
+
+
+def _in_turns(parts: Sequence[Setting], ways: dict[str, Make], rounds: int) -> dict[str, list[Pair]]:
+    """For each part of the sentences the limit and every way, then the next part in the other direction."""
+    pairs: dict[str, list[Pair]] = {name: [] for name in ways}
+    for number, part in enumerate(part for _ in range(rounds) for part in parts):
+        order: list[tuple[str, Run]] = [("", _bare(part)), *((name, make(part)) for name, make in ways.items())]
+        taken = {name: measured(run) for name, run in (reversed(order) if number % 2 else order)}
+        for name in ways:
+            pairs[name].append((taken[name], taken[""]))
+    return pairs
+
+
+def _print_setting(whole: Setting, parts: Sequence[Setting]) -> None:
+    encoder = whole.encoder
+    pieces = sum(len(entry.pieces) for entry in whole.plan.entries)
+    batches = sum(len(shard) for part in parts for shard in part.plan.shards)
+    waste = statistics.mean(padding(part.plan) for part in parts)
+    print(
+        f"{encoder.name}: {encoder.layers} layers x {encoder.heads} heads x {encoder.width}, float32, "
+        f"{torch.get_num_threads()} threads\n{len(whole.corpus)} sentences of {whole.corpus.name}, {pieces} pieces, "
+        f"{len(parts)} times {batches / len(parts):.0f} batches with {waste:.0%} padding\n"
     )
 
 
-def _print_header() -> None:
-    print(f"{'':<52}{'seconds':>9}{'x limit':>9}{'x limit':>9}  lowest to highest")
-    print(f"{'':<52}{'':>9}{'(clock)':>9}{'(cpu)':>9}  of the pairs (cpu)")
+def _print_row(name: str, pairs: Sequence[Pair], parts: int) -> float:
+    wall = statistics.median(own.wall / bare.wall for own, bare in pairs)
+    ratios = [own.cpu / bare.cpu for own, bare in pairs]
+    cpu = statistics.median(ratios)
+    seconds = parts * statistics.median(own.wall for own, _ in pairs)
+    low, high = _middle_half(ratios)
+    print(
+        f"{name:<{NAME_WIDTH}}{seconds:>9.1f}{wall:>9.2f}{cpu:>9.2f}  {low:.2f} to {high:.2f} of {len(pairs)}",
+        flush=True,
+    )
+    return cpu
 
 
-def _print_row(name: str, ratio: Ratio) -> None:
-    spread = f"{ratio.low:.2f} to {ratio.high:.2f} of {ratio.pairs}"
-    print(f"{name:<52}{ratio.seconds:>9.2f}{ratio.wall:>9.2f}{ratio.cpu:>9.2f}  {spread}", flush=True)
+def _middle_half(values: Sequence[float]) -> Iterator[float]:
+    quartiles = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+    return iter((quartiles[0], quartiles[2]))
 
 
 if __name__ == "__main__":

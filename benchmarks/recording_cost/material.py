@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +28,47 @@ TRAIN = SHARED / "data" / "ud" / "en_ewt-ud-train.conllu"
 
 @dataclass(frozen=True)
 class Setting:
-    """The encoder, the corpus, and the batches bertology makes of it."""
+    """The encoder, a corpus, the batches bertology makes of it, and the same weights in plain transformers models."""
 
     encoder: HuggingFaceEncoder
     corpus: Corpus
     plan: Plan
+    plain_model: Callable[[str], Any]
 
     @property
     def texts(self) -> list[str]:
         """The sentences in file order."""
         return [item.parts[0].text for item in self.corpus]
 
-    @property
-    def padding(self) -> float:
-        """Padding as a share of the real pieces."""
-        batches = [[len(self.plan.entries[i].pieces) for i in batch] for shard in self.plan.shards for batch in shard]
-        return sum(max(lengths) * len(lengths) for lengths in batches) / sum(map(sum, batches)) - 1
-
     def batches(self) -> list[Batch]:
         """The batches, padded and ready."""
         return [Frame([self.plan.entries[i] for i in batch]).batch for shard in self.plan.shards for batch in shard]
 
-    def plain_model(self, attention: str) -> Any:
-        """The same weights in a transformers model that bertology has not touched."""
-        model = self.encoder.model
-        config = type(model.config).from_dict(model.config.to_dict())
-        config._attn_implementation = attention
-        plain = type(model)(config)
-        plain.load_state_dict(model.state_dict())
-        return plain.eval()
+    def part(self, corpus: Corpus) -> Setting:
+        """The same encoder on another corpus."""
+        return Setting(self.encoder, corpus, make_plan(self.encoder, corpus, Policy()), self.plain_model)
 
 
-def setting(model: str, corpus: Corpus, policy: Policy) -> Setting:
+def setting(model: str, corpus: Corpus, policy: Policy = Policy()) -> Setting:
     """A model by name, or the real one, or the built-in one, and the plan for the corpus."""
     encoder = load(model or (str(MODEL) if MODEL.is_dir() else "tiny"))
     assert isinstance(encoder, HuggingFaceEncoder), "the benchmark is about transformers"
-    return Setting(encoder, corpus, make_plan(encoder, corpus, policy))
+
+    @cache
+    def plain(attention: str) -> Any:
+        config = type(encoder.model.config).from_dict(encoder.model.config.to_dict())
+        config._attn_implementation = attention
+        made = type(encoder.model)(config)
+        made.load_state_dict(encoder.model.state_dict())
+        return made.eval()
+
+    return Setting(encoder, corpus, make_plan(encoder, corpus, policy), plain)
+
+
+def padding(plan: Plan) -> float:
+    """Padding as a share of the real pieces."""
+    batches = [[len(plan.entries[i].pieces) for i in batch] for shard in plan.shards for batch in shard]
+    return sum(max(lengths) * len(lengths) for lengths in batches) / sum(map(sum, batches)) - 1
 
 
 def corpus_of(count: int) -> Corpus:

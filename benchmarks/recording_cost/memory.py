@@ -7,25 +7,31 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from bertology.analyses import registry
+from bertology.recording.recorder import record
+from recording_cost.material import corpus_of, setting
 
 SIZES = (1000, 4000, 12000)
+ANALYSES = ("attention/targets", "attention/entropy")
 
 
-def print_memory(model: str) -> None:
-    """A table of peaks; flat means that recording needs no more for more sentences."""
-    print(f"{'sentences':>9}{'seconds':>9}{'peak MiB':>10}{'model':>9}{'corpus':>9}{'recording':>11}")
-    for size in SIZES:
-        command = [sys.executable, "-m", "recording_cost.memory", str(size), model]
+def print_memory(model: str, analyses: Sequence[str] = ANALYSES, sizes: Sequence[int] = SIZES) -> None:
+    """A table of peaks; the passes must not need more for more sentences."""
+    print(f"{'sentences':>9}{'seconds':>9}{'peak MiB':>10}{'model':>9}{'corpus':>9}{'pieces':>9}{'passes':>9}")
+    for size in sizes:
+        command = [sys.executable, "-m", "recording_cost.memory", str(size), model, *analyses]
         ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1])
-        found = json.loads(ran.stdout)
-        print(
-            f"{size:>9}{found['seconds']:>9.0f}{found['peak']:>10.0f}{found['model']:>9.0f}{found['corpus']:>9.0f}"
-            f"{found['recording']:>11.0f}",
-            flush=True,
-        )
-    print("\npeak = interpreter, torch and model (model) + the corpus as read (corpus) + all that recording adds")
+        found: dict[str, float] = json.loads(ran.stdout)
+        cells = "".join(f"{found[name]:>9.0f}" for name in ("model", "corpus", "pieces", "passes"))
+        print(f"{size:>9}{found['seconds']:>9.0f}{found['peak']:>10.0f}{cells}", flush=True)
+    print(
+        "\npeak = interpreter, torch and model + the corpus as read + its pieces and their description on disk"
+        "\n       + what the forward passes add, which must be flat"
+    )
 
 
 def _resident() -> float:
@@ -37,37 +43,34 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
-def measure(size: int, model: str) -> dict[str, Any]:
+def measure(size: int, model: str, analyses: Sequence[str]) -> dict[str, float]:
     """MiB of this process at each step, and the seconds recording took."""
-    import time
-
-    import torch
-
-    from bertology.analyses.attention.entropy import ENTROPY
-    from bertology.analyses.attention.targets import TARGETS
-    from bertology.recording.policy import Policy
-    from bertology.recording.recorder import record
-    from recording_cost.material import corpus_of, setting
-
-    encoder = setting(model, corpus_of(8), Policy()).encoder
-    with torch.inference_mode():
-        record(encoder, corpus_of(8), [TARGETS])
-    loaded = _resident()
+    declared = [registry.get(name) for name in analyses]
+    sites = [site for analysis in declared for site in analysis.sites(analysis.settled({}))]
+    encoder = setting(model, corpus_of(8)).encoder
+    record(encoder, corpus_of(8), sites)
+    steps = [_resident()]
     corpus = corpus_of(size)
-    read = _resident()
+    steps.append(_resident())
+
+    def note(done: int, total: int) -> None:
+        if not done:
+            steps.append(_resident())
+
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        recording = record(encoder, corpus, [TARGETS, ENTROPY], folder=Path(folder))
+        recording = record(encoder, corpus, sites, folder=Path(folder), progress=note)
         assert len(recording) == size, "every sentence is recorded"
-    peak = _peak()
+    loaded, read, planned = steps
     return {
         "seconds": time.perf_counter() - start,
-        "peak": peak,
+        "peak": _peak(),
         "model": loaded,
         "corpus": read - loaded,
-        "recording": peak - read,
+        "pieces": planned - read,
+        "passes": _peak() - planned,
     }
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]), sys.argv[2])))
+    print(json.dumps(measure(int(sys.argv[1]), sys.argv[2], sys.argv[3:])))

@@ -45,8 +45,8 @@ def _forked(work: Callable[[], Any]) -> int:
 
 def _recording(folder: Path, log: Path, policy: Policy = POLICY) -> Callable[[], Any]:
     def work() -> None:
-        with log.open("ab", buffering=0) as stream:
-            encoder = counting(tiny(), lambda digest: stream.write(digest.encode() + b"\n"))
+        with log.open("a", encoding="utf-8") as stream:
+            encoder = counting(tiny(), lambda digest: print(digest, file=stream, flush=True))
             record(encoder, CORPUS, SITES, policy=policy, folder=folder)
 
     return work

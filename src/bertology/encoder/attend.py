@@ -123,10 +123,9 @@ def attend(
     layer, block = tap.layer, tap.block
     tap.layer, tap.block = layer + 1, None
     scores = torch.matmul(query * scaling, key.transpose(-1, -2))
-    if bias is not None:
-        scores = scores + bias
-    if mask is not None:
-        scores = scores + mask
+    for term in (bias, mask):
+        if term is not None:
+            scores += term  # over itself: a map is the largest thing a pass makes
     attention = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
     gates = tap.gates
     if gates is not None and gates.uniform is not None:

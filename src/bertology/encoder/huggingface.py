@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -307,6 +307,27 @@ def load_directory(
     absent = frozenset(cast("set[str]", info["missing_keys"]))
     _refuse_fresh_weights(str(folder), absent, bare=not fields_of(type(model)))
     return wrap(model.to(device), tokenizer, name or str(folder), absent=absent)
+
+
+def assemble(
+    weights: Mapping[str, Tensor], *, config: Path, tokenizer: Path, name: str, device: str, dtype: str
+) -> HuggingFaceEncoder:
+    """An encoder of weights that lie in no one file: the class that a config.json names, and another's tokeniser."""
+    with _quietly():
+        stated = transformers.AutoConfig.from_pretrained(config, trust_remote_code=False, local_files_only=True)
+        kind = _model_class(stated)
+        model, info = kind.from_pretrained(
+            None,
+            config=stated,
+            state_dict=dict(weights),
+            attn_implementation="eager",
+            dtype=getattr(torch, dtype),
+            output_loading_info=True,
+        )
+        made = transformers.AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False, local_files_only=True)
+    absent = frozenset(cast("set[str]", info["missing_keys"]))
+    _refuse_fresh_weights(str(config), absent, bare=not fields_of(type(model)))
+    return wrap(model.to(device), made, name, absent=absent)
 
 
 def untrained_bert(definition: str, name: str, *, layers: int, heads: int, width: int, seed: int) -> HuggingFaceEncoder:

@@ -27,3 +27,12 @@ def word_heads(entry: Entry) -> tuple[int | None, ...]:
         heads = part.heads
         found.extend([None] * len(part) if heads is None else [h if h == ROOT else h + start for h in heads])
     return tuple(found)
+
+
+def pieces_of_words(entry: Entry) -> dict[int, list[int]]:
+    """The pieces of each word that has any."""
+    found: dict[int, list[int]] = {}
+    for piece, word in enumerate(entry.pieces.word.tolist()):
+        if word >= 0:
+            found.setdefault(word, []).append(piece)
+    return found

@@ -62,10 +62,13 @@ class Catch:
         self._half = half
         self._outputs = [s for s in sites if isinstance(s, RawSite) and s.axes[0] != "layer"]
         self._raw = [s for s in sites if isinstance(s, RawSite) and s.axes[0] == "layer"]
-        self._reduced = [s for s in sites if isinstance(s, ReducedSite)]
-        self._prepared = {s.identity: s.prepare(frame) if s.prepare else None for s in self._reduced}
+        reduced = [s for s in sites if isinstance(s, ReducedSite)]
+        self._reduced = [s for s in reduced if not s.whole]
+        self._whole = [s for s in reduced if s.whole]
+        self._maps: list[Tensor] = []  # of all layers of this batch, only where a whole site wants them
+        self._prepared = {s.identity: s.prepare(frame) if s.prepare else None for s in reduced}
         self._found = {s.identity: Unpadded(frame, s.axes[1:], layers, half=half) for s in self._raw}
-        self._found |= {s.identity: Unpadded(frame, ("head", *s.axes), layers, half=False) for s in self._reduced}
+        self._found |= {s.identity: Unpadded(frame, ("head", *s.axes), layers, half=False) for s in reduced}
 
     @property
     def wants_hidden(self) -> bool:
@@ -81,9 +84,22 @@ class Catch:
             source = "gradient" if site.name == "attention_gradient" else site.name
             values: Any = getattr(layer, source)
             self._found[site.identity].add(layer.layer, values.detach())
+        if self._whole:
+            self._maps.append(layer.attention.detach())
+
+    def _reduce_whole(self) -> None:
+        if not self._whole:
+            return
+        everything = LayerActivations(0, torch.cat(self._maps, dim=1))
+        for site in self._whole:
+            reduced = site.reduce(everything, self._frame, self._prepared[site.identity])
+            for number, values in enumerate(reduced.unflatten(1, (len(self._maps), -1)).unbind(1)):
+                self._found[site.identity].add(number, values)
+        self._maps.clear()
 
     def finished(self, output: Output) -> dict[str, list[Array]]:
         """One unpadded array an entry for every site."""
+        self._reduce_whole()
         found = {identity: arrays.arrays() for identity, arrays in self._found.items()}
         for site in self._outputs:
             if site.name == "hidden":

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from bertology.errors import Refusal
 
+DIGITS = 32
 READ_AT_ONCE = 2**20
 DAY = 24 * 3600
 NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -24,7 +25,7 @@ _PARTIAL = re.compile(r"\..*\.([0-9a-f]{8})-(\d+)\.partial")
 
 def digest_of(content: bytes) -> str:
     """32 hexadecimal digits that tell these bytes from any others."""
-    return hashlib.sha256(content).hexdigest()[:32]
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def digest_of_file(file: Path) -> str:
@@ -33,7 +34,7 @@ def digest_of_file(file: Path) -> str:
     with file.open("rb") as stream:
         while block := stream.read(READ_AT_ONCE):
             found.update(block)
-    return found.hexdigest()[:32]
+    return found.hexdigest()[:DIGITS]
 
 
 @contextmanager
@@ -54,17 +55,19 @@ def writing(folder: Path, name: str) -> Generator[tuple[BinaryIO, Path]]:
         raise _cannot_write(folder, error) from error
 
 
-def write_whole(target: Path, content: bytes) -> None:
-    """Write a file that a crash of the program or the machine leaves either as it was or complete."""
-    with writing(target.parent, target.name) as (stream, partial):
-        _flush_to_disk(stream, content)
-        partial.replace(target)
+def finish(stream: BinaryIO, partial: Path, target: Path) -> None:
+    """Put what was written in its place, so that a crash of the machine leaves no half of it."""
+    stream.flush()
+    os.fsync(stream.fileno())
+    partial.replace(target)
 
 
 def write_first(target: Path, content: bytes) -> None:
     """Write a file unless it exists: of two processes at once, one writes it and the other leaves it."""
     with writing(target.parent, target.name) as (stream, partial):
-        _flush_to_disk(stream, content)
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
         try:
             os.link(partial, target)
         except FileExistsError:
@@ -85,12 +88,6 @@ def remove_abandoned(folder: Path) -> None:
             ours = name[1] == _this_machine()
             if (ours and not _is_running(int(name[2]))) or time.time() - file.stat().st_mtime > DAY:
                 file.unlink()
-
-
-def _flush_to_disk(stream: BinaryIO, content: bytes) -> None:
-    stream.write(content)
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 def _this_machine() -> str:

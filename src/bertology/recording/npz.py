@@ -71,7 +71,8 @@ def _with_file(refusal: Refusal, path: Path, files: list[Path]) -> Refusal:
 
 def _load(file: Path) -> dict[str, Array]:
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        # Opened here, since NumPy does not close a file that turns out to be no archive.
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             found = {key: archive[key] for key in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise Refusal(

@@ -129,7 +129,11 @@ def _reduce(site: ReducedSite, recording: Recording, index: int) -> Array:
     frame = Frame([recording.entries[index]])
     prepared = site.prepare(frame) if site.prepare else None
     maps = torch.from_numpy(np.array(recording["attention"][index], np.float32))
-    layers = [site.reduce(LayerActivations(i, layer[None]), frame, prepared)[0] for i, layer in enumerate(maps)]
-    values = torch.stack(layers).numpy()
+    if site.whole:
+        heads = site.reduce(LayerActivations(0, maps.flatten(0, 1)[None]), frame, prepared)[0]
+        values = heads.unflatten(0, maps.shape[:2]).numpy()
+    else:
+        layers = [site.reduce(LayerActivations(i, layer[None]), frame, prepared)[0] for i, layer in enumerate(maps)]
+        values = torch.stack(layers).numpy()
     axes = ("layer", "head", *site.axes)
     return values[tuple(slice(n) for n in shape_of(axes, values.shape, frame.entries[0].pieces))]

@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.recording.files import digest_of_file, writing
+from bertology.recording.files import DIGITS, digest_of_file, writing
 
 Array = NDArray[Any]
 Arrays = Sequence[Array]
@@ -44,7 +44,7 @@ def write_shard(folder: Path, number: int, entries: Sequence[int], arrays: Array
             found.update(part)
             stream.write(part)
         stream.flush()
-        target = folder / f"{number:05d}-{found.hexdigest()[:32]}.safetensors"
+        target = folder / f"{number:05d}-{found.hexdigest()[:DIGITS]}.safetensors"
         partial.replace(target)
     return target
 

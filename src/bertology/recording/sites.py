@@ -47,7 +47,8 @@ class ReducedSite:
     `prepare` runs once a batch, `reduce` once a layer. `labels` name the entries of the last axis. A change of what
     `reduce` computes needs a new `version`: it is part of the address under which the numbers are stored. `gradient`
     and `vectors` say that it reads gradients, or value vectors and what surrounds attention: only a forward pass has
-    them, not a recording of attention maps.
+    them, not a recording of attention maps. A `whole` site compares heads across layers: its `reduce` runs once a
+    batch, on the maps of all layers with their heads one after the other along the head axis.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ReducedSite:
     gradient: bool = False
     version: int = 1
     vectors: bool = False
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -118,12 +120,13 @@ def reduction(
     prepare: Callable[[Frame], Any] | None = None,
     gradient: bool = False,
     vectors: bool = False,
+    whole: bool = False,
     version: int = 1,
 ) -> Callable[[Reduce], ReducedSite]:
     """Declare a function of one layer's attention as a reduced site that can be asked for by name."""
 
     def declare(function: Reduce) -> ReducedSite:
-        site = ReducedSite(name, axes, about, function, labels, prepare, gradient, version, vectors)
+        site = ReducedSite(name, axes, about, function, labels, prepare, gradient, version, vectors, whole)
         _reductions[name] = site
         return site
 

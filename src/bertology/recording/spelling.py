@@ -62,12 +62,14 @@ def align_by_characters(tokens: Sequence[str], words: Sequence[str], *, byte_lev
         return min(bisect_right(ends, spans), len(words) - 1)
     assigned: list[int] = []
     straddling = 0
-    for start, end in spans:
+    for token, (start, end) in zip(tokens, spans, strict=True):
         if start == end:
-            # A lone marker stands before the next word; marks without letters of their own stay with the last one.
-            before = bisect_right(ends, start - 1) if start else NOWHERE
-            follows = start in (0, *ends) and bisect_right(ends, start) < len(words)
-            assigned.append(bisect_right(ends, start) if follows else before)
+            # A lone marker stands before its word; the later bytes of a character stay with the first.
+            following = bisect_right(ends, start)
+            if not token.strip("▁Ġ") and following < len(words):
+                assigned.append(following)
+            else:
+                assigned.append(bisect_right(ends, start - 1) if start else NOWHERE)
             continue
         first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
         straddling += last > first

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bertology.errors import Refusal
-from bertology.recording.files import digest_of, remove_abandoned, write_first, write_whole
+from bertology.recording.files import DIGITS, digest_of, finish, remove_abandoned, write_first, writing
 from bertology.recording.shards import SHARD, Arrays, has_its_size, write_shard
 
 FORMAT = 1
@@ -76,10 +76,15 @@ class Shelf:
         return written
 
     def write_lines(self, name: str, values: Iterable[Any]) -> str:
-        """Write one JSON-lines file whole or not at all; returns its digest."""
-        content = b"".join(json.dumps(v, ensure_ascii=False).encode() + b"\n" for v in values)
-        write_whole(self.path / name, content)
-        return digest_of(content)
+        """Write one JSON-lines file whole or not at all, a line at a time; returns its digest."""
+        found = hashlib.sha256()
+        with writing(self.path, name) as (stream, partial):
+            for value in values:
+                line = json.dumps(value, ensure_ascii=False).encode() + b"\n"
+                found.update(line)
+                stream.write(line)
+            finish(stream, partial, self.path / name)
+        return found.hexdigest()[:DIGITS]
 
     def lines(self, name: str, digest: str) -> list[Any]:
         """The values of one JSON-lines file; refused where its bytes are not those the manifest knows."""

@@ -60,8 +60,13 @@ def ordinary_max(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
 
 
 def received(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
-    """(batch, head, to): what each piece gets from all real rows together."""
-    return torch.cat([maps[s.rows, :, : s.length].sum(-2) for s in stretches])
+    """(batch, head, to): what each piece gets from all real pieces together."""
+    return torch.cat([maps[alike.rows, :, : alike.length].sum(-2) for alike in stretches])
+
+
+def received_from_ordinary(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
+    """(batch, head, to): what each piece gets from all ordinary pieces together."""
+    return _over_ordinary(maps.transpose(-1, -2), stretches, lambda part: part.sum(-1), torch.add)
 
 
 def _over_ordinary(
