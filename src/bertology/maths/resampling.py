@@ -76,3 +76,18 @@ def _percentile(drawn: Floats, q: float) -> Floats:
         return np.percentile(drawn, q, axis=0)
     columns = (drawn[measured[:, i], i] for i in range(drawn.shape[1]))
     return np.array([np.percentile(column, q) if len(column) else np.nan for column in columns])
+
+
+def resampled_means(
+    values: NDArray[np.floating], weights: NDArray[np.floating], *, seed: int, resamples: int = RESAMPLES
+) -> Floats:
+    """(resample, ...) weighted means over the first axis of resampled rows, for statistics that are no mean themselves.
+
+    NaN counts neither in a mean nor in its weight.
+    """
+    rows = len(values)
+    flat = values.reshape(rows, -1).astype(np.float64)
+    measured = np.isfinite(flat) * weights.astype(np.float64)[:, None]
+    top = np.where(measured > 0, flat, 0.0) * measured
+    means = [_divide(drawn @ top, drawn @ measured) for drawn in _resampled_weights(rows, resamples, seed)]
+    return np.concatenate(means).reshape(resamples, *values.shape[1:])
