@@ -27,6 +27,9 @@ from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
 GOLDEN = Path(__file__).with_name("golden.json")
 TEXTS = ("the cat saw the dog .", "the dog ran , the cat sat", ("where is the cat ?", "the cat is here ."), "the end")
 
+SMALL = {"minimum": 2, "positions": 4}
+"""Options that let an analysis run on so few words."""
+
 
 def hidden(entry: Entry) -> planted.Floats:
     generator = np.random.default_rng(entry.pieces.ids.tolist())
@@ -48,7 +51,7 @@ def can_run(analysis: Analysis) -> bool:
 
 
 def numbers(analysis: Analysis) -> dict[str, Any]:
-    options = {"minimum": 2} if "minimum" in analysis.options else {}
+    options = {name: value for name, value in SMALL.items() if name in analysis.options}
     data = run(analysis, subject(), options).data
     assert isinstance(data, HeadGrid | LayerCurve | Curve | Matrix | Table)
     return {name: np.round(estimates.value, 4).tolist() for name, estimates in data.measures.items()}

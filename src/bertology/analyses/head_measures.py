@@ -41,14 +41,14 @@ def head_grid(
     A label that no sentence has a value for is left out. `labels` chooses among the site's own.
     """
     chosen = [label for label in site.labels if labels is None or label in labels]
-    measures = _by_label(recording.stacked(site), site, seed)
+    measures = means_by_label(recording.stacked(site), site, seed)
     kept = [label for label in chosen if measures[label].n.any()] or chosen
     grid = (recording.encoder.layers, recording.encoder.heads)
     estimates = mean_over_sentences(uniform_attention(recording, site), seed=seed)
     even: dict[str, Estimate] = {label: estimates[place] for place, label in enumerate(site.labels)}
     baselines = {"uniform attention": {label: even[label].everywhere(grid) for label in kept}}
     if randomised is not None:
-        fresh = _by_label(randomised.stacked(site), site, seed)
+        fresh = means_by_label(randomised.stacked(site), site, seed)
         baselines["random weights"] = {label: fresh[label] for label in kept}
     named = dict.fromkeys(kept, units) if isinstance(units, str) else units
     return HeadGrid(measures={label: measures[label] for label in kept}, baselines=baselines, units=named)
@@ -62,15 +62,18 @@ def ratio_grid(
     units: Mapping[str, str],
     average: Average,
     seed: int,
+    labels: Sequence[str] | None = None,
     references: Mapping[str, Callable[[Frame], Tensor]] = NO_REFERENCES,
 ) -> HeadGrid:
     """Sums over totals for every head, from a site that holds (2, measure): a sentence's sums, and their totals.
 
     `pooled` divides the sums of all sentences by the totals of all sentences; `sentences` takes each sentence's ratio
-    and counts it alike. `references` are further baselines: heads given by their maps, see `attention_like`.
+    and counts it alike. `labels` chooses among the site's own. `references` are further baselines: heads given by
+    their maps, see `attention_like`.
     """
+    chosen = [label for label in site.labels if labels is None or label in labels]
     measures = _ratios(recording.stacked(site), site, average, seed)
-    kept = [label for label in site.labels if measures[label].n.any()] or list(site.labels)
+    kept = [label for label in chosen if measures[label].n.any()] or chosen
     grid = (recording.encoder.layers, recording.encoder.heads)
     heads = {"uniform attention": uniform_maps(recording.encoder.causal), **references}
     baselines: dict[str, dict[str, Estimates]] = {}
@@ -134,6 +137,7 @@ def _ratios(values: NDArray[Any], site: ReducedSite, average: Average, seed: int
     return {label: estimates[..., place] for place, label in enumerate(site.labels)}
 
 
-def _by_label(values: NDArray[Any], site: ReducedSite, seed: int) -> dict[str, Estimates]:
+def means_by_label(values: NDArray[Any], site: ReducedSite, seed: int) -> dict[str, Estimates]:
+    """The mean over sentences of each label of a site, from its stacked values: (entry, ..., label)."""
     estimates = mean_over_sentences(values, seed=seed)
     return {label: estimates[..., place] for place, label in enumerate(site.labels)}

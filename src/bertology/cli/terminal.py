@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
 
 PIPED_WIDTH = 160
+COLUMNS_AT_ONCE = 7
 
 
 def show(result: Result, analysis: Analysis) -> None:
@@ -39,11 +40,11 @@ def _tables(result: Result) -> Iterable[RichTable]:
             yield _by_layer(grid)
             yield _strongest(grid)
         case LayerCurve() as curve:
-            yield _curve(curve, "layer", [str(i + curve.first) for i in range(_length(curve.measures))])
+            yield from _curves(curve, "layer", [str(i + curve.first) for i in range(_length(curve.measures))])
         case Curve() as curve:
-            yield _curve(curve, curve.along, [f"{point:g}" for point in curve.points])
+            yield from _curves(curve, curve.along, [f"{point:g}" for point in curve.points])
         case Table() as table:
-            yield _curve(table, "", list(table.rows_named))
+            yield from _curves(table, "", list(table.rows_named))
         case Matrix() as matrix:
             for name, estimates in matrix.measures.items():
                 yield _grid(name, estimates, matrix.rows_named, matrix.columns_named)
@@ -76,20 +77,19 @@ def _strongest(grid: HeadGrid) -> RichTable:
     return table
 
 
-def _curve(curve: LayerCurve | Curve | Table, along: str, places: list[str]) -> RichTable:
-    columns: list[str] = []
-    cells: list[Estimates] = []
+def _curves(curve: LayerCurve | Curve | Table, along: str, places: list[str]) -> Iterable[RichTable]:
+    """Tables of as many measures, each beside its baselines, as can be read side by side."""
+    groups: list[list[tuple[str, Estimates]]] = [[]]
     for name, estimates in curve.measures.items():
-        columns.append(name)
-        cells.append(estimates)
-        for baseline, measures in curve.baselines.items():
-            if name in measures:
-                columns.append(f"{baseline}")
-                cells.append(measures[name])
-    table = _table("value [95 % interval], each beside its baselines", [along, *columns])
-    for index, place in enumerate(places):
-        table.add_row(place, *(str(estimates[index]) for estimates in cells))
-    return table
+        beside = [(chance, found[name]) for chance, found in curve.baselines.items() if name in found]
+        if groups[-1] and len(groups[-1]) + len(beside) + 1 > COLUMNS_AT_ONCE:
+            groups.append([])
+        groups[-1] += [(name, estimates), *beside]
+    for columns in groups:
+        table = _table("value [95 % interval], each beside its baselines", [along, *(name for name, _ in columns)])
+        for index, place in enumerate(places):
+            table.add_row(place, *(str(estimates[index]) for _, estimates in columns))
+        yield table
 
 
 def _grid(name: str, estimates: Estimates, rows: tuple[str, ...], columns: tuple[str, ...]) -> RichTable:

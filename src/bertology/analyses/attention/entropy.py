@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_measures import head_grid
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
+    from bertology.recording.stretches import Stretches
 
 MEASURES = ("all", "cls", "ordinary")
 
@@ -24,12 +25,29 @@ LEAST_SHARE = 1e-6
 """A row that puts less than this on ordinary pieces has no distribution over them to speak of, and does not count."""
 
 
-def _rows(frame: Frame) -> Tensor:
-    """(batch, piece, 3): which rows count for each measure."""
+CELLS_AT_ONCE = 2**18
+"""How many attention weights are taken at once: a megabyte of them, which a processor's cache holds."""
+
+
+class _Prepared(NamedTuple):
+    """What of a batch is the same in every layer.
+
+    `weights` is (batch, piece, 2): the part of each row in the mean over all rows and over the [CLS] row, NaN where an
+    entry has none. `ordinary` is (batch, 1, piece).
+    """
+
+    weights: Tensor
+    ordinary: Tensor
+    stretches: tuple[Stretches, ...]
+
+
+def _prepare(frame: Frame) -> _Prepared:
     import torch
 
-    first = frame.real & (frame.special == Special.CLS)
-    return torch.stack([frame.real, first, frame.ordinary], dim=-1).float()
+    from bertology.recording.stretches import stretches_of
+
+    rows = torch.stack([frame.real, frame.real & (frame.special == Special.CLS)], dim=-1).float()
+    return _Prepared(rows / rows.sum(1, keepdim=True), frame.ordinary[:, None], stretches_of(frame))
 
 
 @reduction(
@@ -37,25 +55,45 @@ def _rows(frame: Frame) -> Tensor:
     axes=("rows",),
     labels=MEASURES,
     about="mean entropy of the rows of a map, in nats: all rows, the [CLS] row, ordinary rows without special targets",
-    prepare=_rows,
+    prepare=_prepare,
 )
-def ENTROPY(layer: LayerActivations, frame: Frame, rows: Tensor) -> Tensor:
+def ENTROPY(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, 3) mean entropies; NaN where a sentence has no such row."""
     import torch
 
+    from bertology.recording.stretches import ordinary_sum
+
     maps = layer.attention
-    ordinary = frame.ordinary.to(maps.dtype)
-    targets = torch.stack([torch.ones_like(ordinary), ordinary], dim=-1).unsqueeze(1)
-    tiny = torch.finfo(maps.dtype).tiny
-    summed = -(maps * maps.clamp(min=tiny).log()) @ targets
+    everywhere, ordinary = _sums(maps, prepared.stretches)
     # With p = a / s over the ordinary targets and s their share, H(p) = (sum of -a ln a) / s + ln s.
-    share = (maps @ targets[..., 1:]).squeeze(-1)
-    defined = share > LEAST_SHARE
-    renormalised = (summed[..., 1] / share + share.log()).masked_fill(~defined, 0.0)
-    values = torch.stack([summed[..., 0], summed[..., 0], renormalised], dim=-1)
-    counted = rows.unsqueeze(1).expand(-1, maps.shape[1], -1, -1).clone()
-    counted[..., 2] *= defined
-    return (values * counted).sum(2) / counted.sum(2)
+    share = ordinary_sum(maps, prepared.stretches)
+    counted = (share > LEAST_SHARE) & prepared.ordinary
+    renormalised = ordinary.div_(share).add_(share.log()).masked_fill_(~counted, 0.0)
+    means = everywhere @ prepared.weights.to(maps.dtype)
+    return torch.cat([means, (renormalised.sum(-1) / counted.sum(-1)).unsqueeze(-1)], dim=-1)
+
+
+def _sums(maps: Tensor, stretches: tuple[Stretches, ...]) -> tuple[Tensor, Tensor]:
+    """(batch, head, from): the sums of -a ln a over all targets and over ordinary ones."""
+    import torch
+
+    from bertology.maths.logarithm import log_in_place
+    from bertology.recording.stretches import ordinary_sum
+
+    # A few heads at a time, over one another: on a processor the products stay in its cache.
+    entries, heads, size, _ = maps.shape
+    at_once = max(1, min(heads, CELLS_AT_ONCE // (entries * size * size)))
+    space = torch.empty((entries, at_once, size, size), dtype=maps.dtype, device=maps.device)
+    everywhere, ordinary = maps.new_empty(maps.shape[:3]), maps.new_empty(maps.shape[:3])
+    for start in range(0, heads, at_once):
+        some = slice(start, start + at_once)
+        own = maps[:, some]
+        products = space[:, : own.shape[1]]
+        torch.clamp(own, min=torch.finfo(maps.dtype).tiny, out=products)
+        log_in_place(products).mul_(own)
+        everywhere[:, some] = products.sum(-1)
+        ordinary[:, some] = ordinary_sum(products, stretches)
+    return everywhere.neg_(), ordinary.neg_()
 
 
 @analysis(

@@ -1,0 +1,117 @@
+"""How much of each attention map can be seen in its head's output (brunner2020, section 3; sun2021)?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.head_measures import means_by_label
+from bertology.analyses.piece_kinds import KINDS, kinds_of, shares_by_kind
+from bertology.analyses.value_vectors import head_vectors
+from bertology.errors import Refusal
+from bertology.maths.null_space import effective as effective_weights
+from bertology.recording.recording import Recording
+from bertology.recording.sites import ReducedSite, reduction
+from bertology.results.shapes import HeadGrid
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.attend import LayerActivations
+    from bertology.recording.frame import Frame
+
+HIDDEN = "hidden part"
+SHARES = tuple(f"effective to {kind}" for kind in KINDS)
+UNITS = {HIDDEN: "share of the map's squares, 0 to 1"} | dict.fromkeys(SHARES, "share of absolute weights, 0 to 1")
+EVEN, ANY, WEIGHTS = "uniform attention", "any map", "weights alone"
+
+
+def _site(name: str, about: str, *, simplex: bool) -> ReducedSite:
+    labels = (*UNITS, f"{EVEN}, {HIDDEN}", f"{ANY}, {HIDDEN}", *(f"{WEIGHTS}, {share}" for share in SHARES))
+
+    @reduction(name, axes=("measure",), labels=labels, about=about, prepare=kinds_of, vectors=True)
+    def site(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
+        """(batch, head, measure); NaN for sentences no longer than a head's vectors."""
+        import torch
+
+        vectors = head_vectors(layer)
+        found = layer.attention.new_full((*vectors.shape[:2], len(labels)), torch.nan, dtype=torch.float32)
+        for row, entry in enumerate(frame.entries):
+            length = len(entry.pieces)
+            if length > vectors.shape[-1] + simplex:
+                maps = layer.attention[row, :, :length, :length].float()
+                found[row] = _measured(maps, vectors[row, :, :length], kinds[row, :length], simplex=simplex)
+        return found
+
+    return site
+
+
+def _measured(maps: Tensor, vectors: Tensor, kinds: Tensor, *, simplex: bool) -> Tensor:
+    """(head, measure) for one sentence without padding."""
+    import torch
+
+    shown = torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1) if simplex else vectors
+    seen = (maps > 0).to(maps.dtype)
+    even = seen / seen.sum(-1, keepdim=True)
+    kept, rank = effective_weights(torch.cat([maps, even], -2), shown)
+    kept_map, kept_even = kept.split(maps.shape[-2], -2)
+    everyone = torch.ones(1, len(kinds), dtype=torch.bool, device=maps.device)
+    shares = [shares_by_kind(some.unsqueeze(0), kinds.unsqueeze(0), everyone)[0] for some in (kept_map.abs(), maps)]
+    hidden = [_hidden(maps, kept_map), _hidden(even, kept_even), 1 - rank / len(kinds)]
+    columns = [hidden[0][:, None], shares[0], hidden[1][:, None], hidden[2][:, None], shares[1]]
+    return torch.cat([column.float() for column in columns], -1)
+
+
+def _hidden(maps: Tensor, kept: Tensor) -> Tensor:
+    """(head,) share of the squares of a map that lies in the null space."""
+    return 1 - kept.square().sum((-1, -2)) / maps.double().square().sum((-1, -2))
+
+
+EFFECTIVE = _site("attention.effective", "the part of each map that its head's output depends on", simplex=False)
+EFFECTIVE_SIMPLEX = _site(
+    "attention.effective.simplex",
+    "the part of each map that its head's output depends on, rows keeping their sums",
+    simplex=True,
+)
+
+
+@analysis(
+    question="How much of each attention map can be seen in its head's output?",
+    special="special tokens are sources and targets",
+    cites=("brunner2020", "sun2021"),
+    sites=lambda options: (EFFECTIVE_SIMPLEX if options["simplex"] else EFFECTIVE,),
+)
+def effective(
+    recording: Recording,
+    randomised: Recording | None,
+    *,
+    simplex: Annotated[bool, "only changes that keep the sum of each row count as invisible (sun2021)"] = False,
+    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+) -> HeadGrid:
+    """Share of a map's squares that its head's output hides: 0 every weight matters, 1 none does.
+
+    A head's output is the map times f(x) of the pieces, at most as many dimensions as the head has: in longer inputs
+    part of the map changes nothing. Effective attention is the map without that part, projected out exactly, its
+    weights no longer between 0 and 1; `effective to` is the share of their absolute values by target, beside that of
+    the map itself (`weights alone`). Only inputs longer than a head's vectors count; shorter ones hide nothing.
+    `any map` is the hidden part of a map without any relation to the vectors, 1 - rank / n. f(x) includes b_V.
+    """
+    site = EFFECTIVE_SIMPLEX if simplex else EFFECTIVE
+    measures = means_by_label(recording.stacked(site), site, seed)
+    if not measures[HIDDEN].n.any():
+        longest = max(len(entry.pieces) for entry in recording.entries)
+        raise Refusal(
+            f"No input of {recording.corpus.name} is longer than a head's vectors (the longest has {longest} pieces)",
+            "inputs with more pieces than a head has dimensions: in shorter ones every weight matters",
+            "Use longer texts, or leave this analysis out",
+        )
+    shown = {name: measures[name] for name in UNITS if measures[name].n.any()}
+    baselines = {
+        EVEN: {HIDDEN: measures[f"{EVEN}, {HIDDEN}"]},
+        ANY: {HIDDEN: measures[f"{ANY}, {HIDDEN}"]},
+        WEIGHTS: {share: measures[f"{WEIGHTS}, {share}"] for share in SHARES if share in shown},
+    }
+    if randomised is not None:
+        fresh = means_by_label(randomised.stacked(site), site, seed)
+        baselines["random weights"] = {name: fresh[name] for name in shown}
+    return HeadGrid(measures=shown, baselines=baselines, units={name: UNITS[name] for name in shown})

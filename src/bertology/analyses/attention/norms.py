@@ -1,0 +1,108 @@
+"""What does each head take over from the pieces it looks at (kobayashi2020)?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.head_measures import means_by_label
+from bertology.analyses.piece_kinds import KINDS, kinds_of, shares_by_kind
+from bertology.analyses.value_vectors import head_vectors
+from bertology.maths.rank_correlation import spearman
+from bertology.recording.recording import Recording
+from bertology.recording.sites import reduction
+from bertology.results.estimate import Estimates
+from bertology.results.shapes import HeadGrid
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.attend import LayerActivations
+    from bertology.recording.frame import Frame
+
+SHARES = tuple(f"norm to {kind}" for kind in KINDS)
+RANKS = ("order of weights and norms", "order of attention received and length")
+SPREAD = "spread of lengths"
+UNITS = (
+    dict.fromkeys(SHARES, "share, 0 to 1")
+    | dict.fromkeys(RANKS, "Spearman correlation, -1 to 1")
+    | {SPREAD: "coefficient of variation, 0 all alike"}
+)
+WEIGHTS, EVEN = "weights alone", "uniform attention"
+
+
+@reduction(
+    "attention.norms",
+    axes=("measure",),
+    labels=(*UNITS, *(f"{chance}, {share}" for chance in (WEIGHTS, EVEN) for share in SHARES)),
+    about="share of the summed norms of attention x f(x) by target, and how norms and weights go together",
+    prepare=kinds_of,
+    vectors=True,
+)
+def NORMS(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
+    """(batch, head, measure); the shares again with all f(x) equally long, and with all that is seen weighed alike."""
+    import torch
+
+    weights = layer.attention.float()
+    lengths = head_vectors(layer).norm(dim=-1)
+    norms = weights * lengths.unsqueeze(2)
+    # What a piece cannot see (padding, later pieces, beyond the window) has a weight of exactly 0.
+    seen = weights > 0
+    even = seen * lengths.unsqueeze(2)
+    shares = [shares_by_kind(some, kinds, frame.real) for some in (norms, weights, even)]
+    rows = spearman(weights, norms, seen & frame.real[:, None, :, None])
+    sources = (seen & frame.real[:, None, :, None]).sum(2)
+    received = (weights * frame.real[:, None, :, None]).sum(2) / sources.clamp(min=1)
+    real = frame.real.unsqueeze(1).expand_as(lengths)
+    beside = [rows.nanmean(-1), spearman(received, lengths, real), _variation(lengths, frame.real)]
+    return torch.cat([shares[0], torch.stack(beside, -1), *shares[1:]], -1)
+
+
+def _variation(lengths: Tensor, real: Tensor) -> Tensor:
+    """(batch, head) standard deviation of the lengths over their mean; NaN where all are 0."""
+    count = real.sum(-1)[:, None]
+    mean = (lengths * real.unsqueeze(1)).sum(-1) / count
+    variance = ((lengths - mean.unsqueeze(-1)).square() * real.unsqueeze(1)).sum(-1) / count
+    return variance.sqrt() / mean
+
+
+@analysis(
+    question="What does each head take over from the pieces it looks at?",
+    special="special tokens are sources and targets",
+    cites=("kobayashi2020",),
+    sites=(NORMS,),
+)
+def norms(
+    recording: Recording,
+    randomised: Recording | None,
+    *,
+    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+) -> HeadGrid:
+    """Share of the norms ‖α f(x)‖ that each kind of piece adds to a head's output: 0 nothing, 1 all of it.
+
+    α is the attention weight and f(x) the piece's value vector taken through the head's part of the output projection;
+    b_V is in, b_O is not. Norms are summed over the targets of a kind and divided by the row's sum; the mean is over
+    rows, then over sentences that have such a piece. The paper sums norms without dividing; the share can be read
+    beside `weights alone`, the share of attention: what it would be if all f(x) were equally long. `order of weights
+    and norms` is the rank correlation of α and ‖α f(x)‖ along a row (1 where lengths do not matter), `order of
+    attention received and length` that of the attention a piece receives and ‖f(x)‖ over the pieces of a sentence
+    (below 0: what is looked at most has the shortest vectors), `spread of lengths` the variation of ‖f(x)‖.
+    """
+    measures = means_by_label(recording.stacked(NORMS), NORMS, seed)
+    shown = {name: measures[name] for name in UNITS if measures[name].n.any()}
+    grid = (recording.encoder.layers, recording.encoder.heads)
+    baselines = {
+        chance: {share: measures[f"{chance}, {share}"] for share in SHARES if share in shown}
+        for chance in (WEIGHTS, EVEN)
+    }
+    baselines[WEIGHTS] |= {
+        name: Estimates.exact(np.full(grid, value)) for name, value in ((RANKS[0], 1.0), (SPREAD, 0.0)) if name in shown
+    }
+    if RANKS[1] in shown:
+        baselines["no relation"] = {RANKS[1]: Estimates.exact(np.zeros(grid))}
+    if randomised is not None:
+        fresh = means_by_label(randomised.stacked(NORMS), NORMS, seed)
+        baselines["random weights"] = {name: fresh[name] for name in shown}
+    return HeadGrid(measures=shown, baselines=baselines, units={name: UNITS[name] for name in shown})
