@@ -115,8 +115,12 @@ def _strongest(grid: HeadGrid) -> str:
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    lines = ("".join(f"<td>{escape(str(row.get(column, '')))}</td>" for column in columns) for row in rows)
+    lines = ("".join(f"<td>{escape(_cell(row.get(column, '')))}</td>" for column in columns) for row in rows)
     return f'<div class="scroll"><table><tr>{head}</tr>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _methods(section: Section) -> str:

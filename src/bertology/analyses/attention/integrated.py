@@ -50,7 +50,7 @@ def integrated(
     found, totals = _attributed(recording, encoder, steps)
     shown = shown_by(by, scale, found, None, unit="objective, 0 no effect", seed=seed)
     whole = mean_over_sentences(totals if by == "head" else totals.sum(axis=2), seed=seed)
-    none = dict.fromkeys((ALL, TOTAL), Estimates.exact(np.zeros(whole.shape)))
+    none: dict[str, Estimates] = dict.fromkeys((ALL, TOTAL), Estimates.exact(np.zeros(whole.shape)))
     units = {**shown.units, TOTAL: "change of the objective a sentence"}
     return shaped(by, {**shown.measures, TOTAL: whole}, {**shown.baselines, "no effect": none}, units)
 

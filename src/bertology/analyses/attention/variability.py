@@ -100,14 +100,14 @@ def variability(
             "Use a larger corpus, or lower --positions",
         )
     grid = (recording.encoder.layers, recording.encoder.heads)
-    even = _measured(uniform_attention(recording, site)[:, None], seed)
+    even = _measured(list(uniform_attention(recording, site)[:, None]), seed)
     baselines = {"uniform attention": {name: even[name][0].everywhere(grid) for name in MEASURES}}
     if randomised is not None:
         baselines["random weights"] = _measured(randomised[site], seed)
     return HeadGrid(measures=measures, baselines=baselines, units=dict.fromkeys(MEASURES, "share, 0 to 1"))
 
 
-def _measured(corners: Sequence[Floats] | Floats, seed: int) -> dict[str, Estimates]:
+def _measured(corners: Sequence[Floats], seed: int) -> dict[str, Estimates]:
     """Each measure for corners of shape (..., measure, from, to), one array an entry."""
     estimates = pooled_over_sentences(*share_of_deviation(corners), seed=seed)
     return {name: estimates[..., place] for place, name in enumerate(MEASURES)}
