@@ -42,5 +42,5 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 .venv/.docs: $(READY)
-	$(CONSTRAINED) $(BIN)/python -m pip install --quiet ".[docs]" --editable .
+	$(CONSTRAINED) $(BIN)/python -m pip install --quiet --editable ".[docs]"
 	@touch $@

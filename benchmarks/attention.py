@@ -42,14 +42,12 @@ DIVERGENCE_MARK = 20
 MEMORY_SIZES = (500, 2000)
 
 
-def _words_looked_at(layer: LayerActivations, frame: Frame, prepared: Any) -> torch.Tensor:
-    """(batch, head, 2): a stand-in for what needs maps between words: how much each word's favourite word gets."""
-    maps = to_words(layer.attention, prepared)
-    highest, places = maps.max(-1)
-    return torch.stack([highest.mean(-1), places.float().mean(-1)], -1)
+def _strongest_words(layer: LayerActivations, frame: Frame, prepared: Any) -> torch.Tensor:
+    """(batch, head, 1): maps between words are made, and a little is taken from them: what the strongest word gets."""
+    return to_words(layer.attention, prepared).amax(-1).mean(-1, keepdim=True)
 
 
-WORD_MAPS = ReducedSite("benchmark.word_maps", ("measure",), "maps between words", _words_looked_at, prepare=words_of)
+WORD_MAPS = ReducedSite("benchmark.word_maps", ("measure",), "maps between words", _strongest_words, prepare=words_of)
 ANALYSES = ("targets", "entropy", "distance", "confidence", "patterns")
 
 
