@@ -35,7 +35,7 @@ def layer(
 ) -> LayerActivations:
     """A layer in which head h has these maps and value vectors; its projection, residual and LayerNorm are random.
 
-    Padding has random vectors too: nothing may depend on them.
+    Padding attends and has random vectors too: nothing may depend on them.
     """
     generator = torch.Generator().manual_seed(0)
     heads = len(maps)
@@ -45,7 +45,7 @@ def layer(
         n = len(entry.pieces)
         for head in range(heads):
             attention[row, head, :n, :n] = torch.from_numpy(maps[head](entry))
-            attention[row, head, n:, :n] = 1 / n  # what models compute for padding rows
+            attention[row, head, n:, n // 2] = 1  # models compute something for padding rows too
             value[row, head, :n] = torch.from_numpy(vectors[head](entry))
     return LayerActivations(0, attention, value=value, block=_block(shown, heads, generator, norm))
 

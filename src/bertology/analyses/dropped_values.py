@@ -53,27 +53,30 @@ def effects(
     (sentence, layer) or (sentence, layer, head); NaN where a sentence has nothing to drop, or no ordinary piece left
     to see an effect on.
     """
+    from bertology.recording.objectives import masked_positions
+
     _refuse_without_head(encoder, how.effect)
     shape = (encoder.layers, encoder.heads) if how.by_head else (encoder.layers,)
     found, control = (np.full((len(recording), *shape), np.nan) for _ in range(2))
     for entries, frame in frames_of(recording, encoder):
         pieces = chosen(frame)
-        others = _ordinary_others(frame, pieces, how.seed)
-        effect_of = _effect_on(encoder, frame, how)
+        masked = masked_positions(frame, how.seed) if how.effect == "loss" else frame.masked
+        others = frame.per_piece(list(_drawn_others(frame, pieces, masked, how.seed)))
+        effect_of = _effect_on(encoder, frame, masked, how)
         for place in np.ndindex(*shape):
             for dropped, into in ((pieces, found), (others, control)):
                 into[(entries, *place)] = effect_of(place, dropped).double().cpu().numpy()
     return found, control
 
 
-def _effect_on(encoder: GatedEncoder, frame: Frame, how: Drop) -> Callable[[tuple[int, ...], Tensor], Tensor]:
+def _effect_on(
+    encoder: GatedEncoder, frame: Frame, masked: Tensor, how: Drop
+) -> Callable[[tuple[int, ...], Tensor], Tensor]:
     """The effect on each sentence of dropping pieces (batch, piece) at a place."""
     import torch
 
     from bertology.encoder.attend import Gates
-    from bertology.recording.objectives import masked_positions
 
-    masked = masked_positions(frame, how.seed) if how.effect == "loss" else torch.zeros_like(frame.real)
     fed = frame.batch
     if encoder.mask_id is not None:
         fed = replace(fed, ids=torch.where(masked, encoder.mask_id, fed.ids))
@@ -117,19 +120,16 @@ def _mean(values: Tensor, counted: Tensor) -> Tensor:
     return values.where(counted, 0).sum(1) / counted.sum(1)
 
 
-def _ordinary_others(frame: Frame, pieces: Tensor, seed: int) -> Tensor:
-    """(batch, piece): as many ordinary pieces of each sentence as are chosen in `pieces`, drawn from the others."""
-    return frame.per_piece(list(_drawn(frame, pieces, seed)))
-
-
-def _drawn(frame: Frame, pieces: Tensor, seed: int) -> Iterator[NDArray[np.bool_]]:
-    for entry, taken in zip(frame.entries, pieces.cpu().numpy(), strict=True):
+def _drawn_others(frame: Frame, pieces: Tensor, masked: Tensor, seed: int) -> Iterator[NDArray[np.bool_]]:
+    """For each sentence as many ordinary pieces as are chosen in `pieces`, from among the unmasked others."""
+    chosen, hidden = (flags.cpu().numpy() for flags in (pieces, masked))
+    for row, entry in enumerate(frame.entries):
         length = len(entry.pieces)
-        ordinary = np.flatnonzero((entry.pieces.special == Special.NONE) & ~taken[:length])
+        ordinary = np.flatnonzero((entry.pieces.special == Special.NONE) & ~(chosen[row] | hidden[row])[:length])
         # By the pieces and the seed alone, so that neither batches nor the order of sentences change the draw.
         key = hashlib.sha256(b"others" + entry.pieces.ids.tobytes() + seed.to_bytes(8, "little")).digest()
         flags: NDArray[np.bool_] = np.zeros(length, np.bool_)
-        flags[np.random.default_rng(list(key)).permutation(ordinary)[: int(taken.sum())]] = True
+        flags[np.random.default_rng(list(key)).permutation(ordinary)[: int(chosen[row].sum())]] = True
         yield flags
 
 

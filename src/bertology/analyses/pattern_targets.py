@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
+    from bertology.recording.stretches import Stretches
 
 Floats = NDArray[np.float64]
 
@@ -49,43 +50,87 @@ def pattern_site(relations: Relations = Relations(), itself: bool = False) -> Re
         "share of each head's attention on the targets of Vig's six patterns, and on others at the same offsets",
         _shares,
         LABELS,
-        prepare=lambda frame: _weights(frame, relations, itself),
+        prepare=lambda frame: _prepare(frame, relations, itself),
     )
 
 
-def _shares(layer: LayerActivations, frame: Frame, weights: Tensor) -> Tensor:
+class _Prepared(NamedTuple):
+    """What of a batch is the same in every layer.
+
+    Targets are few, so they are listed: `pairs` are the batch row, source, target and pattern of each, and the weight
+    of its source. `controls` is (batch, control, from x to), for those of `CONTROLLED` in `controlled` that the batch
+    has; `rows` (batch, piece, pattern) the weight of each source; `there` (batch, label) which labels have a value.
+    """
+
+    pairs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+    controls: Tensor
+    controlled: list[int]
+    rows: Tensor
+    there: Tensor
+    stretches: tuple[Stretches, ...]
+
+
+def _shares(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, label); NaN where a sentence has no piece with such a target."""
-    return layer.attention.flatten(2) @ weights.to(layer.attention.dtype)
-
-
-def _weights(frame: Frame, relations: Relations, itself: bool) -> Tensor:
-    """(batch, from x to, label): each label is the inner product of a map with its column."""
     import torch
 
-    size = frame.width
-    found = np.zeros((len(frame.entries), size, size, len(LABELS)), np.float32)
+    from bertology.recording.stretches import ordinary_sum
+
+    maps = layer.attention
+    batch, heads = maps.shape[:2]
+    entry, source, target, pattern, weight = prepared.pairs
+    weights = maps[entry, :, source, target] * weight.to(maps.dtype)[:, None]
+    own = maps.new_zeros(batch * len(PATTERNS), heads).index_add_(0, entry * len(PATTERNS) + pattern, weights)
+    controls = maps.new_zeros(batch, heads, len(CONTROLLED))
+    controls[..., prepared.controlled] = maps.flatten(2) @ prepared.controls.to(maps.dtype).transpose(1, 2)
+    inside = ordinary_sum(maps, prepared.stretches) @ prepared.rows.to(maps.dtype)
+    found = torch.cat([own.view(batch, -1, heads).transpose(1, 2), controls, inside], -1)
+    return found.masked_fill(~prepared.there[:, None], torch.nan)
+
+
+def _prepare(frame: Frame, relations: Relations, itself: bool) -> _Prepared:
+    import torch
+
+    from bertology.recording.stretches import stretches_of
+
+    count, size = len(frame.entries), frame.width
+    pairs: list[NDArray[np.int64]] = []
+    weights: list[Floats] = []
+    controls = np.zeros((count, len(CONTROLLED), size, size), np.float32)
+    rows = np.zeros((count, size, len(BETWEEN_WORDS)), np.float32)
+    there = np.zeros((count, len(LABELS)), np.bool_)
     for row, entry in enumerate(frame.entries):
+        masks = target_masks(entry, relations, itself)
         n = len(entry.pieces)
-        found[row, :n, :n] = np.stack(_columns(entry, relations, itself), axis=-1)
-    return torch.from_numpy(found).to(frame.device).flatten(1, 2)
+        for number, (name, mask) in enumerate(masks.items()):
+            sources = mask.any(1)
+            share = 1 / max(1, int(sources.sum()))
+            listed = np.argwhere(mask)
+            pairs.append(np.insert(listed, [0, 2], [row, number], axis=1))
+            weights.append(np.full(len(listed), share))
+            there[row, [place for place, label in enumerate(LABELS) if label.startswith(name)]] = bool(sources.any())
+            if name in BETWEEN_WORDS:
+                rows[row, :n, number] = sources * share
+            if name in CONTROLLED and len(listed):
+                alike = _alike(entry, other=name == "related, other sentence")
+                controls[row, CONTROLLED.index(name), :n, :n] = _at_same_offsets(mask * share, mask, alike & ~mask)
+    controlled = [place for place in range(len(CONTROLLED)) if controls[:, place].any()]
+    entry, source, target, pattern = torch.from_numpy(np.concatenate(pairs)).to(frame.device).unbind(1)
+    return _Prepared(
+        (entry, source, target, pattern, torch.from_numpy(np.concatenate(weights)).to(frame.device)),
+        torch.from_numpy(controls[:, controlled]).to(frame.device).flatten(2),
+        controlled,
+        torch.from_numpy(rows).to(frame.device),
+        torch.from_numpy(there).to(frame.device),
+        stretches_of(frame),
+    )
 
 
-def _columns(entry: Entry, relations: Relations, itself: bool) -> list[Floats]:
-    masks = target_masks(entry, relations, itself)
-    worded = entry.pieces.word >= 0
-    ordinary = entry.pieces.special == Special.NONE
-    part = entry.pieces.part
+def _alike(entry: Entry, *, other: bool) -> NDArray[np.bool_]:
+    """(from, to) pairs of pieces of words in the same sentence, or in different ones."""
+    worded, part = entry.pieces.word >= 0, entry.pieces.part
     inner = worded[:, None] & worded[None, :]
-    same, other = (inner & (part[:, None] == part[None, :])), (inner & (part[:, None] != part[None, :]))
-    sources = {name: np.asarray(mask.any(1)) for name, mask in masks.items()}
-    averaged = {name: _row_mean(mask, sources[name]) for name, mask in masks.items()}
-    columns = [averaged[name] for name in PATTERNS]
-    for name in CONTROLLED:
-        alike = other if name == "related, other sentence" else same
-        columns.append(_at_same_offsets(averaged[name], masks[name], alike & ~masks[name]))
-    everything = ordinary[:, None] & ordinary[None, :]
-    columns += [_row_mean(everything & sources[name][:, None], sources[name]) for name in BETWEEN_WORDS]
-    return columns
+    return inner & ((part[:, None] != part[None, :]) if other else (part[:, None] == part[None, :]))
 
 
 def target_masks(entry: Entry, relations: Relations, itself: bool = False) -> dict[str, NDArray[np.bool_]]:
@@ -121,19 +166,11 @@ def _of_pieces(pairs: NDArray[np.bool_], word: NDArray[np.int32]) -> NDArray[np.
     return pairs[word[:, None], word[None, :]]
 
 
-def _row_mean(chosen: NDArray[np.bool_], rows: NDArray[np.bool_]) -> Floats:
-    """Weights whose inner product with a map is the mean over `rows` of the mass on `chosen`; NaN without rows."""
-    count = rows.sum()
-    return chosen / count if count else np.full(chosen.shape, np.nan)
-
-
 def _at_same_offsets(weights: Floats, targets: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
     """Weights of what a head has on `others` that lie at the offsets of the targets, each offset as often as there.
 
     Where no other pair lies at an offset the targets there stand for themselves, so that the head gains nothing.
     """
-    if not targets.any():
-        return np.full(weights.shape, np.nan)
     n = len(weights)
     offset = np.subtract.outer(np.arange(n), np.arange(n)) + n - 1
     wanted = np.bincount(offset[targets], weights=weights[targets], minlength=2 * n - 1)

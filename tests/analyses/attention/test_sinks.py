@@ -55,7 +55,7 @@ def test_a_planted_no_op_has_index_one_and_no_effect(effect: str) -> None:
     curve = found(no_op_model(), effect=effect)
     np.testing.assert_allclose(curve.measures["no-op index"].value[0], 1, atol=1e-5)
     np.testing.assert_allclose(curve.measures[DROP].value[0], 0, atol=1e-5)
-    assert abs(float(curve.baselines["ordinary piece"][DROP].value[0])) > 1e-3
+    assert abs(float(curve.baselines["ordinary piece"][DROP].value[0])) > 1e-4
     assert curve.measures["attention"].value[0] > 0.05
 
 
