@@ -24,7 +24,7 @@ def run_name(task: str, seed: int, *, fresh: bool) -> str:
 
 def _train(given: argparse.Namespace) -> None:
     task = prepare(given.task, given.base, given.data)
-    model = start(task, given.base, seed=given.seed, fresh=given.fresh)
+    model = start(task, given.base, seed=given.seed, fresh=given.fresh).to(given.device)
     folder = given.runs / run_name(given.task, given.seed, fresh=given.fresh)
     recipe = recipe_of(given.task, given.seed)
     progress = train(model, task.train, task.score(task.stop), recipe, folder)
@@ -73,6 +73,9 @@ def main() -> None:
         command.add_argument("--seed", type=int, default=0, help="of the run to train, or the one that ships")
         if name == "train":
             command.add_argument("--fresh", action="store_true", help="from random weights: the baseline")
+            command.add_argument(
+                "--device", default="cpu", help="where to train; the figures are always taken on the CPU"
+            )
         else:
             command.add_argument("--partner", type=Path, required=True, help="folder of the stored difference")
         if name == "report":

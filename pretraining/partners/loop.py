@@ -79,7 +79,7 @@ def train(model: nn.Module, examples: Sequence[Example], score: Score, recipe: R
             progress.best, progress.best_epoch = value, progress.epoch
             _write(model.state_dict(), folder / BEST)
         _save(folder, recipe, model, optimiser, progress)
-    model.load_state_dict(torch.load(folder / BEST, weights_only=True))
+    model.load_state_dict(torch.load(folder / BEST, map_location=device_of(model), weights_only=True))
     model.eval()
     return progress
 
@@ -87,15 +87,22 @@ def train(model: nn.Module, examples: Sequence[Example], score: Score, recipe: R
 def loss_of(model: nn.Module, batch: Padded) -> Tensor:
     """Mean cross-entropy in nats over the labelled places of a batch."""
     logits = logits_of(model, batch)
+    labels = batch.labels.to(logits.device)
     return nn.functional.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]).float(), batch.labels.reshape(-1), ignore_index=UNLABELLED
+        logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=UNLABELLED
     )
 
 
 def logits_of(model: nn.Module, batch: Padded) -> Tensor:
     """(example, class) of a classifier, (example, piece, class) of a tagger."""
-    shown = batch.shown
-    return model(input_ids=shown.ids, attention_mask=shown.mask, token_type_ids=shown.types).logits
+    shown, device = batch.shown, device_of(model)
+    ids, mask, types = (tensor.to(device) for tensor in (shown.ids, shown.mask, shown.types))
+    return model(input_ids=ids, attention_mask=mask, token_type_ids=types).logits
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the weights are."""
+    return next(model.parameters()).device
 
 
 def rate_at(recipe: Recipe, step: int, steps: int) -> float:
@@ -117,7 +124,7 @@ def _epoch(
     total = 0.0
     first = step
     for batch in batches(examples, recipe.size, order=1_000 * recipe.seed + epoch):
-        with _precision(recipe):
+        with _precision(recipe, device_of(model)):
             loss = loss_of(model, batch)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -130,8 +137,8 @@ def _epoch(
     return total / max(1, step - first)
 
 
-def _precision(recipe: Recipe) -> AbstractContextManager[object]:
-    return torch.autocast("cpu", dtype=torch.bfloat16) if recipe.half else nullcontext()
+def _precision(recipe: Recipe, device: torch.device) -> AbstractContextManager[object]:
+    return torch.autocast(device.type, dtype=torch.bfloat16) if recipe.half else nullcontext()
 
 
 def _save(folder: Path, recipe: Recipe, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
@@ -155,7 +162,7 @@ def _resume(folder: Path, recipe: Recipe, model: nn.Module, optimiser: torch.opt
     path = folder / LATEST
     if not path.exists():
         return Progress()
-    state: dict[str, Any] = torch.load(path, weights_only=True)
+    state: dict[str, Any] = torch.load(path, map_location=device_of(model), weights_only=True)
     if state["recipe"] != asdict(recipe):
         raise ValueError(
             f"{path} is of another recipe: found {state['recipe']}, asked for {asdict(recipe)}; "

@@ -55,7 +55,7 @@ def predict(model: nn.Module, examples: Sequence[Example], size: int = 32) -> li
     model.eval()
     found: list[Logits] = [np.empty(0, np.float32)] * len(examples)
     for batch in batches(examples, size):
-        logits = logits_of(model, batch).float().numpy()
+        logits = logits_of(model, batch).float().cpu().numpy()
         for row, place in enumerate(batch.places):
             words = examples[place].words
             found[place] = logits[row, list(words)] if words else logits[row]

@@ -53,7 +53,7 @@ class Kept:
 def trained(task: Task, base: Path, run: Path) -> Any:
     """The model that a run left, with its best weights."""
     model = start(task, base, seed=0, fresh="fresh" in run.name)
-    model.load_state_dict(torch.load(run / BEST, weights_only=True))
+    model.load_state_dict(torch.load(run / BEST, map_location="cpu", weights_only=True))
     return model.eval()
 
 

@@ -256,6 +256,7 @@ def test_a_model_is_like_itself_and_unlike_another(base: Path) -> None:
     assert other[-1] < 0.9
 
 
+@pytest.mark.slow
 def test_the_data_is_read_into_one_scheme() -> None:
     folder = shared("data/ner").parent
     ner = data.ner(folder)
