@@ -113,7 +113,9 @@ def _prepare(frame: Frame, relations: Relations, itself: bool) -> _Prepared:
                 rows[row, :n, number] = sources * share
             if name in CONTROLLED and len(listed):
                 alike = _alike(entry, other=name == "related, other sentence")
-                controls[row, CONTROLLED.index(name), :n, :n] = _at_same_offsets(mask * share, mask, alike & ~mask)
+                controls[row, CONTROLLED.index(name), :n, :n] = _at_same_offsets(
+                    mask.astype(np.float64) * share, mask, alike & ~mask
+                )
     controlled = [place for place in range(len(CONTROLLED)) if controls[:, place].any()]
     entry, source, target, pattern = torch.from_numpy(np.concatenate(pairs)).to(frame.device).unbind(1)
     return _Prepared(
