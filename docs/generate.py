@@ -41,7 +41,7 @@ def _page(analysis: Analysis) -> str:
         [f"# {analysis.name}", "", f"**{analysis.question}**", "", analysis.about, ""]
         + [f"Special tokens: {analysis.special}.", ""]
         + (["## Options", "", "| option | default | |", "|---|---|---|", *options, ""] if options else [])
-        + ["## Run it", "", f"    bertology run {analysis.name} --model tiny --corpus english", ""]
+        + ["## Run it", "", f"    bertology run {analysis.name} --model mini --corpus english", ""]
         + (["## After", "", *cites] if cites else [])
     )
 

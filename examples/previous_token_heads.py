@@ -4,7 +4,7 @@ import sys
 
 import bertology
 
-model = sys.argv[1] if len(sys.argv) > 1 else "tiny"
+model = sys.argv[1] if len(sys.argv) > 1 else "mini"
 corpus = bertology.read_text(
     "The old man the boats.",
     "Time flies like an arrow; fruit flies like a banana.",

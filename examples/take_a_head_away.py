@@ -9,7 +9,7 @@ import bertology
 from bertology.encoder.attend import Gates
 from bertology.encoder.huggingface import HuggingFaceEncoder
 
-encoder = bertology.load(sys.argv[1] if len(sys.argv) > 1 else "tiny")
+encoder = bertology.load(sys.argv[1] if len(sys.argv) > 1 else "mini")
 assert isinstance(encoder, HuggingFaceEncoder)
 corpus = bertology.read_text("The keys to the cabinet are on the table.", "It is raining again.")
 whole = bertology.record(encoder, corpus, ["hidden"])["hidden"]

@@ -8,8 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-SCALE = ".scale"
-"""What the name of a matrix's scales ends with, after the matrix's own name."""
+from bertology.encoder.packed import SCALE, TENSORS
 
 
 def pack(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -25,26 +24,15 @@ def pack(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return packed
 
 
-def unpack(packed: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights in half precision, as `pack` was given them but for rounding."""
-    return {
-        name: (value.float() * packed[name + SCALE][:, None]).half() if name + SCALE in packed else value
-        for name, value in packed.items()
-        if not name.endswith(SCALE)
-    }
-
-
 def main() -> None:
-    """Pack a model directory's model.safetensors into half the size, or unpack one again."""
+    """Pack a model directory into half the size, as `bertology.encoder.packed` reads it; its tokeniser is left out."""
     parser = argparse.ArgumentParser(prog="python -m pretraining.quantise", description=main.__doc__)
-    parser.add_argument("model", type=Path, help="a Hugging Face directory, or with --unpack a packed one")
+    parser.add_argument("model", type=Path, help="a Hugging Face directory")
     parser.add_argument("-o", "--output", type=Path, required=True, help="directory to write")
-    parser.add_argument("--unpack", action="store_true", help="back to float16, so that transformers can load it")
     given = parser.parse_args()
-    weights = load_file(given.model / "model.safetensors")
-    shutil.copytree(given.model, given.output, dirs_exist_ok=True)
-    changed = unpack(weights) if given.unpack else pack(weights)
-    save_file(changed, given.output / "model.safetensors", metadata={"format": "pt"})
+    given.output.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(given.model / "config.json", given.output / "config.json")
+    save_file(pack(load_file(given.model / "model.safetensors")), given.output / TENSORS)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus
     from bertology.recording.recorder import Policy
 
-DEFAULT_MODEL = "tiny"
+DEFAULT_MODEL = "mini"
 DEFAULT_CORPUS = "english"
 
 Model = Annotated[

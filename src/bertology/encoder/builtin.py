@@ -35,6 +35,17 @@ def in_folder(name: str, about: str) -> BuiltIn:
     return BuiltIn(about, load)
 
 
+def packed(name: str, about: str, *, base: str) -> BuiltIn:
+    """A model that lies in the package as 8-bit integers and reads with the tokeniser of another one."""
+
+    def load(device: str, dtype: str) -> HuggingFaceEncoder:
+        from bertology.encoder.packed import load_packed
+
+        return load_packed(MODELS / name, tokeniser=MODELS / base, name=name, device=device, dtype=dtype)
+
+    return BuiltIn(about, load)
+
+
 def _tiny(device: str, dtype: str) -> HuggingFaceEncoder:
     import torch
 
@@ -46,5 +57,7 @@ def _tiny(device: str, dtype: str) -> HuggingFaceEncoder:
 
 
 BUILT_IN: dict[str, BuiltIn] = {
+    "mini": in_folder("mini", "a small English BERT trained for this project: 8 layers of 8 heads, MLM and NSP heads"),
+    "mini@10%": packed("mini@10%", "mini after a tenth of its training, stored as 8-bit integers", base="mini"),
     "tiny": BuiltIn("random weights, never trained: 2 layers of 4 heads, only for trying things out", _tiny),
 }
