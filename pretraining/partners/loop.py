@@ -1,86 +1,76 @@
-"""How is a partner trained? Cross-entropy with AdamW, warm-up and linear decay, stopped early, resumable by epoch."""
+"""How is a partner trained? Cross-entropy with AdamW, warm-up and linear decay, and back to the best epoch."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pretraining.partners.examples import UNLABELLED, Example, Padded, batches
+from pretraining.partners.factors import moving, put_back
 
-LATEST = "latest.pt"
 BEST = "best.pt"
+RUN = "run.json"
 
 Score = Callable[[nn.Module], float]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Every choice that changes the weights.
-
-    `longest` is in pieces; a longer text gives up to `stretches` examples. With `half`, products are computed in
-    bfloat16; weights and sums are float32 in any case. No weight decay: it would put a multiple of the old weights
-    into the difference that is stored.
-    """
+    """Every choice that changes the weights; `fresh` begins from random weights and learns them whole."""
 
     seed: int = 0
-    epochs: int = 4
-    size: int = 16
-    rate: float = 2e-4
+    epochs: int = 3
+    size: int = 64
+    rate: float = 1e-3
     warm_up: float = 0.1
     clip: float = 1.0
-    patience: int = 1
-    longest: int = 128
-    stretches: int = 1
-    half: bool = True
+    rank: int = 16
+    fresh: bool = False
 
 
 @dataclass
 class Progress:
-    """Where a run is: epochs done, the best score so far and its epoch, and a line for each epoch."""
+    """What came of a run: the best score and its epoch, and a line for each epoch."""
 
-    epoch: int = 0
     best: float = float("-inf")
     best_epoch: int = 0
-    log: list[dict[str, float]] | None = None
-
-    def over(self, recipe: Recipe) -> bool:
-        """Whether all epochs are done, or the last `patience` + 1 brought nothing."""
-        return self.epoch >= recipe.epochs or self.epoch - self.best_epoch > recipe.patience
+    log: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
 
 
 def train(model: nn.Module, examples: Sequence[Example], score: Score, recipe: Recipe, folder: Path) -> Progress:
-    """Train in place and leave the model with its best weights by `score`; a run stopped in the folder goes on.
+    """Train in place and leave the model, and the folder, with what was best by `score`.
 
-    Parameters that do not require a gradient stay as they are.
+    Only parameters that require a gradient are moved and kept. No weight decay: the factors would shrink for no reason
+    but their form.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    moving = [weights for weights in model.parameters() if weights.requires_grad]
-    optimiser = torch.optim.AdamW(moving, lr=recipe.rate, weight_decay=0.0)
-    steps = recipe.epochs * -(-len(examples) // recipe.size)
-    progress = _resume(folder, recipe, model, optimiser)
-    while not progress.over(recipe):
-        begin = time.process_time()
-        loss = _epoch(model, optimiser, examples, recipe, progress.epoch, steps)
-        progress.epoch += 1
+    learnt = moving(model)
+    optimiser = torch.optim.AdamW(learnt.values(), lr=recipe.rate, weight_decay=0.0, fused=True)
+    progress = Progress()
+    kept: dict[str, Tensor] = {}
+    for epoch in range(recipe.epochs):
+        begin = time.monotonic()
+        loss = _epoch(model, optimiser, examples, recipe, epoch)
+        trained = time.monotonic()
         value = score(model.eval())
-        line = {"epoch": progress.epoch, "loss": loss, "score": value, "seconds": time.process_time() - begin}
-        progress.log = [*(progress.log or []), line]
-        print(f"{folder.name}: {json.dumps(line)}", file=sys.stderr, flush=True)
+        seconds = {"seconds": trained - begin, "scoring": time.monotonic() - trained}
+        progress.log.append({"epoch": epoch + 1, "loss": loss, "score": value, **seconds})
+        print(f"{folder.name}: {json.dumps(progress.log[-1])}", file=sys.stderr, flush=True)
         if value > progress.best:
-            progress.best, progress.best_epoch = value, progress.epoch
-            _write(model.state_dict(), folder / BEST)
-        _save(folder, recipe, model, optimiser, progress)
-    model.load_state_dict(torch.load(folder / BEST, map_location=device_of(model), weights_only=True))
-    model.eval()
+            progress.best, progress.best_epoch = value, epoch + 1
+            kept = {name: weights.detach().cpu().clone() for name, weights in learnt.items()}
+    put_back(model, kept)
+    torch.save(kept, folder / BEST)
+    told = {"recipe": asdict(recipe), **asdict(progress)}
+    (folder / RUN).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     return progress
 
 
@@ -89,7 +79,7 @@ def loss_of(model: nn.Module, batch: Padded) -> Tensor:
     logits = logits_of(model, batch)
     labels = batch.labels.to(logits.device)
     return nn.functional.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=UNLABELLED
+        logits.reshape(-1, logits.shape[-1]), labels.reshape(-1), ignore_index=UNLABELLED
     )
 
 
@@ -114,60 +104,32 @@ def rate_at(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def _epoch(
-    model: nn.Module, optimiser: torch.optim.Optimizer, examples: Sequence[Example], recipe: Recipe, epoch: int,
-    steps: int,
-) -> float:  # fmt: skip
-    """One pass over the examples; order and dropout depend on seed and epoch alone. The mean loss."""
+    model: nn.Module, optimiser: torch.optim.Optimizer, examples: Sequence[Example], recipe: Recipe, epoch: int
+) -> float:
+    """One pass over the examples, whose order depends on seed and epoch alone. The mean loss."""
     model.train()
     torch.manual_seed(1_000 * recipe.seed + epoch)
-    step = epoch * -(-len(examples) // recipe.size)
-    total = 0.0
-    first = step
-    for batch in batches(examples, recipe.size, order=1_000 * recipe.seed + epoch):
-        with _precision(recipe, device_of(model)):
+    each = -(-len(examples) // recipe.size)
+    losses: list[Tensor] = []
+    for step, batch in enumerate(batches(examples, recipe.size, order=1_000 * recipe.seed + epoch)):
+        with _fast_products():
             loss = loss_of(model, batch)
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
         for group in optimiser.param_groups:
-            group["lr"] = rate_at(recipe, step, steps)
+            group["lr"] = rate_at(recipe, epoch * each + step, recipe.epochs * each)
         optimiser.step()
-        total += loss.item()
-        step += 1
-    return total / max(1, step - first)
+        losses.append(loss.detach())
+    return float(torch.stack(losses).mean())
 
 
-def _precision(recipe: Recipe, device: torch.device) -> AbstractContextManager[object]:
-    return torch.autocast(device.type, dtype=torch.bfloat16) if recipe.half else nullcontext()
-
-
-def _save(folder: Path, recipe: Recipe, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
-    state = {
-        "recipe": asdict(recipe),
-        "model": model.state_dict(),
-        "optimiser": optimiser.state_dict(),
-        "progress": asdict(progress),
-    }
-    _write(state, folder / LATEST)
-
-
-def _write(state: object, path: Path) -> None:
-    """The old file is replaced only by a whole new one."""
-    part = path.with_suffix(".part")
-    torch.save(state, part)
-    part.replace(path)
-
-
-def _resume(folder: Path, recipe: Recipe, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
-    path = folder / LATEST
-    if not path.exists():
-        return Progress()
-    state: dict[str, Any] = torch.load(path, map_location=device_of(model), weights_only=True)
-    if state["recipe"] != asdict(recipe):
-        raise ValueError(
-            f"{path} is of another recipe: found {state['recipe']}, asked for {asdict(recipe)}; "
-            "give the same options to resume, or another folder to start afresh"
-        )
-    model.load_state_dict(state["model"])
-    optimiser.load_state_dict(state["optimiser"])
-    return Progress(**state["progress"])
+@contextmanager
+def _fast_products() -> Generator[None]:
+    """Products of float32 by TF32 where the device has it: for learning, never for what is measured."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -31,11 +31,11 @@ def layer_similarity(base: Encoder, partner: Encoder, items: Sequence[Item], *, 
 def word_states(encoder: Encoder, items: Sequence[Item], words: int) -> NDArray[np.float64]:
     """(layer + 1, word, width): the states of the first words of these items."""
     blank = [replace(i, parts=(replace(i.parts[0], tags=("",) * len(i.parts[0])),)) for i in items]
-    examples, _ = tagged(blank, encoder.tokenise, (), longest=encoder.max_pieces)
+    examples = tagged(blank, encoder.tokenise, ("",), longest=encoder.max_pieces).examples
     states: list[NDArray[Any]] = []
     for place, example in enumerate(examples):
         hidden = encoder.run(pad(examples, [place]).shown, hidden=True).hidden
-        states.append(torch.stack([layer[0, list(example.words)] for layer in hidden]).double().numpy())
+        states.append(torch.stack([layer[0, example.words] for layer in hidden]).double().numpy())
         if sum(one.shape[1] for one in states) >= words:
             break
     return np.concatenate(states, axis=1)[:, :words]

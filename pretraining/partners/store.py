@@ -1,4 +1,4 @@
-"""What ships? The difference of a fine-tuned model to its base, matrices cut to a rank, in half precision."""
+"""What ships? The factors and sums that training learnt, and the head of the task, in half precision."""
 
 from __future__ import annotations
 
@@ -9,52 +9,42 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertology.encoder.difference import ADDED, CONFIG, ENTRY, LEFT, RIGHT, TENSORS, WHOLE, base_fingerprint
+from pretraining.partners.factors import PARAMETRISED, factors, moving
 
 
-def store(model: Any, base: Path, folder: Path, *, rank: int) -> None:
-    """Write the difference of a transformers model to its base, as `bertology.encoder.difference` reads it."""
-    old = load_file(base / "model.safetensors")
-    tensors = difference(model.state_dict(), old, rank=rank)
+def store(model: Any, base: Path, folder: Path) -> None:
+    """Write what a model with factors learnt over its base, as `bertology.encoder.difference` reads it."""
+    tensors = difference(model, load_file(base / "model.safetensors"))
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / TENSORS)
     config = {key: value for key, value in model.config.to_diff_dict().items() if key != "dtype"}
     config["architectures"] = [type(model).__name__]
     if type(model).__name__.endswith("ForSequenceClassification"):
         config["problem_type"] = "single_label_classification"
-    config[ENTRY] = {"base": base_fingerprint(base), "rank": rank}
+    config[ENTRY] = {"base": base_fingerprint(base), "rank": max(low.right.shape[0] for _, low in factors(model))}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def difference(new: Mapping[str, Tensor], old: Mapping[str, Tensor], *, rank: int) -> dict[str, Tensor]:
-    """Each changed weight as factors, as a sum or whole; factors only where they are the smaller."""
+def difference(model: nn.Module, old: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Every factor, every vector as the sum to its old self, and what the base does not have whole."""
     tensors: dict[str, Tensor] = {}
-    for name, weights in new.items():
-        if name not in old:
-            tensors[name + WHOLE] = _half(weights)
+    for name, low in factors(model):
+        tensors[name + LEFT], tensors[name + RIGHT] = _half(low.left), _half(low.right)
+    for name, weights in moving(model).items():
+        if PARAMETRISED in name:
             continue
-        change = weights.float() - old[name].float()
-        if not bool(change.any()):
-            continue
-        if change.ndim == 2 and rank * sum(change.shape) < change.numel():
-            left, right = factors(change, rank)
-            tensors[name + LEFT], tensors[name + RIGHT] = _half(left), _half(right)
+        if name in old:
+            tensors[name + ADDED] = _half(weights.detach().cpu() - old[name].float())
         else:
-            tensors[name + ADDED] = _half(change)
+            tensors[name + WHOLE] = _half(weights)
     return tensors
 
 
-def factors(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Left (rows, rank) and right (rank, columns) whose product is the nearest matrix of that rank (Eckart-Young)."""
-    u, s, v = torch.linalg.svd(matrix.double(), full_matrices=False)
-    root = s[:rank].sqrt()
-    return (u[:, :rank] * root).float(), (root[:, None] * v[:rank]).float()
-
-
 def _half(tensor: Tensor) -> Tensor:
-    half = tensor.to(torch.float16).contiguous()
+    half = tensor.detach().cpu().to(torch.float16).contiguous()
     if not bool(torch.isfinite(half).all()):
         raise ValueError("a weight does not fit float16; the model has diverged")
     return half

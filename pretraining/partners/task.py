@@ -1,9 +1,10 @@
-"""What is one partner? Its data as examples of a base's pieces, its model class and its recipe."""
+"""How does each partner begin, and by which recipe does it learn?"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,87 +13,56 @@ from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, BertForTokenClassification
 from transformers.utils import logging as transformers_logging
 
-from bertology.corpus.corpus import Item
-from bertology.encoder.huggingface import load_directory
-from pretraining.partners.data import TASKS, Material
-from pretraining.partners.examples import Example, classified, tagged
-from pretraining.partners.loop import Recipe, Score
+from pretraining.partners.examples import Example
+from pretraining.partners.factors import factorise, put_back
+from pretraining.partners.loop import BEST, RUN, Recipe, Score
 from pretraining.partners.measure import count, predict
+from pretraining.partners.pack import Pack
 
 RECIPES = {
-    "sentiment": Recipe(epochs=4, rate=2e-4, longest=64),
-    "ner": Recipe(epochs=1, rate=3e-4, longest=56),
-    "pairs": Recipe(epochs=2, rate=2e-4, longest=96),
+    "sentiment": Recipe(epochs=3),
+    "ner": Recipe(epochs=8, size=32),
+    "pairs": Recipe(epochs=8),
 }
-LONGEST = 128
+FRESH_RATE = 3e-4
+"""Whole matrices from random weights take smaller steps than thin factors over trained ones."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """The examples of one partner; `cut` says how many items of each part were shortened or left out."""
-
-    name: str
-    material: Material
-    train: list[Example]
-    stop: list[Example]
-    dev: dict[str, list[Example]]
-    cut: dict[str, int]
-
-    @property
-    def tags(self) -> bool:
-        """Whether every word has a label, not the whole."""
-        return self.name == "ner"
-
-    def score(self, examples: Sequence[Example]) -> Score:
-        """Accuracy or F1 of a model on these examples."""
-        labels = self.material.labels
-        return lambda model: count(examples, predict(model, examples), labels).value
+def recipe_of(task: str, seed: int, *, fresh: bool) -> Recipe:
+    """The recipe of a task under a seed."""
+    recipe = replace(RECIPES[task], seed=seed, fresh=fresh)
+    return replace(recipe, rate=FRESH_RATE) if fresh else recipe
 
 
-def prepare(name: str, base: Path, data: Path) -> Task:
-    """Read the data of a task as pieces of the base; only what is learnt from is cut shorter than the base can read."""
-    material = TASKS[name](data)
-    tokenise = load_directory(base).tokenise
-    recipe = RECIPES[name]
-
-    def examples(items: list[Item], *, longest: int = LONGEST, stretches: int = 1) -> tuple[list[Example], int]:
-        if name == "ner":
-            return tagged(items, tokenise, material.labels, longest=longest)
-        return classified(items, tokenise, material.labels, longest=longest, stretches=stretches)
-
-    train = examples(material.train, longest=recipe.longest, stretches=recipe.stretches)
-    parts = {"train": train, "stop": examples(material.stop)}
-    dev = {source: examples(items) for source, items in material.dev.items()}
-    return Task(
-        name,
-        material,
-        parts["train"][0],
-        parts["stop"][0],
-        {source: found for source, (found, _) in dev.items()},
-        {part: cut for part, (_, cut) in (parts | dev).items()},
-    )
-
-
-def start(task: Task, base: Path, *, seed: int, fresh: bool = False) -> nn.Module:
-    """The model to train, in float32: the base with a fresh head and still embeddings, or fresh throughout.
+def start(pack: Pack, base: Path, recipe: Recipe) -> nn.Module:
+    """The model to train, in float32: the base with factors, a fresh head and still embeddings, or fresh throughout.
 
     The embeddings of a base stay as they are: a few thousand sentences would move only the rows of their own words.
-    A fresh model has to learn its embeddings too.
+    A fresh model learns all its weights, embeddings too.
     """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
-    torch.manual_seed(seed)
-    kind: Any = BertForTokenClassification if task.tags else BertForSequenceClassification
-    names = dict(enumerate(task.material.labels))
+    torch.manual_seed(recipe.seed)
+    kind: Any = BertForTokenClassification if pack.tags else BertForSequenceClassification
+    names = dict(enumerate(pack.labels))
     ids = {label: place for place, label in names.items()}
     config: Any = BertConfig.from_pretrained(base, id2label=names, label2id=ids)
-    if fresh:
+    if recipe.fresh:
         return kind(config).float()
     model = kind.from_pretrained(base, config=config, dtype=torch.float32)
     model.bert.embeddings.requires_grad_(False)
+    factorise(model.bert, recipe.rank)
     return model
 
 
-def recipe_of(name: str, seed: int) -> Recipe:
-    """The recipe of a task under a seed."""
-    return replace(RECIPES[name], seed=seed)
+def trained(pack: Pack, base: Path, run: Path) -> Any:
+    """The model that a run left, with its best weights."""
+    recipe = Recipe(**json.loads((run / RUN).read_text("utf-8"))["recipe"])
+    model = start(pack, base, recipe)
+    put_back(model, torch.load(run / BEST, map_location="cpu", weights_only=True))
+    return model.eval()
+
+
+def score_of(pack: Pack, examples: Sequence[Example]) -> Score:
+    """Accuracy or F1 of a model on these examples."""
+    return lambda model: count(examples, predict(model, examples), pack.labels, tags=pack.tags).value

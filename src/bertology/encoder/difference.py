@@ -5,7 +5,7 @@ A folder holds a config.json in Hugging Face form, with one more entry, and one 
 | in config.json | |
 |---|---|
 | `difference.base` | the fingerprint of the base's files; another base is refused |
-| `difference.rank` | the rank at which differences of matrices were cut |
+| `difference.rank` | the rank of the factors |
 
 | in difference.safetensors | the weight NAME is |
 |---|---|
