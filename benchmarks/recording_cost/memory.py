@@ -1,8 +1,13 @@
-"""Peak memory while reduced sites are recorded into a folder, each size in a process of its own."""
+"""Peak memory while reduced sites are recorded into a folder, each size in a process of its own.
+
+As in the command line, torch keeps no kernels of shapes it has seen (`--keep-kernels` of `record.py` lets it, and shows
+what that costs).
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -23,12 +28,17 @@ LONGEST = 60
 """A pass needs memory by its longest input, and more sentences have longer ones: the few above this are left out."""
 
 
-def print_memory(model: str, analyses: Sequence[str] = ANALYSES, sizes: Sequence[int] = SIZES) -> None:
+def print_memory(
+    model: str, analyses: Sequence[str] = ANALYSES, sizes: Sequence[int] = SIZES, *, keep_kernels: bool = False
+) -> None:
     """A table of peaks; the passes must not need more for more sentences."""
+    environment = dict(os.environ) if keep_kernels else {**os.environ, "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"}
     print(f"{'sentences':>9}{'seconds':>9}{'peak MiB':>10}{'model':>9}{'corpus':>9}{'pieces':>9}{'passes':>9}")
     for size in sizes:
         command = [sys.executable, "-m", "recording_cost.memory", str(size), model, *analyses]
-        ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1])
+        ran = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1], env=environment
+        )
         found: dict[str, float] = json.loads(ran.stdout)
         cells = "".join(f"{found[name]:>9.0f}" for name in ("model", "corpus", "pieces", "passes"))
         print(f"{size:>9}{found['seconds']:>9.0f}{found['peak']:>10.0f}{cells}", flush=True)

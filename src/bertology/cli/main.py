@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -43,6 +44,9 @@ def options(
 
 def main() -> None:
     """Run the command line."""
+    # torch's CPU kernels are kept for every shape ever seen, and batches of text come in hundreds: memory would grow
+    # with the corpus. Making them anew costs nothing that can be measured beside a forward pass.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
     try:
         status = app(standalone_mode=False)
     except Refusal as refusal:

@@ -134,11 +134,16 @@ class ShardReader(Sequence[Array]):
         self._files = dict(files)
         self._order = order
         self._mend = mend
-        self._place = {entry: (s, row) for s, entries in enumerate(order) for row, entry in enumerate(entries)}
+        # Arrays, not a dictionary: there is a reader for each site, and corpora are long.
+        self._shard_of = np.empty(sum(map(len, order)), np.int32)
+        self._row_of = np.empty_like(self._shard_of)
+        for number, entries in enumerate(order):
+            self._shard_of[list(entries)] = number
+            self._row_of[list(entries)] = np.arange(len(entries))
         self._open: dict[int, _Shard] = {}
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._shard_of)
 
     @overload
     def __getitem__(self, index: int) -> Array: ...
@@ -148,10 +153,9 @@ class ShardReader(Sequence[Array]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         entry = index + len(self) if index < 0 else index
-        if entry not in self._place:
+        if not 0 <= entry < len(self):
             raise IndexError(index)
-        shard, row = self._place[entry]
-        return self._opened(shard)[row]
+        return self._opened(int(self._shard_of[entry]))[int(self._row_of[entry])]
 
     def _opened(self, shard: int) -> _Shard:
         if shard not in self._open:
