@@ -48,7 +48,8 @@ def test_maths_knows_nothing_of_bert() -> None:
 
 @pytest.mark.parametrize("statement", ["import bertology", "from bertology import Corpus, read, Result, analysis"])
 def test_importing_is_light(statement: str) -> None:
-    program = f"{statement}; import sys; print([m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"
+    heavy = ("torch", "transformers", "pandas", "altair")
+    program = f"{statement}; import sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,27 @@ def test_a_recording_stands_in_for_model_and_corpus(treebank: Path, tmp_path: Pa
     assert json.loads(replayed.out)["data"] == json.loads(direct.out)["data"]
     derived = bertology("run", "attention/targets", "--recording", str(folder), "--json")
     assert derived.status == 0, derived.err
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "html"])
+def test_a_figure_is_saved_beside_the_numbers(treebank: Path, tmp_path: Path, suffix: str) -> None:
+    place = tmp_path / f"entropy.{suffix}"
+    words = ("run", "attention/entropy", "-m", "tiny", "-c", str(treebank), "--json", "--figure", str(place))
+    ended = bertology(*words, "--theme", "dark")
+    assert ended.status == 0, ended.err
+    assert json.loads(ended.out)["analysis"] == "attention/entropy"
+    assert str(place) in ended.err and place.stat().st_size > 1000
+
+
+def test_a_figure_that_cannot_be_saved_is_refused_before_the_work(
+    treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("run", "attention/entropy", "-m", "tiny", "-c", str(treebank), "--figure")
+    refused(bertology(*words, "figure.pdf"), ".pdf", ".svg, .png, .html")
+    refused(bertology(*words, str(tmp_path / "no" / "figure.svg")), "no folder")
+    refused(bertology(*words, "figure.svg", "--theme", "blue"), "light", "dark")
+    monkeypatch.setitem(sys.modules, "altair", None)
+    refused(bertology(*words, "figure.svg"), "pip install 'bertology[figures]'")
 
 
 @pytest.mark.parametrize("what", ["analyses", "models", "corpora", "sites"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -36,6 +37,10 @@ def run(
     store: inputs.Store = None,
     no_store: inputs.NoStore = False,
     no_random: Annotated[bool, typer.Option("--no-random", help="Leave out the `random:MODEL` baseline.")] = False,
+    figure: Annotated[
+        Path | None, typer.Option(help="Also save the result's figure: a file that ends in .svg, .png or .html.")
+    ] = None,
+    theme: Annotated[Literal["light", "dark"], typer.Option(help="The paper of the figure.")] = "light",
     as_json: inputs.Json = False,
     help: Annotated[bool, typer.Option("--help", "-h", help="Show this, or the analysis's own options.")] = False,
 ) -> None:
@@ -49,6 +54,10 @@ def run(
         raise typer.Exit(0 if help else 2)
     declared = registry.get(analysis)
     options = own_options(declared, context.args, context)
+    if figure is not None:
+        from bertology.results.charts.files import require_place
+
+        require_place(figure)
 
     from bertology.analyses.run import run as run_declared
     from bertology.cli.progress import progress_bars
@@ -75,6 +84,8 @@ def run(
         result = run_declared(
             declared, subject, options, progress=progress, notify=lambda line: typer.echo(line, err=True)
         )
+    if figure is not None:
+        typer.echo(f"figure: {result.save(figure, theme)}", err=True)
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
     else:

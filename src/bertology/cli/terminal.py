@@ -25,7 +25,8 @@ def show(result: Result, analysis: Analysis) -> None:
     """Print the result for a reader; `--json` is for programs."""
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
+    # Words and intervals may have brackets, which are not meant as styles.
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False)
     console.print(f"{result.analysis}: {analysis.question}", style="bold")
     console.print(f"n = {result.n} inputs; special tokens: {analysis.special}")
     for table in _tables(result):
@@ -45,6 +46,8 @@ def _tables(result: Result) -> Iterable[RichTable]:
             yield from _curves(curve, curve.along, [f"{point:g}" for point in curve.points])
         case Table() as table:
             yield from _curves(table, "", list(table.rows_named))
+            if table.notes:
+                yield _notes(table)
         case Matrix() as matrix:
             for name, estimates in matrix.measures.items():
                 yield _grid(name, estimates, matrix.rows_named, matrix.columns_named)
@@ -72,8 +75,8 @@ def _strongest(grid: HeadGrid) -> RichTable:
         place = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
         head = Head(int(place[0]), int(place[1]))
         best: Estimate = estimates[head]
-        beside = (str(grid.baselines[b][name][head]) if name in grid.baselines[b] else "" for b in baselines)
-        table.add_row(name, str(head), str(best), str(best.n), *beside)
+        beside = (_estimate(grid.baselines[b][name][head]) if name in grid.baselines[b] else "" for b in baselines)
+        table.add_row(name, str(head), _estimate(best), str(best.n), *beside)
     return table
 
 
@@ -88,8 +91,17 @@ def _curves(curve: LayerCurve | Curve | Table, along: str, places: list[str]) ->
     for columns in groups:
         table = _table("value [95 % interval], each beside its baselines", [along, *(name for name, _ in columns)])
         for index, place in enumerate(places):
-            table.add_row(place, *(str(estimates[index]) for _, estimates in columns))
+            table.add_row(place, *(_estimate(estimates[index]) for _, estimates in columns))
         yield table
+
+
+def _notes(table: Table) -> RichTable:
+    told = _table("notes", ["", "note"])
+    told.columns[1].justify = "left"
+    for row in table.rows_named:
+        if row in table.notes:
+            told.add_row(row, table.notes[row])
+    return told
 
 
 def _grid(name: str, estimates: Estimates, rows: tuple[str, ...], columns: tuple[str, ...]) -> RichTable:
@@ -122,6 +134,14 @@ def _table(title: str, columns: list[str]) -> RichTable:
     for column in columns:
         table.add_column(column, justify="left" if column in {"layer", "measure", "", columns[0]} else "right")
     return table
+
+
+def _estimate(estimate: Estimate) -> str:
+    """Value and interval; no interval where there is none to speak of, nothing where nothing was measured."""
+    if np.isnan(estimate.value):
+        return ""
+    exact = np.isnan(estimate.low) or estimate.low == estimate.value == estimate.high
+    return f"{estimate.value:.3g}" if exact else str(estimate)
 
 
 def _number(value: object) -> str:

@@ -1,4 +1,6 @@
-"""Result shapes as SVG: a grid of heads, a curve over layers; every mark carries its number as a tooltip.
+"""The report page's own drawings, which need no further package: a grid of heads, a curve over layers, as SVG.
+
+Every mark carries its number as a tooltip; what could not be measured is a cross, and no line runs through it.
 
 Colours are one hue at varying strength, so they read alike for colour-blind eyes, in print, in light and in dark.
 """
@@ -10,7 +12,7 @@ from html import escape
 
 import numpy as np
 
-from bertology.results.estimate import Estimate, Estimates
+from bertology.results.estimate import Estimate, Estimates, Floats
 from bertology.results.shapes import Head
 
 CELL = 16
@@ -21,14 +23,17 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates]) -> str:
     """Layers down, heads across; the strongest cell is the highest value of this measure."""
     layers, heads = estimates.shape
-    low, high = float(np.nanmin(estimates.value)), float(np.nanmax(estimates.value))
+    low, high = _extremes(estimates.value)
     spread = high - low or 1.0
     cells: list[str] = []
     for layer in range(layers):
         cells.append(_text(LEFT - 26, layer * CELL + 12, str(layer + 1), "end"))
         for head in range(heads):
             estimate: Estimate = estimates[layer, head]
-            strength = 0.0 if np.isnan(estimate.value) else 0.06 + 0.94 * (estimate.value - low) / spread
+            if np.isnan(estimate.value):
+                cells.append(_gap(LEFT - 13 + head * CELL, layer * CELL + 12, f"head {Head(layer, head)}"))
+                continue
+            strength = 0.06 + 0.94 * (estimate.value - low) / spread
             beside = "".join(f"; {b}: {baseline[layer, head]}" for b, baseline in baselines.items())
             tip = f"head {Head(layer, head)}: {estimate}, n = {estimate.n}{beside}"
             cells.append(
@@ -45,8 +50,7 @@ def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates
 def layer_curve(name: str, estimates: Estimates, baselines: Mapping[str, Estimates], first: int) -> str:
     """The value by layer with its interval as a band; each baseline as a dashed line."""
     everything = [estimates, *baselines.values()]
-    bounds = np.concatenate([np.concatenate([e.low, e.high, e.value]) for e in everything])
-    low, high = float(np.nanmin(bounds)), float(np.nanmax(bounds))
+    low, high = _extremes(np.concatenate([np.concatenate([e.low, e.high, e.value]) for e in everything]))
     low, high = (min(low, 0.0), high) if low > 0 and low < 0.3 * high else (low, high)
     spread = high - low or 1.0
     layers = estimates.shape[0]
@@ -60,24 +64,50 @@ def layer_curve(name: str, estimates: Estimates, baselines: Mapping[str, Estimat
     marks = [_text(LEFT - 6, y(v) + 4, f"{v:.2g}", "end") for v in np.linspace(low, high, 4)]
     marks += [_text(x(i), HEIGHT - BOTTOM + 16, str(i + first), "middle") for i in range(layers)]
     for index, (baseline, line) in enumerate(baselines.items()):
-        points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(line.value) if np.isfinite(v))
         dashes = ("6 4", "2 3", "8 3 2 3")[index % 3]
-        marks.append(
-            f'<polyline points="{points}" class="baseline" stroke-dasharray="{dashes}">'
-            f"<title>{escape(baseline)}</title></polyline>"
-        )
-    band = [f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(estimates.low) if np.isfinite(v)]
-    band += [f"{x(i):.1f},{y(v):.1f}" for i, v in reversed(list(enumerate(estimates.high))) if np.isfinite(v)]
-    marks.append(f'<polygon points="{" ".join(band)}" class="band"/>')
-    points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(estimates.value) if np.isfinite(v))
-    marks.append(f'<polyline points="{points}" class="curve"/>')
+        for run in _runs(line.value):
+            points = " ".join(f"{x(i):.1f},{y(line.value[i]):.1f}" for i in run)
+            marks.append(
+                f'<polyline points="{points}" class="baseline" stroke-dasharray="{dashes}">'
+                f"<title>{escape(baseline)}</title></polyline>"
+            )
+    for run in _runs(estimates.low):
+        edges = [(i, estimates.low[i]) for i in run] + [(i, estimates.high[i]) for i in reversed(run)]
+        marks.append(f'<polygon points="{" ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in edges)}" class="band"/>')
+    for run in _runs(estimates.value):
+        points = " ".join(f"{x(i):.1f},{y(estimates.value[i]):.1f}" for i in run)
+        marks.append(f'<polyline points="{points}" class="curve"/>')
     for i in range(layers):
+        if np.isnan(estimates.value[i]):
+            marks.append(_gap(x(i), HEIGHT - BOTTOM - 3, f"layer {i + first}"))
+            continue
         tip = escape(f"layer {i + first}: {estimates[i]}, n = {estimates[i].n}")
         marks.append(
             f'<circle cx="{x(i):.1f}" cy="{y(estimates.value[i]):.1f}" r="4" class="mark"><title>{tip}</title></circle>'
         )
     marks.append(_text((LEFT + WIDTH) / 2, HEIGHT - 2, "layer", "middle"))
     return _svg(WIDTH, HEIGHT, f"{name} by layer", marks)
+
+
+def _extremes(values: Floats) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+
+
+def _runs(values: Floats) -> list[list[int]]:
+    """Places of numbers that follow one another without a gap."""
+    runs: list[list[int]] = []
+    for place in np.flatnonzero(np.isfinite(values)).tolist():
+        if runs and runs[-1][-1] == place - 1:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    return runs
+
+
+def _gap(x: float, y: float, place: str) -> str:
+    tip = f"<title>{escape(place)}: nothing to measure</title>"
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">×{tip}</text>'
 
 
 def _svg(width: float, height: float, label: str, marks: Iterable[str]) -> str:

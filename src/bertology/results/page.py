@@ -88,7 +88,7 @@ def _section(section: Section) -> Iterable[str]:
                 yield f'<figcaption class="soft">{escape(caption)}</figcaption></figure>'
             yield "</div>"
         case _:
-            yield _table(result.rows())
+            yield html_table(result.rows())
 
 
 def _range(estimates: Estimates) -> str:
@@ -99,6 +99,8 @@ def _range(estimates: Estimates) -> str:
 def _strongest(grid: HeadGrid) -> str:
     rows: list[dict[str, Any]] = []
     for name, estimates in grid.measures.items():
+        if not np.isfinite(estimates.value).any():
+            continue
         place = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
         head = Head(int(place[0]), int(place[1]))
         best: Estimate = estimates[head]
@@ -109,10 +111,11 @@ def _strongest(grid: HeadGrid) -> str:
             "n": best.n,
         }
         rows.append(row | {b: str(m[name][head]) for b, m in grid.baselines.items() if name in m})
-    return _table(rows)
+    return html_table(rows)
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+def html_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Records as a table, one a line."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     lines = ("".join(f"<td>{escape(_cell(row.get(column, '')))}</td>" for column in columns) for row in rows)

@@ -6,13 +6,15 @@ import json
 import platform
 from collections.abc import Mapping
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from bertology.results.shapes import Row, Shape
 
 if TYPE_CHECKING:
+    import altair
     import pandas
     import polars
     import pyarrow
@@ -72,6 +74,27 @@ class Result(BaseModel):
         import pyarrow
 
         return pyarrow.Table.from_pylist(self.rows())
+
+    def figure(self, theme: Literal["light", "dark"] = "light") -> altair.ConcatChart:
+        """The result as an Altair chart; needs the `figures` extra."""
+        from bertology.results.charts.files import require_figures
+
+        require_figures()
+        from bertology.results.charts.draw import draw
+
+        return draw(self, theme)
+
+    def save(self, path: str | Path, theme: Literal["light", "dark"] = "light") -> Path:
+        """Write the figure to a file that opens offline: .svg, .png or .html; needs the `figures` extra."""
+        from bertology.results.charts.files import save
+
+        return save(self, Path(path), theme)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """What notebooks show: the figure where it can be drawn, else a table."""
+        from bertology.results.charts.notebook import bundle
+
+        return bundle(self)
 
 
 def versions() -> dict[str, str]:
