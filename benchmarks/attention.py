@@ -154,11 +154,13 @@ def _print_divergences(model: str) -> None:
         start = time.process_time()
         expected = _double_loop(heads)
         slow = time.process_time() - start
+        halved = slow * (len(heads) + 1) / (2 * len(heads))
         fast = min(measured(lambda rows=rows: jensen_shannon(rows)).cpu for _ in range(5))
         apart = float(np.abs(found - expected).max())
         print(
-            f"{len(heads)} heads, {length} pieces: {fast:.3f} s, double loop {slow:.2f} s, {slow / fast:.0f} x faster "
-            f"(mark {DIVERGENCE_MARK}), largest difference {apart:.1e} nats",
+            f"{len(heads)} heads, {length} pieces: {fast:.3f} s, double loop over {len(heads)} x {len(heads)} heads "
+            f"{slow:.2f} s, {slow / fast:.0f} x faster (mark {DIVERGENCE_MARK}), were each pair taken once "
+            f"{halved / fast:.0f} x; largest difference {apart:.1e} nats",
             flush=True,
         )
 
@@ -168,8 +170,8 @@ def _double_loop(heads: np.ndarray[Any, np.dtype[np.float32]]) -> np.ndarray[Any
     count = len(heads)
     found = np.zeros((count, count))
     for one in range(count):
-        for other in range(one):
-            found[one, other] = found[other, one] = _jensen_shannon(heads[one], heads[other])
+        for other in range(count):
+            found[one, other] = _jensen_shannon(heads[one], heads[other])
     return found
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.corpus.corpus import Corpus, Input, Item
-from bertology.corpus.sentence import from_text
+from bertology.corpus.sentence import Frame, Sentence, Span, from_text
 from bertology.encoder.pieces import Pieces, Special
 from bertology.recording.entry import Entry
 from bertology.recording.recording import EncoderCard, Recording
@@ -27,6 +28,24 @@ def corpus_of(*texts: str | tuple[str, str]) -> Corpus:
         else:
             items.append(Item((from_text(text[0]), from_text(text[1])), "pair"))
     return Corpus(tuple(items), name="planted")
+
+
+ROLES = {"nsubj": "ARG0", "obj": "ARG1", "obl": "ARGM-LOC", "advmod": "ARGM-ADV"}
+
+
+def with_roles(sentence: Sentence) -> Sentence:
+    """The sentence with a frame for each verb, whose roles are filled as the tree has it."""
+    relations, heads = sentence.relations or (), sentence.heads or ()
+    frames: list[Frame] = []
+    for verb, tag in enumerate(sentence.pos or ()):
+        filled = [
+            Span(word, word + 1, ROLES[relations[word]])
+            for word, head in enumerate(heads)
+            if head == verb and relations[word] in ROLES
+        ]
+        if tag == "VERB" and filled:
+            frames.append(Frame(verb, "", tuple(filled)))
+    return replace(sentence, frames=tuple(frames))
 
 
 def entries_of(corpus: Corpus) -> tuple[Entry, ...]:

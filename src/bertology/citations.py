@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 CITATIONS: dict[str, str] = {
-    "clark2019": "Clark, Khandelwal, Levy & Manning (2019). What Does BERT Look At? BlackboxNLP.",
+    "clark2019": (
+        "Clark, Khandelwal, Levy & Manning (2019). What Does BERT Look At? An Analysis of BERT's Attention. "
+        "BlackboxNLP."
+    ),
     "ethayarajh2019": "Ethayarajh (2019). How Contextual are Contextualized Word Representations? EMNLP.",
     "kovaleva2019": "Kovaleva, Romanov, Rogers & Rumshisky (2019). Revealing the Dark Secrets of BERT. EMNLP.",
     "vig2019structure": (
@@ -13,12 +16,22 @@ CITATIONS: dict[str, str] = {
         "Voita, Talbot, Moiseev, Sennrich & Titov (2019). Analyzing Multi-Head Self-Attention: "
         "Specialized Heads Do the Heavy Lifting, the Rest Can Be Pruned. ACL."
     ),
+    "abnar2020": "Abnar & Zuidema (2020). Quantifying Attention Flow in Transformers. ACL.",
     "brunner2020": (
         "Brunner, Liu, Pascual, Richter, Ciaramita & Wattenhofer (2020). On Identifiability in Transformers. ICLR."
     ),
-    "gu2025": "Gu, Pang, Du, Liu, Zhang, Du, Wang & Lin (2025). When Attention Sink Emerges in Language Models. ICLR.",
-    "hao2021": "Hao, Dong, Wei & Xu (2021). Self-Attention Attribution: Interpreting Information Interactions. AAAI.",
-    "kobayashi2020": "Kobayashi, Kuribayashi, Yokoi & Inui (2020). Attention is Not Only a Weight. EMNLP.",
+    "gu2025": (
+        "Gu, Pang, Du, Liu, Zhang, Du, Wang & Lin (2025). When Attention Sink Emerges in Language Models: "
+        "An Empirical View. ICLR."
+    ),
+    "hao2021": (
+        "Hao, Dong, Wei & Xu (2021). Self-Attention Attribution: Interpreting Information Interactions Inside "
+        "Transformer. AAAI."
+    ),
+    "kobayashi2020": (
+        "Kobayashi, Kuribayashi, Yokoi & Inui (2020). Attention is Not Only a Weight: Analyzing Transformers with "
+        "Vector Norms. EMNLP."
+    ),
     "kobayashi2021": (
         "Kobayashi, Kuribayashi, Yokoi & Inui (2021). Incorporating Residual and Normalization Layers into Analysis of "
         "Masked Language Models. EMNLP."
@@ -28,5 +41,38 @@ CITATIONS: dict[str, str] = {
     "vedaldi2012": (
         "Vedaldi & Zisserman (2012). Efficient Additive Kernels via Explicit Feature Maps. IEEE TPAMI 34(3)."
     ),
-    "vig2019deconstructing": "Vig (2019). Deconstructing BERT: Distilling 6 Patterns from 100 Million Parameters.",
+    "vig2019deconstructing": (
+        "Vig (2019). Deconstructing BERT: Distilling 6 Patterns from 100 Million Parameters. Towards Data Science."
+    ),
+    "lin2019": "Lin, Tan & Frank (2019). Open Sesame: Getting Inside BERT's Linguistic Knowledge. BlackboxNLP.",
+    "reif2019": (
+        "Reif, Yuan, Wattenberg, Viegas, Coenen, Pearce & Kim (2019). Visualizing and Measuring the Geometry of BERT. "
+        "NeurIPS."
+    ),
+    "zhao2018": (
+        "Zhao, Wang, Yatskar, Ordonez & Chang (2018). Gender Bias in Coreference Resolution: Evaluation and Debiasing "
+        "Methods. NAACL."
+    ),
+    "webster2018": (
+        "Webster, Recasens, Axelrod & Baldridge (2018). Mind the GAP: A Balanced Corpus of Gendered Ambiguous "
+        "Pronouns. TACL."
+    ),
+    "warstadt2020": (
+        "Warstadt, Parrish, Liu, Mohananey, Peng, Wang & Bowman (2020). BLiMP: The Benchmark of Linguistic Minimal "
+        "Pairs for English. TACL."
+    ),
+    "salazar2020": "Salazar, Liang, Nguyen & Kirchhoff (2020). Masked Language Model Scoring. ACL.",
+    "kauf2023": "Kauf & Ivanova (2023). A Better Way to Do Masked Language Model Scoring. ACL.",
+    "jawahar2019": "Jawahar, Sagot & Seddah (2019). What Does BERT Learn about the Structure of Language? ACL.",
+    "goldberg2019": "Goldberg (2019). Assessing BERT's Syntactic Abilities. arXiv:1901.05287.",
+    "linzen2016": (
+        "Linzen, Dupoux & Goldberg (2016). Assessing the Ability of LSTMs to Learn Syntax-Sensitive Dependencies. TACL."
+    ),
+    "mccoy2019": (
+        "McCoy, Linzen, Dunbar & Smolensky (2019). RNNs Implicitly Implement Tensor-Product Representations. ICLR."
+    ),
+    "conneau2018": (
+        "Conneau, Kruszewski, Lample, Barrault & Baroni (2018). What You Can Cram into a Single $&!#* Vector: Probing "
+        "Sentence Embeddings for Linguistic Properties. ACL."
+    ),
 }

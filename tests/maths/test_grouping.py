@@ -55,3 +55,15 @@ def test_p_is_uniform_without_groups() -> None:
     ]
     assert 0.35 < np.mean(found) < 0.65
     assert np.mean(np.array(found) <= 0.1) < 0.25
+
+
+def test_equal_differences_count_as_large_whatever_the_rounding() -> None:
+    """Two kinds of items, dealt so that no shuffle can make the groups more alike: every shuffle is as large."""
+    kind, groups = np.tile([0, 1], 4), np.repeat([0, 1], 4)
+    given = (kind[:, None] != kind).astype(float)
+    observed = separation(to_groups(given, groups), groups).difference
+    for seed in range(5):
+        rounded = given + np.random.default_rng(seed).uniform(-1e-8, 1e-8, size=given.shape)
+        np.fill_diagonal(rounded, 0)
+        chance = shuffled(rounded, groups, seed=3, shuffles=99).difference
+        np.testing.assert_allclose(share_as_large(observed, chance), 1)

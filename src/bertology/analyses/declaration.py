@@ -68,7 +68,7 @@ class Analysis:
     """A declared analysis.
 
     `question` is what it answers in one line; `special` is its policy on special tokens; `layers` are the annotation
-    layers it needs; a change of its numbers needs a new `version`.
+    layers it needs; a change of its numbers needs a new `version`. It can do without the `optional` inputs.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Analysis:
     inputs: tuple[str, ...]
     options: Mapping[str, Option]
     function: Callable[..., Shape]
+    optional: frozenset[str] = frozenset()
 
     @property
     def about(self) -> str:
@@ -123,7 +124,10 @@ def analysis(
                 inputs.append(parameter.name)
             else:
                 raise TypeError(f"{chosen}: {parameter.name!r} is no input; inputs are {', '.join(ROLES)}")
-        return Analysis(chosen, question, special, cites, version, layers, wanted, tuple(inputs), options, function)
+        optional = frozenset(name for name in inputs if NoneType in get_args(hints.get(name)))
+        return Analysis(
+            chosen, question, special, cites, version, layers, wanted, tuple(inputs), options, function, optional
+        )
 
     return declare
 

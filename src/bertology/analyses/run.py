@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from bertology.analyses.declaration import Analysis
 from bertology.corpus.corpus import Corpus
@@ -15,14 +15,6 @@ from bertology.recording.recorder import Policy, Progress, record
 from bertology.recording.recording import Recording
 from bertology.recording.sites import Site, resolve
 from bertology.results.result import Result, versions
-
-
-class Randomisable(Protocol):
-    """An encoder that can make a copy of itself with fresh weights."""
-
-    def randomised(self, seed: int = 0) -> Encoder:
-        """The same architecture, fresh weights."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -153,7 +145,7 @@ def _refuse_missing(analysis: Analysis, subject: Subject) -> None:
         raise Refusal(
             f"{analysis.name} compares two models and one was given", "a second model", "Give it with --against"
         )
-    if "encoder" in analysis.inputs and subject.encoder is None:
+    if "encoder" in analysis.inputs and "encoder" not in analysis.optional and subject.encoder is None:
         raise Refusal(
             f"{analysis.name} runs the model itself, and a recording cannot be run",
             "a model",

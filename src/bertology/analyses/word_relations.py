@@ -8,16 +8,17 @@ fixed, flat, compound, goeswith and their subtypes), or where they are neighbour
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.analyses.word_vectors import word_vectors
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Batch, Encoder
-from bertology.recording.annotation import pieces_of_words, word_heads, word_layer
+from bertology.encoder.encoder import Encoder
+from bertology.recording.annotation import word_heads, word_layer
 from bertology.recording.entry import Entry
 
 Pairs = NDArray[np.bool_]
@@ -99,15 +100,7 @@ def _collocations(name: str) -> frozenset[tuple[str, str]]:
 
 def _cosines(entry: Entry, vectors: str) -> NDArray[np.floating[Any]]:
     """(word, word) cosines of the words' vectors, each the mean over its pieces; 0 for words without a vector."""
-    import torch
-
-    table = _table(vectors)
-    own = replace(entry, pieces=table.tokenise([entry.input])[0])
-    ids, types = (torch.from_numpy(np.asarray(part, np.int64))[None] for part in (own.pieces.ids, own.pieces.types))
-    states = table.run(Batch(ids, types, torch.ones_like(ids)), hidden=True).hidden[0][0].numpy()
-    means = np.zeros((own.pieces.words, states.shape[1]))
-    for word, pieces in pieces_of_words(own).items():
-        means[word] = states[pieces].mean(0)
+    (means,) = word_vectors(_table(vectors), [entry])
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     units = np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 0)
     return units @ units.T

@@ -118,3 +118,11 @@ class GatedEncoder(Encoder, Protocol):
     def gated(self, gates: Gates | None) -> Encoder:
         """The same weights with these gates on every pass."""
         ...
+
+
+class Randomisable(Protocol):
+    """An encoder that can make a copy of itself with fresh weights."""
+
+    def randomised(self, seed: int = 0) -> GatedEncoder:
+        """The same architecture, fresh weights."""
+        ...

@@ -1,6 +1,6 @@
 """`load`: an encoder from the name of a model. Nothing heavy is imported before a model is asked for.
 
-tiny                      a built-in model (see `builtin`)
+mini                      a built-in model (see `builtin`)
 path/to/directory         a model in Hugging Face form
 owner/name                a model on the hub
 random:MODEL[@SEED]       the same architecture with fresh weights
@@ -53,9 +53,13 @@ def _random(rest: str, settings: Settings) -> Encoder:
 
 
 def _static(rest: str, settings: Settings) -> Encoder:
+    return static_form(_transformer_under("static", rest, settings))
+
+
+def static_form(model: HuggingFaceEncoder) -> Encoder:
+    """The input embeddings of a model that is already loaded: what `static:MODEL` names."""
     from bertology.encoder.static import PieceTable, StaticEncoder
 
-    model = _transformer_under("static", rest, settings)
     table = PieceTable(model.tokenise, model.tokeniser.fingerprint, model.input_vectors())
     return StaticEncoder(f"static:{model.name}", table, model.device)
 

@@ -4,6 +4,10 @@ A map of any length is averaged or stretched to 32 x 32 cells, each relative to 
 the same picture at every length. Three convolutions and one linear layer (6,653 weights) then tell the shapes apart;
 Kovaleva et al. used eight convolutions and 400 maps labelled by hand, neither of which they released. The weights lie
 beside this file and are made again by `python -m bertology.maths.map_network`.
+
+It learnt from 8 to 128 pieces. In longer maps a cell is several pieces wide, so that noise around the diagonal looks
+like a diagonal; there, and in noisy maps of about 10 pieces, the rule is more reliable (macro-F1 of maps with 0.37 of
+noise: 0.95 to 1 by the rule at every length; by the network 0.87 at 9, 0.95 to 0.99 from 11 to 110, 0.85 at 256).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,26 @@ def bootstrap_ratio(
     low[unsure] = high[unsure] = np.nan
     value = _divide(top.sum(axis=0), bottom.sum(axis=0))
     return value.reshape(shape), low.reshape(shape), high.reshape(shape), counted.reshape(shape)
+
+
+def resampled_ratios(
+    numerators: NDArray[np.number], denominators: NDArray[np.number], *, seed: int, resamples: int = RESAMPLES
+) -> Floats:
+    """(resample, candidate) sums of (row, candidate) counts over sums of (row,) counts, of resampled rows.
+
+    The same seed draws the same rows as `bootstrap_ratio` does; a resample without a denominator is NaN.
+    """
+    used = np.flatnonzero(denominators > 0)
+    times = _drawn(len(denominators), resamples, seed)[:, used].astype(np.float32)
+    # Sums of counts are whole numbers far below 2 ** 24: single precision holds them exactly.
+    top, bottom = times @ numerators[used].astype(np.float32), times @ denominators[used].astype(np.float32)
+    return _divide(top.astype(np.float64), np.broadcast_to(bottom[:, None].astype(np.float64), top.shape))
+
+
+@lru_cache(maxsize=1)
+def _drawn(rows: int, resamples: int, seed: int) -> NDArray[np.uint16]:
+    """(resample, row) how often each row is drawn: the same for everything that is measured on the same rows."""
+    return np.concatenate([weights.astype(np.uint16) for weights in _resampled_weights(rows, resamples, seed)])
 
 
 def _resampled_weights(rows: int, resamples: int, seed: int) -> Iterator[Floats]:

@@ -13,7 +13,8 @@ from bertology.encoder.attend import LayerActivations
 from bertology.encoder.encoder import Output
 from bertology.recording.frame import Frame
 from bertology.recording.shards import Array
-from bertology.recording.sites import RawSite, ReducedSite, Site, shape_of
+from bertology.recording.sites import HIDDEN, RawSite, ReducedSite, Site, shape_of
+from bertology.recording.word_states import word_weights
 
 
 class Unpadded:
@@ -33,6 +34,8 @@ class Unpadded:
     def add(self, layer: int, values: Tensor) -> None:
         """Take layer `layer` out of padded values: (batch, *axes)."""
         if not self._blocks:
+            if values.dtype == torch.float16:  # a reduction that asks for no more
+                self._kind = torch.float16
             self._blocks = list(self._allocated(tuple(values.shape[1:]), values.device))
         for start, block in self._blocks:
             shape = block.shape[2:]
@@ -73,7 +76,7 @@ class Catch:
     @property
     def wants_hidden(self) -> bool:
         """Whether a site asks for hidden states."""
-        return any(site.name == "hidden" for site in self._outputs)
+        return any(site.name in HIDDEN for site in self._outputs)
 
     def see(self, layer: LayerActivations) -> None:
         """Take what the sites ask for out of one layer."""
@@ -102,10 +105,11 @@ class Catch:
         self._reduce_whole()
         found = {identity: arrays.arrays() for identity, arrays in self._found.items()}
         for site in self._outputs:
-            if site.name == "hidden":
+            if site.name in HIDDEN:
                 states = Unpadded(self._frame, site.axes[1:], len(output.hidden), half=self._half)
+                weights = word_weights(self._frame) if site.name == "hidden.words" else None
                 for number, state in enumerate(output.hidden):
-                    states.add(number, state)
+                    states.add(number, state if weights is None else weights.to(state.dtype) @ state)
                 found[site.identity] = states.arrays()
             else:
                 scores = Unpadded(self._frame, site.axes, 1, half=self._half)

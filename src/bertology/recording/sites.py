@@ -44,11 +44,13 @@ class RawSite:
 class ReducedSite:
     """A function of one layer's attention: (batch, head, from, to) in, (batch, head, *axes) out.
 
-    `prepare` runs once a batch, `reduce` once a layer. `labels` name the entries of the last axis. A change of what
-    `reduce` computes needs a new `version`: it is part of the address under which the numbers are stored. `gradient`
-    and `vectors` say that it reads gradients, or value vectors and what surrounds attention: only a forward pass has
-    them, not a recording of attention maps. A `whole` site compares heads across layers: its `reduce` runs once a
-    batch, on the maps of all layers with their heads one after the other along the head axis.
+    `prepare` runs once a batch, `reduce` once a layer, in the order of layers: what `prepare` returns may carry
+    something along from layer to layer, such as the product of all layers so far. `labels` name the entries of the
+    last axis. A change of what `reduce` computes needs a new `version`: it is part of the address under which the
+    numbers are stored. `gradient` and `vectors` say that it reads gradients, or value vectors and what surrounds
+    attention: only a forward pass has them, not a recording of attention maps. A `whole` site compares heads across
+    layers: its `reduce` runs once a batch, on the maps of all layers with their heads one after the other along the
+    head axis.
     """
 
     name: str
@@ -83,6 +85,7 @@ RAW: dict[str, RawSite] = {
         RawSite("attention", _MAPS, "attention weights after the softmax"),
         RawSite("attention_gradient", _MAPS, "gradient of the objective with respect to each attention weight"),
         RawSite("hidden", ("layer+1", "piece", "width"), "hidden states, layer 0 the embeddings"),
+        RawSite("hidden.words", ("layer+1", "word", "width"), "hidden states of words: the mean over a word's pieces"),
         RawSite("query", _HEAD_VECTORS, "query vectors as the dot product sees them"),
         RawSite("key", _HEAD_VECTORS, "key vectors as the dot product sees them"),
         RawSite("value", _HEAD_VECTORS, "value vectors"),
@@ -105,6 +108,9 @@ LOGITS: dict[str, RawSite] = {
     )
 }
 
+
+HIDDEN = frozenset({"hidden", "hidden.words"})
+"""The sites made of what every layer returns: all that a table of static vectors has."""
 
 _reductions: dict[str, ReducedSite] = {}
 

@@ -84,7 +84,7 @@ def test_every_distance_by_hand(options: dict[str, Any]) -> None:
                 rows = np.where(np.isfinite(maps[one] + maps[other]).all(1), rows, np.nan)
                 expected = np.nanmean(rows if "root" in options else rows**2)
                 assert found.reshape(4, 4)[one, other] == pytest.approx(
-                    expected, abs=2e-3 if "root" in options else 3e-5
+                    expected, abs=2e-3 if "root" in options else 7e-5
                 )
 
 
@@ -123,6 +123,8 @@ def test_the_matrix_names_heads() -> None:
     assert isinstance(matrix, Matrix)
     assert matrix.rows_named[4] == "2-1"
     np.testing.assert_allclose(np.diag(matrix.measures["distance"].value), 0, atol=1e-6)
+    assert matrix.units["distance"] == "nats, 0 to ln 2"
+    assert shown(like_layers(), show="heads", root=True).units["distance"] == "root nats, 0 to 0.833"
 
 
 def test_legacy_weighs_tokens_alike() -> None:
@@ -134,6 +136,8 @@ def test_legacy_weighs_tokens_alike() -> None:
     same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     found = shown(layers, legacy=True).measures["between"].value[3]
     assert found == pytest.approx(expected[~same].mean())
+    matrix = shown(layers, legacy=True, show="heads")
+    np.testing.assert_allclose(matrix.measures["distance"].value, expected, atol=1e-6)
 
 
 def test_one_layer_is_refused() -> None:

@@ -41,8 +41,8 @@ def score(batch: Batch, width: int) -> Any:
 def test_shares_sum_to_the_change_from_no_attention() -> None:
     model = encoder()
     recording = record(model, CORPUS, [])
-    curve = integrated.function(recording, model, steps=24, scale="ratio", by="layer", seed=0)
-    grid = integrated.function(recording, model, steps=24, scale="ratio", by="head", seed=0)
+    curve = integrated.function(recording, None, model, steps=24, scale="ratio", by="layer", seed=0)
+    grid = integrated.function(recording, None, model, steps=24, scale="ratio", by="head", seed=0)
     assert isinstance(curve, LayerCurve) and isinstance(grid, HeadGrid)
     for layer in range(model.layers):
         changes: list[float] = []
@@ -89,3 +89,15 @@ def test_each_weight_has_its_share_by_an_independent_path(monkeypatch: pytest.Mo
     pairs = (real[:, None, :, None] & real[:, None, None, :]).expand_as(shares)
     torch.testing.assert_close(shares[pairs], (attention * summed)[pairs], atol=1e-6, rtol=1e-4)
     assert float(shares.abs().max()) > 0.05
+
+
+def test_random_weights_stand_beside() -> None:
+    model = encoder()
+    fresh = model.randomised(seed=0)
+    options = integrated.settled({"steps": 2})
+    shown = integrated.function(record(model, CORPUS, []), record(fresh, CORPUS, []), model, **options)
+    alone = integrated.function(record(fresh, CORPUS, []), None, fresh, **options)
+    assert isinstance(shown, LayerCurve) and isinstance(alone, LayerCurve)
+    assert TOTAL in alone.measures
+    for name, estimates in alone.measures.items():
+        assert shown.baselines["random weights"][name] == estimates

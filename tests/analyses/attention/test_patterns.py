@@ -216,6 +216,22 @@ def test_labels_go_to_the_planted_heads_and_to_no_other() -> None:
     assert all("best (" in note and "counter-example (" in note for note in table.notes.values())
 
 
+def test_a_sure_difference_that_is_next_to_nothing_makes_no_label() -> None:
+    """A head of position that gives a thousandth more to predictive words is still a head of position."""
+    ahead, predictive = planted.looking_at(1), on_targets("predictive words")
+
+    def positional(entry: planted.Entry) -> planted.Floats:
+        share = 0.7 + 0.04 * (int(entry.pieces.ids.sum()) % 7)  # sentences differ by more than that
+        return share * (0.999 * ahead(entry) + 0.001 * predictive(entry)) + (1 - share) * planted.uniform(entry)
+
+    grid = shown([positional, on_targets("predictive words")])
+    gain = grid.measures["predictive words"].value - grid.baselines["same offsets"]["predictive words"].value
+    assert 0 < gain[0, 0] < 0.01 < gain[0, 1]
+    table = shown([positional, on_targets("predictive words")], show="labels")
+    assert "1-1 predictive words" not in table.rows_named
+    assert "1-2 predictive words" in table.rows_named
+
+
 def test_examples_are_the_best_and_the_worst_sentence() -> None:
     def sometimes(entry: planted.Entry) -> planted.Floats:
         share = 0.9 if "cat" in entry.input.words else 0.5 if "hat" in entry.input.words else 0.7

@@ -114,6 +114,16 @@ def test_dropping_onwards_at_the_last_layer_is_dropping_alone() -> None:
     assert abs(alone[0] - onwards[0]) > 1e-3
 
 
+def test_random_weights_stand_beside() -> None:
+    model = models.encoder("bert", "ForMaskedLM")
+    fresh = model.randomised(seed=0)
+    options = sinks.settled({})
+    shown = sinks.function(record(model, CORPUS, [SINK]), record(fresh, CORPUS, [SINK]), model, **options)
+    assert isinstance(shown, LayerCurve)
+    for name, estimates in found(fresh).measures.items():
+        assert shown.baselines["random weights"][name] == estimates
+
+
 def test_every_head_has_its_own_effect() -> None:
     model = models.encoder("bert", "ForMaskedLM")
     grid = found(model, by="head", effect="logits")

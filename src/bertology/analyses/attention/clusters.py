@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.attention.entropy import LEAST_SHARE
 from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.special_tokens import LEAST_SHARE, SpecialTokens
 from bertology.errors import Refusal
 from bertology.maths.grouping import Separation, separation, share_as_large, shuffled, to_groups
 from bertology.maths.resampling import resampled_means
@@ -19,7 +19,7 @@ from bertology.maths.scaling import smacof
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.estimate import Estimates
-from bertology.results.sampling import mean_over_sentences
+from bertology.results.sampling import pooled_over_sentences
 from bertology.results.shapes import Head, Matrix, Scatter, Table
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Show = Literal["layers", "clusters", "map", "heads"]
-Policy = Literal["keep", "drop"]
 
 SMOOTHING = 0.001
 MEASURES = ("within", "between", "difference", "silhouette")
@@ -44,7 +43,7 @@ UNITS = {
 
 
 @cache
-def divergences(root: bool = False, legacy: bool = False, special: Policy = "keep") -> ReducedSite:
+def divergences(root: bool = False, legacy: bool = False, special: SpecialTokens = "keep") -> ReducedSite:
     """The site that holds each head's distance to every head of the model, mean over the rows of a map."""
     suffix = "".join(
         f".{name}" for name, chosen in (("root", root), ("smoothed", legacy), ("ordinary", special == "drop")) if chosen
@@ -66,7 +65,7 @@ def divergences(root: bool = False, legacy: bool = False, special: Policy = "kee
     )
 
 
-def _between_heads(maps: Tensor, frame: Frame, row: int, root: bool, legacy: bool, special: Policy) -> Tensor:
+def _between_heads(maps: Tensor, frame: Frame, row: int, root: bool, legacy: bool, special: SpecialTokens) -> Tensor:
     """(head, head) from the maps (head, from, to) of one entry; NaN where two heads have no row in common."""
     from bertology.maths.divergence import jensen_shannon
 
@@ -133,6 +132,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     "renormalised",
     cites=("clark2019", "vedaldi2012"),
     sites=_sites,
+    version=2,
 )
 def clusters(
     recording: Recording,
@@ -144,7 +144,7 @@ def clusters(
         "`map`: heads in the plane by multidimensional scaling (Scatter); `heads`: every pair of heads (Matrix)",
     ] = "layers",
     root: Annotated[bool, "take the square root of each row's divergence, which is a metric"] = False,
-    special: Annotated[Policy, "keep special tokens, or drop them and renormalise"] = "keep",
+    special: Annotated[SpecialTokens, "keep special tokens, or drop them and renormalise"] = "keep",
     legacy: Annotated[
         bool, "smooth each row with 0.001 of the uniform distribution and weigh tokens alike, as the released code does"
     ] = False,
@@ -158,13 +158,13 @@ def clusters(
     nearer a head is to its own layer than to the next best one. `p` is the share of shuffles of heads among layers
     that make as large a difference; the interval of the `shuffled layers` is that of single shuffles. Intervals of the
     model's own numbers are over sentences. Heads that attended to all pieces alike would be 0 apart. The released code
-    of Clark et al. smooths and sums over all tokens of the corpus; here rows are exact (up to 0.00003) and sentences
+    of Clark et al. smooths and sums over all tokens of the corpus; here rows are exact (up to 0.00007) and sentences
     count alike. Multidimensional scaling starts from classical scaling and so has no seed.
     """
     site = divergences(root, legacy, special)
     found = _distances(recording, site, legacy)
     if show == "heads":
-        return _matrix(recording, site, found, seed)
+        return _matrix(recording, site, found, root, seed)
     if show == "map":
         names = tuple(str(head) for head in _heads(recording))
         layers = tuple(f"layer {group + 1}" for group in found.groups)
@@ -268,14 +268,15 @@ def _clusters(recording: Recording, found: _Distances, count: int, root: bool) -
     return Table(measures=measures, baselines=baselines, units=units, rows_named=names, notes=notes)
 
 
-def _matrix(recording: Recording, site: ReducedSite, found: _Distances, seed: int) -> Matrix:
+def _matrix(recording: Recording, site: ReducedSite, found: _Distances, root: bool, seed: int) -> Matrix:
     names = tuple(str(head) for head in _heads(recording))
     size = len(names)
     values = np.stack([array.reshape(size, size) for array in recording[site]])
-    estimates = mean_over_sentences(values, seed=seed)
+    known = np.isfinite(values) * found.weights[:, None, None]
+    estimates = pooled_over_sentences(np.where(known > 0, values, 0.0) * known, known, seed=seed)
     everyone = found.mean[np.triu_indices(size, 1)].mean()
     baselines = {"all pairs of heads": {"distance": Estimates.exact(np.full((size, size), everyone))}}
-    units = {"distance": UNITS["within"]}
+    units = {"distance": _units(root)["within"]}
     return Matrix(
         measures={"distance": estimates}, baselines=baselines, units=units, rows_named=names, columns_named=names
     )

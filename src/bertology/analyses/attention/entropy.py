@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_measures import head_grid
+from bertology.analyses.special_tokens import LEAST_SHARE
 from bertology.encoder.pieces import Special
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     from bertology.recording.stretches import Stretches
 
 MEASURES = ("all", "cls", "ordinary")
-
-
-LEAST_SHARE = 1e-6
-"""A row that puts less than this on ordinary pieces has no distribution over them to speak of, and does not count."""
-
 
 CELLS_AT_ONCE = 2**18
 """How many attention weights are taken at once: a megabyte of them, which a processor's cache holds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bertology.analyses.declaration import analysis
 from bertology.analyses.passes import frames_of
 from bertology.analyses.weight_importance import ALL, TARGETS, By, Scale, mean_by_target, shaped, shown_by, targets_of
-from bertology.encoder.encoder import GatedEncoder
+from bertology.encoder.encoder import GatedEncoder, Randomisable
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_sentences
@@ -32,6 +32,7 @@ TOTAL = "whole map"
 )
 def integrated(
     recording: Recording,
+    randomised: Recording | None,
     encoder: GatedEncoder,
     *,
     steps: Annotated[int, "points along the way (Gauss-Legendre); each costs a backward pass a layer"] = 8,
@@ -48,11 +49,21 @@ def integrated(
     bias of the values is part of what is scaled.
     """
     found, totals = _attributed(recording, encoder, steps)
-    shown = shown_by(by, scale, found, None, unit="objective, 0 no effect", seed=seed)
-    whole = mean_over_sentences(totals if by == "head" else totals.sum(axis=2), seed=seed)
+    fresh = fresh_totals = None
+    if randomised is not None:
+        fresh, fresh_totals = _attributed(randomised, cast("Randomisable", encoder).randomised(seed=0), steps)
+    shown = shown_by(by, scale, found, fresh, unit="objective, 0 no effect", seed=seed)
+    whole = _whole(totals, by, seed)
     none: dict[str, Estimates] = dict.fromkeys((ALL, TOTAL), Estimates.exact(np.zeros(whole.shape)))
+    baselines = {**shown.baselines, "no effect": none}
+    if fresh_totals is not None:
+        baselines["random weights"] = {**baselines["random weights"], TOTAL: _whole(fresh_totals, by, seed)}
     units = {**shown.units, TOTAL: "change of the objective a sentence"}
-    return shaped(by, {**shown.measures, TOTAL: whole}, {**shown.baselines, "no effect": none}, units)
+    return shaped(by, {**shown.measures, TOTAL: whole}, baselines, units)
+
+
+def _whole(totals: NDArray[Any], by: By, seed: int) -> Estimates:
+    return mean_over_sentences(totals if by == "head" else totals.sum(axis=2), seed=seed)
 
 
 def _attributed(recording: Recording, encoder: GatedEncoder, steps: int) -> tuple[NDArray[Any], NDArray[Any]]:

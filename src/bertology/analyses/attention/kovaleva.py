@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.attention.entropy import LEAST_SHARE
 from bertology.analyses.declaration import Sites, analysis
 from bertology.analyses.head_measures import uniform_attention
+from bertology.analyses.special_tokens import LEAST_SHARE, SpecialTokens
 from bertology.maths.agreement import cohen_kappa
 from bertology.maths.map_shapes import SHAPES
 from bertology.maths.resampling import resampled_means
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 By = Literal["layers", "heads"]
 Classifier = Literal["rule", "network"]
-Policy = Literal["keep", "drop"]
 
 CLASSIFIERS: tuple[Classifier, ...] = ("rule", "network")
 LEAST_PIECES = 8
@@ -38,7 +37,7 @@ LEAST_PIECES = 8
 
 
 @cache
-def shapes(special: Policy = "keep") -> ReducedSite:
+def shapes(special: SpecialTokens = "keep") -> ReducedSite:
     """The site that holds the shape of each map by both classifiers, as (classifier, shape) of which one is 1."""
     ordinary = special == "drop"
 
@@ -98,7 +97,7 @@ def kovaleva(
     classifier: Annotated[
         Classifier, "who decides: the `rule` one can read, or the `network` trained on drawn maps"
     ] = "rule",
-    special: Annotated[Policy, "keep special tokens, or drop them and renormalise"] = "keep",
+    special: Annotated[SpecialTokens, "keep special tokens, or drop them and renormalise"] = "keep",
     seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
 ) -> Table | HeadGrid:
     """Share of attention maps of each of five shapes, 0 none to 1 all, the mean over heads, then over sentences.
@@ -109,7 +108,8 @@ def kovaleva(
     is trained on are defined in `maths/map_rule.py` and `maths/map_shapes.py`; `kappa` (by layer) is Cohen's
     agreement of the two beyond chance, `agreement` (by head) the share of maps on which they agree. Kovaleva et al.
     labelled some 400 maps by hand for a network of eight convolutions (F1 0.86) and released neither, so shares can
-    be compared with theirs only as far as the definitions go. Maps of fewer than 8 pieces are not classified.
+    be compared with theirs only as far as the definitions go. Maps of fewer than 8 pieces are not classified; of more
+    than 128 or so the network sees diagonals where there is only noise near the diagonal, and the rule does not.
     """
     site = shapes(special)
     found = recording.stacked(site)

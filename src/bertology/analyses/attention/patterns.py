@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bertology.analyses.declaration import Sites, analysis
 from bertology.analyses.head_measures import uniform_attention
 from bertology.analyses.pattern_targets import CONTROLLED, PATTERNS, pattern_site, target_masks
+from bertology.analyses.special_tokens import SpecialTokens
 from bertology.analyses.word_relations import Relations
 from bertology.maths.multiple_tests import holm, paired_above
 from bertology.recording.recording import Recording
@@ -25,7 +26,6 @@ from bertology.results.shapes import Example, Examples, Head, HeadGrid, Table
 
 Floats = NDArray[np.float64]
 Show = Literal["scores", "labels", "examples"]
-Policy = Literal["keep", "drop"]
 
 LEAST = dict.fromkeys(CONTROLLED, 0.3) | {"next word": 0.5, "previous word": 0.5, "delimiters": 0.6}
 """From which score on a head is labelled: half of the attention or more, less where words have few targets."""
@@ -52,6 +52,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     "shares of the attention between ordinary pieces",
     cites=("vig2019deconstructing",),
     sites=_sites,
+    version=2,
 )
 def patterns(
     recording: Recording,
@@ -62,7 +63,7 @@ def patterns(
         "`scores`: all heads (HeadGrid); `labels`: the heads that show a pattern, with a best and a counter-example "
         "(Table); `examples`: those sentences (Examples)",
     ] = "scores",
-    special: Annotated[Policy, "keep attention to special tokens in the whole, or drop it"] = "keep",
+    special: Annotated[SpecialTokens, "keep attention to special tokens in the whole, or drop it"] = "keep",
     itself: Annotated[bool, "count a piece itself as a related one, as Vig's third picture does"] = False,
     vectors: Annotated[
         str, "words with near vectors in this table are related too: glove:PATH, or static:MODEL for input embeddings"
@@ -88,23 +89,24 @@ def patterns(
 
     Sources are ordinary pieces. Each sentence counts alike; one without a piece that has such a target does not count.
     `same offsets` is what the head puts on other pairs of the same sentence (of the two sentences) that are as far
-    apart: a head that only minds distances scores no better. A head is labelled where its score is at least --least
-    and above every baseline by a one-sided paired t test over sentences, with Holm's correction for all heads and
-    patterns tried, at 0.05. Vig shows pictures of single heads and gives no definition; these are ours.
+    apart: a head that only minds distances scores no better. A head is labelled where its score is at least --least,
+    its interval lies above that of every baseline, and the difference passes a one-sided paired t test over sentences
+    at 0.05, with Holm's correction for all heads and patterns tried. Vig shows pictures of single heads and gives no
+    definition; these are ours.
     """
     relations = Relations(vectors, closeness, collocates)
     site = pattern_site(relations, itself)
     scores = _scored(recording, randomised, site, special)
     if show == "scores":
         return _grid(scores, seed)
-    labelled = _labelled(scores, least)
+    labelled = _labelled(scores, least, seed)
     examples = _Chosen(recording, scores, relations, itself)
     if show == "examples":
         return Examples(examples=tuple(one for label in labelled for one in examples.of(label)))
     return _table(scores, labelled, examples, seed)
 
 
-def _scored(recording: Recording, randomised: Recording | None, site: ReducedSite, special: Policy) -> _Scores:
+def _scored(recording: Recording, randomised: Recording | None, site: ReducedSite, special: SpecialTokens) -> _Scores:
     values = recording.stacked(site).astype(np.float64)
     even = uniform_attention(recording, site).astype(np.float64)[:, None, None]
     own, offsets = _split(values, special)
@@ -115,7 +117,7 @@ def _scored(recording: Recording, randomised: Recording | None, site: ReducedSit
     return _Scores(own, baselines)
 
 
-def _split(values: Floats, special: Policy) -> tuple[Floats, Floats]:
+def _split(values: Floats, special: SpecialTokens) -> tuple[Floats, Floats]:
     """(..., pattern) scores and scores at the same offsets; the latter NaN for patterns of position."""
     six, three = len(PATTERNS), len(CONTROLLED)
     own, controls, shares = values[..., :six], values[..., six : six + three], values[..., six + three :]
@@ -158,18 +160,20 @@ class _Label:
         return f"{self.head} {PATTERNS[self.pattern]}"
 
 
-def _labelled(scores: _Scores, least: float) -> list[_Label]:
+def _labelled(scores: _Scores, least: float, seed: int) -> list[_Label]:
     """The heads that beat every baseline, strongest first within a pattern."""
+    own = mean_over_sentences(scores.own, seed=seed)
+    # A difference can be sure and still be next to nothing: the intervals must lie apart as well.
+    highest = [mean_over_sentences(values, seed=seed).high for values in scores.baselines.values()]
+    clear = ~(own.low <= np.stack(highest)).any(0)
     tried = [paired_above(scores.own - values) for values in scores.baselines.values()]
     known = np.isfinite(tried).any(0)
     worst = np.where(known, np.max(np.where(np.isfinite(tried), tried, -1.0), axis=0), np.nan)
     adjusted = holm(worst)
-    measured = np.isfinite(scores.own)
-    means = np.where(measured, scores.own, 0.0).sum(0) / np.maximum(1, measured.sum(0))
     enough = np.array([least or LEAST[name] for name in PATTERNS])
-    chosen = np.argwhere((adjusted < LEVEL) & (means >= enough))
+    chosen = np.argwhere(clear & (adjusted < LEVEL) & (own.value >= enough))
     found = [_Label(Head(int(a), int(b)), int(c), float(adjusted[a, b, c])) for a, b, c in chosen]
-    return sorted(found, key=lambda label: (label.pattern, -means[(*label.head, label.pattern)]))
+    return sorted(found, key=lambda label: (label.pattern, -own.value[(*label.head, label.pattern)]))
 
 
 class _Chosen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from bertology.analyses.dropped_values import UNITS as EFFECTS
 from bertology.analyses.dropped_values import Drop, Effect, Reach, effects
 from bertology.analyses.value_vectors import head_vectors
 from bertology.analyses.weight_importance import By, shaped
-from bertology.encoder.encoder import GatedEncoder
+from bertology.encoder.encoder import GatedEncoder, Randomisable
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording
@@ -132,13 +132,16 @@ def sinks(
     measures = _measures(numbers, threshold, by, seed)
     shape = measures["attention"].shape
     baselines: dict[str, dict[str, Estimates]] = {"uniform attention": _uniform(numbers, threshold, by, seed)}
-    if randomised is not None:
-        fresh = randomised.stacked(SINK)[..., place, :]
-        baselines["random weights"] = _measures(fresh, threshold, by, seed)
     how = Drop(effect, reach, by_head=by == "head", seed=seed)
     dropped, control = effects(recording, encoder, lambda frame: sink_pieces(frame, sink), how)
     name = f"effect of dropping {SINKS[sink]}"
     measures[name] = mean_over_sentences(dropped, seed=seed)
+    if randomised is not None:
+        fresh = randomised.stacked(SINK)[..., place, :]
+        model = cast("Randomisable", encoder).randomised(seed=0)
+        without, _ = effects(randomised, model, lambda frame: sink_pieces(frame, sink), how)
+        baselines["random weights"] = _measures(fresh, threshold, by, seed)
+        baselines["random weights"][name] = mean_over_sentences(without, seed=seed)
     baselines["ordinary piece"] = {
         "no-op index": Estimates.exact(np.zeros(shape)),
         name: mean_over_sentences(control, seed=seed),
