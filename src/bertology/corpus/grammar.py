@@ -34,6 +34,16 @@ _ROLES: dict[str, tuple[str, ...]] = {
 ROLES: tuple[str, ...] = tuple(_ROLES)
 _ROLE_OF = {relation: role for role, relations in _ROLES.items() for relation in relations}
 
+_UNIVERSAL_OF: dict[str, str] = {
+    "dobj": "obj", "nn": "compound", "num": "nummod", "poss": "nmod:poss", "prt": "compound:prt",
+    "auxpass": "aux:pass", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "rcmod": "acl:relcl", "mwe": "fixed",
+    "predet": "det:predet", "preconj": "cc:preconj",
+}  # fmt: skip
+_STANFORD_OF = {universal: stanford for stanford, universal in _UNIVERSAL_OF.items()}
+_FURTHER_RELATIONS = frozenset(
+    {"discourse", "vocative", "dislocated", "list", "orphan", "reparandum", "dep", "infmod", "advcl", "acomp", "abbrev"}
+)
+
 _NEGATIONS = frozenset({"neither", "nor", "not", "never", "none", "nothing", "nowhere", "cannot"})
 _NOT = ("n't", "n’t")
 
@@ -53,3 +63,22 @@ def negates(word: str, features: str | None = None) -> bool:
     """Whether a word negates: one of the closed class, a contracted *not*, or annotated with negative polarity."""
     lowered = word.lower()
     return lowered in _NEGATIONS or lowered.endswith(_NOT) or "Polarity=Neg" in (features or "").split("|")
+
+
+def universal_relation(relation: str) -> str:
+    """The Universal name of a Stanford relation that has the same edges under both; others stay as they are.
+
+    Prepositions and their objects do not: `prep` and `pobj` hang the other way round from `case` and `obl` or `nmod`.
+    """
+    return _UNIVERSAL_OF.get(relation, relation)
+
+
+def stanford_relation(relation: str) -> str:
+    """The Stanford name of a Universal relation that has the same edges under both; others stay as they are."""
+    return _STANFORD_OF.get(relation, relation)
+
+
+def is_relation(relation: str) -> bool:
+    """Whether a relation is one of Universal or Stanford Dependencies, subtypes included."""
+    base = relation.split(":")[0].lower()
+    return base in _ROLE_OF or relation.lower() in _ROLE_OF or base in _FURTHER_RELATIONS

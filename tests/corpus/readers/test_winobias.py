@@ -60,3 +60,12 @@ def test_real_files(name: str) -> None:
     assert (len(corpus), corpus.format, corpus.skipped) == (396, "winobias", ())
     assert sum(len(part.mentions or ()) for part in corpus.sentences) == path.read_text().count("[")
     assert_surfaces(corpus)
+
+
+def test_a_folder_is_read_file_after_file(tmp_path: Path) -> None:
+    for name in ("pro_stereotyped_type1.txt.dev", "anti_stereotyped_type1.txt.dev"):
+        (tmp_path / name).write_text(GOOD, "utf-8")
+    (tmp_path / "notes.txt").write_text("no sentence", "utf-8")
+    corpus = read(tmp_path)
+    assert corpus.format == "winobias"
+    assert [item.source for item in corpus] == ["anti_stereotyped_type1.txt.dev", "pro_stereotyped_type1.txt.dev"]

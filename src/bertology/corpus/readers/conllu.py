@@ -3,7 +3,8 @@
 Read beside the ten columns: `# newdoc` (document), `# text` (offsets; without it the words are spelled with
 SpaceAfter=No), and in MISC `NER=B-PER` (entities), `Entity=(e1-person` (mentions, label = cluster; corefud) and
 `Sense=` (senses). The words are the syntactic words; those of a multi-word token share its characters where they do
-not add up to it (French du = de + le). Empty nodes are counted and left out; enhanced dependencies are not read.
+not add up to it (French du = de + le). Empty nodes are counted and left out; enhanced dependencies are not read. With
+`unit=document` the sentences of a document make one item.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from pathlib import Path
 from bertology.corpus.bio import decode
 from bertology.corpus.brackets import Cell, read_mentions
 from bertology.corpus.corpus import Item
+from bertology.corpus.documents import Unit, in_units
 from bertology.corpus.faults import Fault, parsed
 from bertology.corpus.read import reader
 from bertology.corpus.sentence import Sentence
 from bertology.corpus.sniff import first_lines
 from bertology.corpus.source import Problems, blocks
 from bertology.corpus.treebank import COLUMNS, MISC, Block, Lines, Token, base_sentence, split_block, with_documents
+from bertology.errors import unknown_name
 
 EXAMPLE = """\
 # sent_id = 1
@@ -44,11 +47,13 @@ def recognises(path: Path) -> bool:
     suffixes=(".conllu", ".conllup"),
     recognises=recognises,
 )
-def read_conllu(path: Path, problems: Problems) -> Iterator[Item]:
-    """One item a sentence."""
+def read_conllu(path: Path, problems: Problems, *, unit: Unit = "sentence") -> Iterator[Item]:
+    """One item a sentence or a document."""
+    if unit not in ("sentence", "document"):
+        raise unknown_name("unit of a corpus", unit, ("sentence", "document"))
     units = with_documents(blocks(path, problems))
     clusters = _Clusters()
-    yield from parsed(path, problems, units, partial(_item, path, problems, clusters))
+    yield from in_units(parsed(path, problems, units, partial(_item, path, problems, clusters)), unit)
 
 
 class _Clusters:

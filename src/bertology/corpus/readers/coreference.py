@@ -2,7 +2,7 @@
 
 Read are the words, parts of speech and names where filled in, and the mentions, whose label is the cluster's number in
 its document (the first two columns: name and part). Parses, predicates and speakers are not read. A folder is read
-file after file.
+file after file. With `unit=document` the sentences of a document make one item.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pathlib import Path
 
 from bertology.corpus.brackets import Cell, read_mentions
 from bertology.corpus.corpus import Item
+from bertology.corpus.documents import Unit, in_units
 from bertology.corpus.faults import Fault, parsed
 from bertology.corpus.read import reader
 from bertology.corpus.sentence import Sentence, Span, spell
 from bertology.corpus.sniff import files_below, first_lines
 from bertology.corpus.source import Problems, blocks
+from bertology.errors import unknown_name
 
 DOCUMENT, PART, NUMBER, WORD, POS, NAME = 0, 1, 2, 3, 4, 10
 FEWEST = 12
@@ -49,8 +51,14 @@ def recognises(path: Path) -> bool:
     example=EXAMPLE,
     recognises=recognises,
 )
-def read_coreference(path: Path, problems: Problems) -> Iterator[Item]:
-    """One item a sentence, in the order of the text."""
+def read_coreference(path: Path, problems: Problems, *, unit: Unit = "sentence") -> Iterator[Item]:
+    """One item a sentence or a document, in the order of the text."""
+    if unit not in ("sentence", "document"):
+        raise unknown_name("unit of a corpus", unit, ("sentence", "document"))
+    yield from in_units(_read(path, problems), unit)
+
+
+def _read(path: Path, problems: Problems) -> Iterator[Item]:
     for file in files_below(path, FILES) if path.is_dir() else [path]:
         numbers = count(1)
         yield from parsed(file, problems, _sentences(blocks(file, problems)), partial(_item, file, problems, numbers))

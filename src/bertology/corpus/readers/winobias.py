@@ -2,7 +2,8 @@
 
 `1 [The developer] argued with the designer because [she] was late.` Everything in brackets is one cluster; the marks
 `pronoun` and `antecedent` give the words of each. The number before the sentence is its id; brackets and number are
-no part of the text.
+no part of the text. A folder is read file after file; each item's source is its file's name, which says whether it is
+pro- or anti-stereotyped.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from bertology.corpus.corpus import Item
 from bertology.corpus.faults import Fault, parsed
 from bertology.corpus.read import reader
 from bertology.corpus.sentence import Span, from_text
-from bertology.corpus.sniff import first_lines
+from bertology.corpus.sniff import files_below, first_lines
 from bertology.corpus.source import Problems, lines
 
+FILES = r".*stereotyped.*\.txt(\.\w+)?"
 LINE = re.compile(r"(?P<id>\d+)\s+(?P<text>.*\S)\s*")
 PRONOUNS = frozenset(
     {"he", "him", "his", "himself", "she", "her", "hers", "herself", "they", "them", "their", "theirs", "themselves"}
@@ -33,15 +35,22 @@ EXAMPLE = """\
 
 def recognises(path: Path) -> bool:
     """Whether every line is numbered and holds at least two brackets."""
-    head = first_lines(path)
+    first = next(iter(files_below(path, FILES)), path) if path.is_dir() else path
+    head = first_lines(first)
     return bool(head) and all(LINE.fullmatch(line) and line.count("[") >= 2 and "]" in line for line in head)
 
 
-@reader("winobias", about="WinoBias: a pronoun and its antecedent in brackets", example=EXAMPLE, recognises=recognises)
+@reader(
+    "winobias",
+    about="WinoBias: a pronoun and its antecedent in brackets (a file or a folder)",
+    example=EXAMPLE,
+    recognises=recognises,
+)
 def read_winobias(path: Path, problems: Problems) -> Iterator[Item]:
     """One item a line, its source the file's name."""
-    filled = ((number, line) for number, line in lines(path, problems) if line.strip())
-    yield from parsed(path, problems, filled, partial(_item, path.name))
+    for file in files_below(path, FILES) if path.is_dir() else [path]:
+        filled = ((number, line) for number, line in lines(file, problems) if line.strip())
+        yield from parsed(file, problems, filled, partial(_item, file.name))
 
 
 def _item(source: str, line: int, written: str) -> Item:

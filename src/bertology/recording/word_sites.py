@@ -1,0 +1,104 @@
+"""Reduced sites between words: which word each word attends to most, and the map itself where a probe needs it.
+
+The strongest word is all that accuracies of heads rest on (clark2019, section 4.2): one number a word, head and
+direction leaves the device, and no map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from bertology.recording.sites import ReducedSite
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.attend import LayerActivations
+    from bertology.recording.frame import Frame
+    from bertology.recording.word_level import Words
+
+Rows = Literal["mean", "first", "max"]
+DIRECTIONS = ("attends to", "attended by")
+NOTHING = -1
+"""Stands for a word without pieces, or one with no other word beside it."""
+
+EXACT_IN_HALF = 2048
+
+
+class _Prepared(NamedTuple):
+    """`barred` is (batch, 1, word, word): a word and itself, and words without pieces."""
+
+    words: Words
+    barred: Tensor
+
+
+@cache
+def strongest_word(rows: Rows = "mean") -> ReducedSite:
+    """The site that holds for each word the other word it attends to most, and the one that attends most to it.
+
+    (direction, word) with `DIRECTIONS` along the first axis; of words that get alike the first; `NOTHING` where there
+    is none. Attention to a word is the sum over its pieces, `rows` says how the rows of its pieces become one.
+    """
+    return ReducedSite(
+        "attention.strongest_word" + ("" if rows == "mean" else f".{rows}"),
+        ("direction", "word"),
+        f"the other word each word attends to most, and the one that attends most to it (rows of pieces: {rows})",
+        _strongest(rows),
+        prepare=_prepare,
+    )
+
+
+@cache
+def word_maps(rows: Rows = "mean") -> ReducedSite:
+    """The site that holds attention between words, special tokens left out and nothing scaled.
+
+    It grows with the square of the words: for probes on few sentences, not for statistics.
+    """
+    name = "attention.words" + ("" if rows == "mean" else f".{rows}")
+    about = f"attention between words (rows of pieces: {rows})"
+    return ReducedSite(name, ("from_word", "to_word"), about, _maps(rows), prepare=_prepare)
+
+
+def _prepare(frame: Frame) -> _Prepared:
+    import torch
+
+    from bertology.recording.word_level import words_of
+
+    words = words_of(frame)
+    absent = ~words.there
+    itself = torch.eye(words.count, dtype=torch.bool, device=absent.device)
+    return _Prepared(words, (itself | absent[:, :, None] | absent[:, None, :])[:, None])
+
+
+def _strongest(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
+    def reduce(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
+        """(batch, head, 2, word) places of words."""
+        import torch
+
+        from bertology.recording.word_level import to_words
+
+        maps = layer.attention
+        if not prepared.words.count:
+            return maps.new_empty(*maps.shape[:2], len(DIRECTIONS), 0)
+        between = to_words(maps, prepared.words, rows=rows).masked_fill(prepared.barred, -1.0)
+        # Places are small whole numbers: half precision holds them exactly, in half the memory.
+        kind = torch.float16 if prepared.words.count <= EXACT_IN_HALF else torch.float32
+        found: list[Tensor] = []
+        for axis in (-1, -2):
+            weight, place = between.max(axis)
+            found.append(place.masked_fill_(weight < 0, NOTHING).to(kind))
+        return torch.stack(found, 2)
+
+    return reduce
+
+
+def _maps(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
+    def reduce(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
+        """(batch, head, from_word, to_word)."""
+        from bertology.recording.word_level import to_words
+
+        return to_words(layer.attention, prepared.words, rows=rows)
+
+    return reduce
