@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,30 @@ if TYPE_CHECKING:
     from bertology.recording.frame import Frame
 
 
-def frames_of(recording: Recording, encoder: Encoder) -> Iterator[tuple[list[int], Frame]]:
-    """Entries of similar length, by their places in the recording, as frames on the encoder's device."""
+def frames_of(
+    recording: Recording, encoder: Encoder, *, sentences: int = 0, seed: int = 0
+) -> Iterator[tuple[list[int], Frame]]:
+    """Entries of similar length, by their places in the recording, as frames on the encoder's device.
+
+    With `sentences`, of that many entries alone.
+    """
     from bertology.recording.frame import Frame
 
-    lengths = [len(entry.pieces) for entry in recording.entries]
+    chosen = drawn(recording, sentences, seed)
+    lengths = [len(recording.entries[place].pieces) for place in chosen]
     for some in batches(lengths, pieces_at_once(encoder.device)):
-        yield list(some), Frame([recording.entries[index] for index in some], encoder.device)
+        places = [chosen[index] for index in some]
+        yield places, Frame([recording.entries[place] for place in places], encoder.device)
+
+
+def drawn(recording: Recording, count: int, seed: int) -> list[int]:
+    """The places of `count` entries (0: of all), drawn by their pieces and the seed, whatever order they come in."""
+    places = list(range(len(recording)))
+    if not count or count >= len(places):
+        return places
+
+    def luck(place: int) -> bytes:
+        ids = recording.entries[place].pieces.ids
+        return hashlib.sha256(f"{seed} {list(ids)}".encode()).digest()
+
+    return sorted(sorted(places, key=luck)[:count])

@@ -42,6 +42,7 @@ class How:
     fusion: Fusion
     depths: tuple[int, ...]
     directions: int
+    sentences: int
     longest: int
     seed: int
 
@@ -81,8 +82,8 @@ def settled(target: Target, encoder: Encoder) -> Target:
 
 
 def relevances(recording: Recording, encoder: Encoder, how: How) -> Iterator[Relevance]:
-    """The relevance of the pieces of each input of at most `longest` pieces, in no particular order."""
-    for places, frame in frames_of(recording, encoder):
+    """The relevance of the pieces of each drawn input of at most `longest` pieces, in no particular order."""
+    for places, frame in frames_of(recording, encoder, sentences=how.sentences, seed=how.seed):
         short = [row for row, entry in enumerate(frame.entries) if len(entry.pieces) <= how.longest]
         if short:
             yield from _of_batch([places[row] for row in short], _some(frame, short), encoder, how)

@@ -34,6 +34,7 @@ def how(target: Target, layers: int = 2, **changed: Any) -> How:
         "fusion": "mean",
         "depths": (layers,),
         "directions": 4,
+        "sentences": 0,
         "longest": 64,
         "seed": 0,
     }

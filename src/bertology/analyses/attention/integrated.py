@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
@@ -38,7 +39,8 @@ def integrated(
     steps: Annotated[int, "points along the way (Gauss-Legendre); each costs a backward pass a layer"] = 8,
     scale: Annotated[Scale, "each target as a ratio to all unmasked pieces, or as it is"] = "ratio",
     by: Annotated[By, "a curve over layers (mean over heads), or every head"] = "layer",
-    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+    sentences: Annotated[int, "how many inputs are drawn, each costing many passes; 0 for all"] = 60,
+    seed: Annotated[int, "seed of the draw and of the bootstrap over sentences"] = 0,
 ) -> LayerCurve | HeadGrid:
     """Mean |integrated gradient| of the weights on a target, a ratio to all unmasked pieces: 0 none, 1 as any piece.
 
@@ -48,10 +50,11 @@ def integrated(
     `head`: its part of that sum). Hao et al. scale one layer at a time as well, by a Riemann sum of 20 steps. The
     bias of the values is part of what is scaled.
     """
-    found, totals = _attributed(recording, encoder, steps)
+    how = _How(steps, sentences, seed)
+    found, totals = _attributed(recording, encoder, how)
     fresh = fresh_totals = None
     if randomised is not None:
-        fresh, fresh_totals = _attributed(randomised, cast("Randomisable", encoder).randomised(seed=0), steps)
+        fresh, fresh_totals = _attributed(randomised, cast("Randomisable", encoder).randomised(seed=0), how)
     shown = shown_by(by, scale, found, fresh, unit="objective, 0 no effect", seed=seed)
     whole = _whole(totals, by, seed)
     none: dict[str, Estimates] = dict.fromkeys((ALL, TOTAL), Estimates.exact(np.zeros(whole.shape)))
@@ -66,20 +69,27 @@ def _whole(totals: NDArray[Any], by: By, seed: int) -> Estimates:
     return mean_over_sentences(totals if by == "head" else totals.sum(axis=2), seed=seed)
 
 
-def _attributed(recording: Recording, encoder: GatedEncoder, steps: int) -> tuple[NDArray[Any], NDArray[Any]]:
+@dataclass(frozen=True)
+class _How:
+    steps: int
+    sentences: int
+    seed: int
+
+
+def _attributed(recording: Recording, encoder: GatedEncoder, how: _How) -> tuple[NDArray[Any], NDArray[Any]]:
     """(sentence, layer, head, target) mean |integrated gradient|, and (sentence, layer, head) sums with their sign."""
     from bertology.recording.frame import Frame
     from bertology.recording.objectives import objective_for
 
     shape = (len(recording), encoder.layers, encoder.heads)
-    found, totals = np.full((*shape, len(TARGETS)), np.nan), np.zeros(shape)
-    for places, frame in frames_of(recording, encoder):
+    found, totals = np.full((*shape, len(TARGETS)), np.nan), np.full(shape, np.nan)
+    for places, frame in frames_of(recording, encoder, sentences=how.sentences, seed=how.seed):
         fed, objective = objective_for(encoder, recording.policy["objective"], frame, recording.policy["seed"])
         seen = Frame(frame.entries, encoder.device, fed)
         targets = targets_of(seen)
         pairs = seen.real[:, None, :, None] & seen.real[:, None, None, :]
         for layer in range(encoder.layers):
-            attention, shares = integrated_gradients(encoder, fed, objective, layer, steps)
+            attention, shares = integrated_gradients(encoder, fed, objective, layer, how.steps)
             means = mean_by_target(shares.abs(), attention, targets, seen.real)
             found[places, layer] = means.cpu().numpy()
             totals[places, layer] = (shares * pairs).sum((-1, -2)).cpu().numpy()

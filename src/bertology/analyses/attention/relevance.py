@@ -52,10 +52,11 @@ def relevance(
     ] = "auto",
     residual: Annotated[float, "how much of a state stays in place in each layer, 0 to 1"] = 0.5,
     fusion: Annotated[Fusion, "what the heads of a layer are put together by"] = "mean",
+    sentences: Annotated[int, "how many inputs are drawn, each costing many passes; 0 for all"] = 60,
     longest: Annotated[int, "longer inputs are left out: blanking out takes a pass for each piece"] = 128,
     directions: Annotated[int, "random directions that the gradients of a vector are taken in"] = 16,
     count: Annotated[int, "how many sentences are shown as examples"] = 5,
-    seed: Annotated[int, "seed of the bootstrap, the masked pieces, the shuffles and the directions"] = 0,
+    seed: Annotated[int, "seed of the draw, the bootstrap, the masked pieces, the shuffles and the directions"] = 0,
 ) -> Table | LayerCurve | Examples:
     """Spearman's correlation over a sentence's pieces between two kinds of relevance: 1 the same order, 0 none.
 
@@ -71,7 +72,7 @@ def relevance(
     """
     chosen = settled(target, encoder)
     depths = tuple(range(1, encoder.layers + 1)) if show == "layers" else (encoder.layers,)
-    how = How(chosen, residual, fusion, depths, directions, longest, seed)
+    how = How(chosen, residual, fusion, depths, directions, sentences, longest, seed)
     found = list(_in_order(recording, encoder, how))
     if not any(len(one.pieces) for one in found):
         raise Refusal(
