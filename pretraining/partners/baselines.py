@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bertology.corpus.corpus import Item
-from pretraining.partners.examples import Seen
-from pretraining.partners.measure import Counts, count_names, figure
+from bertology.finetuning.examples import Seen
+from bertology.finetuning.metrics import Counts, count_names, estimate
 
 Texts = Callable[[Seen], list[str]]
 
@@ -32,7 +32,7 @@ def baselines(train: Seen, dev: Mapping[str, Seen], *, tags: bool) -> dict[str, 
             "words": by_words(train, dev, last_texts),
             "pieces seen": by_words(train, dev, last_pieces),
         }
-    return {part: {name: asdict(figure(counts[part])) for name, counts in found.items()} for part in dev}
+    return {part: {name: asdict(estimate(counts[part])) for name, counts in found.items()} for part in dev}
 
 
 def majority(items: Sequence[Item]) -> str:

@@ -6,7 +6,7 @@ is stored: nothing is cut afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -45,15 +45,3 @@ def factors(model: nn.Module) -> Iterator[tuple[str, LowRank]]:
         if is_parametrized(module, "weight"):
             held = cast("Any", module).parametrizations.weight[0]
             yield f"{name}.weight", held
-
-
-def moving(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that are learnt, by name."""
-    return {name: weights for name, weights in model.named_parameters() if weights.requires_grad}
-
-
-@torch.no_grad()
-def put_back(model: nn.Module, kept: Mapping[str, Tensor]) -> None:
-    """Give every parameter that is learnt the values kept under its name."""
-    for name, weights in moving(model).items():
-        weights.copy_(kept[name])

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.encoder.huggingface import load_directory
+from bertology.finetuning.examples import UNLABELLED, Example, Tokenise, classified, tagged
 from pretraining.partners.baselines import baselines
 from pretraining.partners.data import TASKS, Material
-from pretraining.partners.examples import UNLABELLED, Example, Tokenise, classified, tagged
 
 LONGEST = 128
 TRAIN, STOP = "train", "stop"

@@ -14,9 +14,10 @@ from torch import nn
 from bertology.corpus.builtin import corpus_named
 from bertology.encoder.difference import load_difference
 from bertology.encoder.huggingface import load_directory
-from pretraining.partners.examples import Example
+from bertology.finetuning.examples import Example
+from bertology.finetuning.metrics import Counts, estimate
 from pretraining.partners.loop import RUN
-from pretraining.partners.measure import Counts, Logits, count, figure, predict
+from pretraining.partners.measure import Logits, count, predict
 from pretraining.partners.pack import Pack
 from pretraining.partners.similarity import layer_similarity
 from pretraining.partners.task import trained
@@ -65,7 +66,7 @@ def scores(pack: Pack, found: Predictions) -> dict[str, Any]:
         for kind in ("", *sorted({example.kind for example in examples} - {""})):
             rows = _of_kind(examples, kind)
             name = f"{part}: {kind}" if kind else part
-            figures[name] = asdict(figure(Counts(counts.right[rows], counts.of[rows])))
+            figures[name] = asdict(estimate(Counts(counts.right[rows], counts.of[rows])))
     return figures
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.corpus.corpus import Item
 from bertology.encoder.encoder import Encoder
-from pretraining.partners.examples import pad, tagged
+from bertology.finetuning.examples import pad, tagged
 
 WORDS = 200
 

@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from bertology.encoder.difference import ADDED, CONFIG, ENTRY, LEFT, RIGHT, TENSORS, WHOLE, base_fingerprint
-from pretraining.partners.factors import PARAMETRISED, factors, moving
+from bertology.finetuning.loop import moving
+from pretraining.partners.factors import PARAMETRISED, factors
 
 
 def store(model: Any, base: Path, folder: Path) -> None:

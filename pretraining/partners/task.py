@@ -13,8 +13,9 @@ from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, BertForTokenClassification
 from transformers.utils import logging as transformers_logging
 
-from pretraining.partners.examples import Example
-from pretraining.partners.factors import factorise, put_back
+from bertology.finetuning.examples import Example
+from bertology.finetuning.loop import put_back
+from pretraining.partners.factors import factorise
 from pretraining.partners.loop import BEST, RUN, Recipe, Score
 from pretraining.partners.measure import count, predict
 from pretraining.partners.pack import Pack

@@ -6,6 +6,7 @@
     corpus = bertology.read("treebank.conllu")            # any format of `bertology list corpora`
     result = bertology.run("attention/entropy", encoder, corpus)
     result.to_pandas()
+    bertology.view("mini", "I went to the store.")        # what every head looks at, as a page or in the notebook
 
 Importing this package imports neither torch nor transformers; they come with the first model.
 """
@@ -25,13 +26,18 @@ _HOMES = {
     "Refusal": "bertology.errors",
     "Result": "bertology.results.result",
     "analysis": "bertology.analyses.declaration",
+    "finetune": "bertology.finetuning.finetune",
+    "head_view": "bertology.views.compatible",
     "load": "bertology.encoder.load",
+    "model_view": "bertology.views.compatible",
+    "neuron_view": "bertology.views.compatible",
     "open_recording": "bertology.recording.opening",
     "read": "bertology.corpus.read",
     "read_text": "bertology.corpus.corpus",
     "record": "bertology.recording.recorder",
     "reduction": "bertology.recording.sites",
     "run": "bertology.interface",
+    "view": "bertology.views.view",
 }
 
 __all__ = [*sorted(_HOMES), "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]  # resolved by __getattr__
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     from bertology.corpus.read import read as read
     from bertology.encoder.load import load as load
     from bertology.errors import Refusal as Refusal
+    from bertology.finetuning.finetune import finetune as finetune
     from bertology.interface import run as run
     from bertology.recording.opening import open_recording as open_recording
     from bertology.recording.recorder import Policy as Policy
@@ -52,6 +59,10 @@ if TYPE_CHECKING:
     from bertology.results.estimate import Estimate as Estimate
     from bertology.results.result import Result as Result
     from bertology.results.shapes import Head as Head
+    from bertology.views.compatible import head_view as head_view
+    from bertology.views.compatible import model_view as model_view
+    from bertology.views.compatible import neuron_view as neuron_view
+    from bertology.views.view import view as view
 
 
 def __getattr__(name: str) -> Any:

@@ -75,4 +75,58 @@ CITATIONS: dict[str, str] = {
         "Conneau, Kruszewski, Lample, Barrault & Baroni (2018). What You Can Cram into a Single $&!#* Vector: Probing "
         "Sentence Embeddings for Linguistic Properties. ACL."
     ),
+    "hewitt2019structural": (
+        "Hewitt & Manning (2019). A Structural Probe for Finding Syntax in Word Representations. NAACL."
+    ),
+    "liu2019": (
+        "Liu, Gardner, Belinkov, Peters & Smith (2019). Linguistic Knowledge and Transferability of Contextual "
+        "Representations. NAACL."
+    ),
+    "hewitt2019control": "Hewitt & Liang (2019). Designing and Interpreting Probes with Control Tasks. EMNLP.",
+    "voita2020": "Voita & Titov (2020). Information-Theoretic Probing with Minimum Description Length. EMNLP.",
+    "tenney2019edge": (
+        "Tenney, Xia, Chen, Wang, Poliak, McCoy, Kim, Van Durme, Bowman, Das & Pavlick (2019). What do you learn from "
+        "context? Probing for sentence structure in contextualized word representations. ICLR."
+    ),
+    "tenney2019": "Tenney, Das & Pavlick (2019). BERT Rediscovers the Classical NLP Pipeline. ACL.",
+    "louizos2017": "Louizos, Ullrich & Welling (2017). Bayesian Compression for Deep Learning. NeurIPS.",
+    "dozat2017": "Dozat & Manning (2017). Deep Biaffine Attention for Neural Dependency Parsing. ICLR.",
+    "zhang2021": "Zhang, Wu, Katiyar, Weinberger & Artzi (2021). Revisiting Few-sample BERT Fine-tuning. ICLR.",
+    "merchant2020": (
+        "Merchant, Rahimtoroghi, Pavlick & Tenney (2020). What Happens To BERT Embeddings During Fine-tuning? "
+        "BlackboxNLP."
+    ),
+    "kriegeskorte2008": (
+        "Kriegeskorte, Mur & Bandettini (2008). Representational Similarity Analysis: Connecting the Branches of "
+        "Systems Neuroscience. Frontiers in Systems Neuroscience 2."
+    ),
+    "kornblith2019": (
+        "Kornblith, Norouzi, Lee & Hinton (2019). Similarity of Neural Network Representations Revisited. ICML."
+    ),
+    "raghu2017": (
+        "Raghu, Gilmer, Yosinski & Sohl-Dickstein (2017). SVCCA: Singular Vector Canonical Correlation Analysis for "
+        "Deep Learning Dynamics and Interpretability. NIPS."
+    ),
+    "morcos2018": (
+        "Morcos, Raghu & Bengio (2018). Insights on Representational Similarity in Neural Networks with Canonical "
+        "Correlation. NeurIPS."
+    ),
+    "song2012": (
+        "Song, Smola, Gretton, Bedo & Borgwardt (2012). Feature Selection via Dependence Maximization. JMLR 13."
+    ),
+    "schonemann1966": (
+        "Schönemann (1966). A Generalized Solution of the Orthogonal Procrustes Problem. Psychometrika 31(1)."
+    ),
+    "tukey1958": "Tukey (1958). Bias and Confidence in Not-quite Large Samples. Annals of Mathematical Statistics 29.",
+    "efron1981": (
+        "Efron (1981). Nonparametric Estimates of Standard Error: The Jackknife, the Bootstrap and Other Methods. "
+        "Biometrika 68(3)."
+    ),
+    "vanaken2019": (
+        "van Aken, Winter, Löser & Gers (2019). How Does BERT Answer Questions? A Layer-Wise Analysis of Transformer "
+        "Representations. CIKM."
+    ),
+    "vanaken2020": (
+        "van Aken, Winter, Löser & Gers (2020). VisBERT: Hidden-State Visualizations for Transformers. WWW Companion."
+    ),
 }

@@ -13,7 +13,6 @@ import torch
 from pretraining.partners import (
     baselines,
     data,
-    examples,
     factors,
     loop,
     measure,
@@ -31,6 +30,8 @@ from bertology.corpus.corpus import Item
 from bertology.corpus.sentence import Span, from_text
 from bertology.encoder.difference import load_difference
 from bertology.encoder.huggingface import load_directory
+from bertology.finetuning import examples, metrics
+from bertology.finetuning.loop import moving, rate_at
 from shared_data import shared
 
 LABELS = ("bad", "good")
@@ -118,7 +119,7 @@ def test_every_example_is_in_one_batch_with_its_labels(base: Path, order: int | 
 
 
 def test_the_rate_rises_and_falls() -> None:
-    rates = [loop.rate_at(RECIPE, step, 20) for step in range(20)]
+    rates = [rate_at(RECIPE, step, 20) for step in range(20)]
     assert rates[0] == pytest.approx(RECIPE.rate / 2)
     assert max(rates) == rates[1] == pytest.approx(RECIPE.rate)
     assert rates[1:] == sorted(rates[1:], reverse=True)
@@ -181,7 +182,7 @@ def test_the_same_seed_gives_the_same_weights(base: Path, tmp_path: Path) -> Non
         recipe = replace(RECIPE, seed=seed, epochs=1)
         model = task.start(made, base, recipe)
         loop.train(model, made.parts[pack.TRAIN], _score(made), recipe, tmp_path)
-        found.append({name: weights.detach() for name, weights in factors.moving(model).items()})
+        found.append({name: weights.detach() for name, weights in moving(model).items()})
     name = "classifier.weight"
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
     assert not torch.equal(found[0][name], found[2][name])
@@ -195,14 +196,14 @@ def test_training_goes_back_to_the_best_epoch(base: Path, tmp_path: Path) -> Non
     states: list[dict[str, torch.Tensor]] = []
 
     def score(current: Any) -> float:
-        states.append({name: weights.detach().clone() for name, weights in factors.moving(current).items()})
+        states.append({name: weights.detach().clone() for name, weights in moving(current).items()})
         return next(values)
 
     progress = loop.train(model, made.parts[pack.TRAIN][:8], score, recipe, tmp_path)
     assert (progress.best_epoch, progress.best, len(progress.log)) == (2, 0.7, 3)
     again = task.trained(made, base, tmp_path)
     for one in (model, again):
-        torch.testing.assert_close({n: w.detach() for n, w in factors.moving(one).items()}, states[1], rtol=0, atol=0)
+        torch.testing.assert_close({n: w.detach() for n, w in moving(one).items()}, states[1], rtol=0, atol=0)
 
 
 def test_fresh_weights_are_learnt_whole(base: Path) -> None:
@@ -220,15 +221,15 @@ def test_fresh_weights_are_learnt_whole(base: Path) -> None:
 def test_names_are_right_when_words_and_kind_are() -> None:
     gold = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "O"]]
     tags = [["B-PER", "I-PER", "O", "B-PER"], ["I-PER", "O"]]
-    counts = measure.count_names(gold, tags)
+    counts = metrics.count_names(gold, tags)
     np.testing.assert_array_equal(counts.right, [2, 0])
     np.testing.assert_array_equal(counts.of, [4, 1])
     assert counts.value == pytest.approx(2 / 5)
-    assert measure.count_names(gold, [["O"] * 4, ["O"] * 2]).value == 0
+    assert metrics.count_names(gold, [["O"] * 4, ["O"] * 2]).value == 0
 
 
 def test_a_figure_holds_its_interval() -> None:
-    found = measure.figure(measure.Counts(np.array([1.0, 0.0] * 50), np.ones(100)))
+    found = metrics.estimate(metrics.Counts(np.array([1.0, 0.0] * 50), np.ones(100)))
     assert found.n == 100
     assert found.low < found.value == 0.5 < found.high
     assert found.high - found.low == pytest.approx(4 * 0.05, rel=0.2)

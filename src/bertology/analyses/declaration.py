@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from bertology.errors import Refusal, unknown_name
+from bertology.recording.paired import PairedSite
 from bertology.recording.sites import Site
 from bertology.results.shapes import Shape
 
@@ -22,6 +23,7 @@ ROLES: dict[str, str] = {
     "against": "what the model given with --against did on the same corpus",
     "encoder": "the model itself",
     "corpus": "the corpus itself",
+    "work": "where finished parts of long work are kept, and how its progress is told",
 }
 
 Sites = tuple[Site | str, ...]
@@ -82,6 +84,7 @@ class Analysis:
     options: Mapping[str, Option]
     function: Callable[..., Shape]
     optional: frozenset[str] = frozenset()
+    paired: tuple[PairedSite, ...] = ()
 
     @property
     def about(self) -> str:
@@ -102,13 +105,15 @@ def analysis(
     special: str,
     cites: tuple[str, ...],
     sites: Sites | Callable[[Mapping[str, Any]], Sites] = (),
+    paired: tuple[PairedSite, ...] = (),
     layers: tuple[str, ...] = (),
     version: int = 1,
     name: str | None = None,
 ) -> Callable[[Callable[..., Shape]], Analysis]:
     """Declare a function as an analysis. Its name is its path under `analyses/`; a plug-in says its own.
 
-    `sites` are the sites its recordings must have, or a function of the options that says so.
+    `sites` are the sites its recordings must have, or a function of the options that says so. `paired`
+    sites are recorded beside `against`, and for `randomised` beside the model itself.
     """
 
     def declare(function: Callable[..., Shape]) -> Analysis:
@@ -126,7 +131,18 @@ def analysis(
                 raise TypeError(f"{chosen}: {parameter.name!r} is no input; inputs are {', '.join(ROLES)}")
         optional = frozenset(name for name in inputs if NoneType in get_args(hints.get(name)))
         return Analysis(
-            chosen, question, special, cites, version, layers, wanted, tuple(inputs), options, function, optional
+            chosen,
+            question,
+            special,
+            cites,
+            version,
+            layers,
+            wanted,
+            tuple(inputs),
+            options,
+            function,
+            optional,
+            paired,
         )
 
     return declare

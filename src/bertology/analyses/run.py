@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bertology.analyses.declaration import Analysis
+from bertology.analyses.work import Work
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
@@ -86,6 +87,11 @@ class _Recordings:
         self._notify = notify
         self._made: dict[str, Recording | None] = {}
 
+    @property
+    def work(self) -> Work:
+        """Where long work of an analysis is kept, and who is told of it."""
+        return Work(self._subject.store, self._progress)
+
     def __getitem__(self, role: str) -> Recording | None:
         if role not in self._made:
             self._made[role] = self._make(role)
@@ -97,8 +103,20 @@ class _Recordings:
         ]
         return resolve(named)
 
+    def _beside(self, role: str) -> dict[str, Site]:
+        """The paired sites of a role, by what its recording has them under."""
+        partner = {"recording": self._subject.against, "randomised": self._subject.encoder}.get(role)
+        paired = [site for analysis, _ in self._settled if role in analysis.inputs for site in analysis.paired]
+        return {} if partner is None else {site.identity: site.beside(partner) for site in paired}
+
     def _make(self, role: str) -> Recording | None:
-        sites = self._sites(role)
+        beside = self._beside(role)
+        found = self._recorded(role, resolve([*self._sites(role), *beside.values()]))
+        if found is None or not beside:
+            return found
+        return replace(found, sites={**found.sites, **{name: found[site] for name, site in beside.items()}})
+
+    def _recorded(self, role: str, sites: tuple[Site, ...]) -> Recording | None:
         if role == "recording" and self._subject.recording is not None:
             return self._subject.recording.with_derived(sites)
         encoder = self._encoder(role)
@@ -159,6 +177,8 @@ def _result(analysis: Analysis, options: Mapping[str, Any], subject: Subject, re
         match role:
             case "encoder":
                 given[role] = subject.encoder
+            case "work":
+                given[role] = recordings.work
             case "corpus":
                 given[role] = subject.recording.corpus if subject.recording else subject.corpus
             case _:

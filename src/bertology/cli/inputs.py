@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +14,7 @@ from bertology.errors import Refusal
 if TYPE_CHECKING:
     from bertology.analyses.run import Subject
     from bertology.corpus.corpus import Corpus
+    from bertology.encoder.encoder import Encoder
     from bertology.recording.recorder import Policy
 
 DEFAULT_MODEL = "mini"
@@ -24,6 +27,13 @@ Model = Annotated[
     ),
 ]
 Against = Annotated[str | None, typer.Option(help="A second model to compare with.")]
+Series = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        help="A second model to compare with. Several, or a pattern such as 'checkpoint-*', give each curve over them.",
+    ),
+]
 CorpusName = Annotated[
     str | None, typer.Option("--corpus", "-c", help="A built-in name, or the path of a file or folder.")
 ]
@@ -95,13 +105,42 @@ def subject_of(
             raise Refusal("Both --recording and --model were given", "one of them", "Leave one out")
         from bertology.recording.opening import open_recording
 
-        return Subject(recording=open_recording(recording), policy=policy, store=root)
+        opened = open_recording(recording)
+        other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
+        return Subject(recording=opened, corpus=opened.corpus, against=other, policy=policy, store=root)
     _refuse_device(device)
     encoder = load(model or DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
     if model is None:
         typer.echo(f"no --model given: using {encoder.name!r}, the built-in model", err=True)
     other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
     return Subject(corpus=corpus, encoder=encoder, against=other, policy=policy, store=root, randomise=randomise)
+
+
+def loaded(name: str, device: str, dtype: str, allow_pickle: bool) -> Encoder:
+    """One model more, loaded as the others were."""
+    from bertology.encoder.load import load
+
+    return load(name, device=device, dtype=dtype, allow_pickle=allow_pickle)
+
+
+def series_of(names: list[str]) -> list[str]:
+    """The models named, patterns replaced by the folders they match, in the order of the numbers in their names."""
+    found: list[str] = []
+    for name in names:
+        # A model's own name may look like a pattern; only what names no folder is taken as one.
+        if not any(sign in name for sign in "*?[") or Path(name).exists():
+            found.append(name)
+            continue
+        matching = sorted(glob(name), key=_numbered)  # noqa: PTH207  # Path.glob takes no absolute pattern
+        if not matching:
+            raise Refusal(f"No folder matches {name!r}", "a pattern of folders with models", "Check --against")
+        found += [path for path in matching if Path(path).is_dir()]
+    return list(dict.fromkeys(found))
+
+
+def _numbered(path: str) -> list[tuple[int, str]]:
+    """What sorts checkpoint-90 before checkpoint-100."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
 
 
 def _refuse_device(device: str) -> None:

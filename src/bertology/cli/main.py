@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from bertology.cli import listing, new, record, report, run
+from bertology.cli import claims, finetune, listing, new, record, report, run, view
 from bertology.errors import Refusal
 
 app = typer.Typer(
@@ -20,8 +20,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("report", help=report.HELP)(report.report)
+app.command("claims", help=claims.HELP)(claims.claims)
+app.command("view", help=view.HELP)(view.view)
 app.command("run", help=run.HELP, context_settings=run.CONTEXT)(run.run)
 app.command("record", help=record.HELP)(record.record)
+app.command("finetune", help=finetune.HELP)(finetune.finetune)
 app.command("list", help=listing.HELP)(listing.listing)
 app.command("new", help=new.HELP)(new.new)
 

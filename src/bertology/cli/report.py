@@ -1,4 +1,4 @@
-"""`bertology report`: every analysis on one model and corpus, as one page that opens offline."""
+"""`bertology report`: the published findings judged on one model, and the analyses behind them, as an offline page."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from bertology.cli import inputs
+from bertology.errors import Refusal
 
-HELP = "Run everything on a model and write one self-contained page."
+HELP = "Judge the published findings on a model and write one self-contained page."
 
 
 def report(
@@ -26,14 +27,14 @@ def report(
     no_store: inputs.NoStore = False,
     allow_pickle: inputs.AllowPickle = False,
 ) -> None:
-    """Run what can be run and write the page; what cannot be run is named on it with its reason."""
+    """Run what the claims need and write the page; what cannot be judged is named on it with its reason."""
     from bertology.analyses import registry
-    from bertology.analyses.run import run_all
+    from bertology.claims.examine import examine
+    from bertology.claims.shelf import all_claims
     from bertology.cli.progress import progress_bars
     from bertology.encoder.builtin import BUILT_IN
-    from bertology.errors import Refusal
     from bertology.recording.recorder import Policy
-    from bertology.results.page import Section, page
+    from bertology.report.page import Section, page
 
     read = inputs.read_corpus(corpus, format, None, skip_bad, limit, "original")
     subject = inputs.subject_of(
@@ -49,24 +50,18 @@ def report(
         no_store=no_store,
         randomise=True,
     )
-    analyses = {analysis.name: analysis for analysis in registry.load_all()}
-    refused: dict[str, Refusal] = {}
     with progress_bars() as progress:
-        results = run_all(
-            [(analysis, {}) for analysis in analyses.values()],
-            subject,
-            progress=progress,
-            notify=_tell,
-            refused=refused,
-        )
-    sections = [Section(analyses[r.analysis].question, analyses[r.analysis].about, r) for r in results]
+        findings = examine(all_claims(), subject, progress=progress, notify=_tell)
+    results = {id(result): result for finding in findings for result in finding.results}
+    declared = {result.analysis: registry.get(result.analysis) for result in results.values()}
+    sections = [Section(declared[r.analysis].question, declared[r.analysis].about, r) for r in results.values()]
     name = subject.encoder.name if subject.encoder else ""
     built_in = BUILT_IN.get(model or inputs.DEFAULT_MODEL)
     notices = [f"{name}: {built_in.about}"] if built_in else []
     for notice in notices:
         typer.echo(notice, err=True)
     try:
-        _write(output, page(f"{name} on {read.name}", notices, sections, {n: str(r) for n, r in refused.items()}))
+        _write(output, page(f"{name} on {read.name}", notices, findings, sections))
     except OSError as error:
         raise Refusal(
             f"{output} cannot be written ({error.strerror})", "a file in a folder that exists", "Choose another with -o"

@@ -21,7 +21,7 @@ def run(
     context: typer.Context,
     analysis: Annotated[str | None, typer.Argument(help="Its name, as in `bertology list analyses`.")] = None,
     model: inputs.Model = None,
-    against: inputs.Against = None,
+    against: inputs.Series = None,
     corpus: inputs.CorpusName = None,
     format: inputs.Format = None,
     format_option: inputs.FormatOption = None,
@@ -60,6 +60,7 @@ def run(
         require_place(figure)
 
     from bertology.analyses.run import run as run_declared
+    from bertology.analyses.series import run_series
     from bertology.cli.progress import progress_bars
     from bertology.cli.terminal import show
     from bertology.recording.recorder import Policy
@@ -67,9 +68,10 @@ def run(
     read = None
     if recording is None:
         read = inputs.read_corpus(corpus, format, format_option, skip_bad, limit, spacing)
+    others = inputs.series_of(against or [])
     subject = inputs.subject_of(
         model=model,
-        against=against,
+        against=others[0] if others else None,
         corpus=read,
         recording=recording,
         policy=Policy(long=long, max_pieces=max_pieces),
@@ -81,15 +83,21 @@ def run(
         randomise=not no_random,
     )
     with progress_bars() as progress:
-        result = run_declared(
-            declared, subject, options, progress=progress, notify=lambda line: typer.echo(line, err=True)
-        )
+        if len(others) > 1:
+            more = (inputs.loaded(name, device, dtype, allow_pickle) for name in others[1:])
+            result = run_series(declared, subject, others, more, options, progress=progress, notify=_tell)
+        else:
+            result = run_declared(declared, subject, options, progress=progress, notify=_tell)
     if figure is not None:
         typer.echo(f"figure: {result.save(figure, theme)}", err=True)
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
     else:
         show(result, declared)
+
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def own_options(analysis: Analysis, words: list[str], context: typer.Context) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.generate import PREFIX, generated_named, generators
 from bertology.corpus.read import read, readers
+from bertology.corpus.sentence_tasks import PREFIX as TASKS
+from bertology.corpus.sentence_tasks import build, parse, tasks
 from bertology.errors import Refusal, unknown_name
 
 BUILT_IN: dict[str, str] = {
@@ -20,7 +22,13 @@ BUILT_IN: dict[str, str] = {
 def corpus_named(
     name: str, format: str | None = None, *, skip_bad: bool = False, limit: int | None = None, **options: Any
 ) -> Corpus:
-    """The built-in corpus of that name, the generated one (`generated:agreement@7:200`), or the one at that path."""
+    """The built-in corpus of that name, the generated one (`generated:agreement@7:200`), or the one at that path.
+
+    `tasks:bigram_shift:NAME` is a sentence task made from any of these; `limit` then counts its own sentences.
+    """
+    if name.startswith(TASKS) and not Path(name).exists():
+        task, seed, source = parse(name)
+        return build(task, corpus_named(source, format, skip_bad=skip_bad, **options), seed)[:limit]
     if name.startswith(PREFIX) and format is None and not Path(name).exists():
         return generated_named(name, limit=limit, **options)
     if name in BUILT_IN and not Path(name).exists():
@@ -45,4 +53,5 @@ def describe() -> list[dict[str, Any]]:
         {"name": PREFIX + g.name, "kind": "generated corpus", "about": g.about, "options": list(g.options)}
         for g in generators().values()
     ]
-    return built_in + generated + formats
+    made = [{"name": f"{TASKS}{t.name}:CORPUS", "kind": "sentence task", "about": t.about} for t in tasks().values()]
+    return built_in + generated + made + formats

@@ -103,12 +103,13 @@ class Corpus(Sequence[Item]):
 
     @cached_property
     def layers(self) -> Counter[str]:
-        """How many parts carry each annotation layer; an item's own label counts as `label`."""
+        """How many parts carry each annotation layer; items count as `label` and as `minimal pairs` where they are."""
         counts: Counter[str] = Counter()
         for item in self.items:
             for part in item.parts:
                 counts.update(part.layers() - {"label"})
             counts["label"] += item.label is not None
+            counts["minimal pairs"] += item.kind == "minimal_pair"
         return +counts
 
     @cached_property

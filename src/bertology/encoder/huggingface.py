@@ -34,13 +34,11 @@ from bertology.encoder.output_heads import Fields, fields_of
 from bertology.encoder.pieces import Pieces
 from bertology.encoder.switch import attending_by
 from bertology.encoder.tokeniser import Tokeniser
+from bertology.encoder.variant import EMBEDDING_PATHS
 from bertology.errors import Refusal
 
 IMPLEMENTATION = "bertology"
 UNBOUNDED = 1_000_000
-
-# What lies between the input ids and the first layer, whatever the family calls it.
-EMBEDDING_PATHS = (".embeddings.", ".embeddings_project.", ".embedding_hidden_mapping_in.", ".wte.", ".wpe.")
 
 
 def _seen_attention(
@@ -175,7 +173,7 @@ class HuggingFaceEncoder:
         `keep_embeddings` keeps all that makes the hidden states of layer 0 (Clark et al. 2019 keep them in their
         random control), so that only the layers are fresh.
         """
-        fresh = _from_config(type(self.model), copy.deepcopy(self.model.config), seed)
+        fresh = from_config(type(self.model), copy.deepcopy(self.model.config), seed)
         fresh = fresh.to(next(self.model.parameters()).dtype)
         if keep_embeddings:
             trained = self.model.state_dict()
@@ -281,7 +279,7 @@ def load_directory(
     folder = Path(path)
     checkpoint.refuse_unfit(folder, allow_pickle=allow_pickle)
     try:
-        with _quietly():
+        with quietly():
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
             kind = _model_class(config)
             model, info = kind.from_pretrained(
@@ -313,7 +311,7 @@ def assemble(
     weights: Mapping[str, Tensor], *, config: Path, tokenizer: Path, name: str, device: str, dtype: str
 ) -> HuggingFaceEncoder:
     """An encoder of weights that lie in no one file: the class that a config.json names, and another's tokeniser."""
-    with _quietly():
+    with quietly():
         stated = transformers.AutoConfig.from_pretrained(config, trust_remote_code=False, local_files_only=True)
         kind = _model_class(stated)
         model, info = kind.from_pretrained(
@@ -350,10 +348,11 @@ def untrained_bert(definition: str, name: str, *, layers: int, heads: int, width
         num_attention_heads=heads,
         intermediate_size=4 * width,
     )
-    return wrap(_from_config(transformers.BertForPreTraining, config, seed), tokenizer, name)
+    return wrap(from_config(transformers.BertForPreTraining, config, seed), tokenizer, name)
 
 
-def _from_config(kind: Any, config: Any, seed: int) -> Any:
+def from_config(kind: Any, config: Any, seed: int) -> Any:
+    """A model of this class with fresh weights, the same for the same seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return kind(config)
@@ -393,7 +392,7 @@ def _refuse_fresh_weights(source: str, absent: frozenset[str], *, bare: bool) ->
 
 
 @contextmanager
-def _quietly() -> Generator[None]:
+def quietly() -> Generator[None]:
     """Without transformers' progress bars and load report, whose missing pooler is nothing to worry about here.
 
     Nor with what torch finds deprecated in the file of a family, when that is first imported.

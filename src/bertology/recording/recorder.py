@@ -16,7 +16,7 @@ from bertology.recording.policy import Long as Long
 from bertology.recording.policy import Policy
 from bertology.recording.recording import EncoderCard, Recording
 from bertology.recording.shards import Array, ShardReader
-from bertology.recording.sites import Site, needs_gradient, resolve, sees_attention
+from bertology.recording.sites import HIDDEN, Site, needs_gradient, resolve, sees_attention
 from bertology.recording.store import Shelf, address
 
 Progress = Callable[[int, int], None]
@@ -203,7 +203,7 @@ def _refuse_impossible(encoder: Encoder, sites: Sequence[Site]) -> None:
                 "a model with that head",
                 "Choose a model that was saved with it, or leave the site out",
             )
-        if encoder.layers == 0 and not site.name.startswith("logits.") and site.name != "hidden":
+        if encoder.layers == 0 and not site.name.startswith("logits.") and site.name not in HIDDEN:
             raise Refusal(
                 f"{encoder.name} is a table of static vectors and has no {site.name}",
                 "an encoder with attention",

@@ -13,6 +13,7 @@ from bertology.errors import Refusal
 from bertology.recording.entry import Entry
 from bertology.recording.shards import Array
 from bertology.recording.sites import ReducedSite, Site, needs_gradient, shape_of
+from bertology.recording.word_states import WordStates
 
 if TYPE_CHECKING:
     from bertology.recording.foreign import Words
@@ -100,13 +101,19 @@ class Recording:
         return np.stack(self[site])
 
     def with_derived(self, sites: Sequence[Site]) -> Recording:
-        """The same recording with the reduced sites among `sites` computed from its raw attention where missing."""
+        """The same recording with those of `sites` that are missing and can be computed from its raw sites.
+
+        Those are the reduced sites where attention was recorded, and the hidden states of words where those of pieces
+        were.
+        """
         missing = [s for s in sites if s.identity not in self.sites]
-        derived = [s for s in missing if isinstance(s, ReducedSite) and not needs_gradient(s) and not s.vectors]
-        if not derived or "attention" not in self.sites:
-            return self
-        found = {site.identity: [_reduce(site, self, index) for index in range(len(self))] for site in derived}
-        return replace(self, sites={**self.sites, **found})
+        found: dict[str, Sequence[Array]] = {}
+        if "attention" in self.sites:
+            derived = [s for s in missing if isinstance(s, ReducedSite) and not needs_gradient(s) and not s.vectors]
+            found |= {site.identity: [_reduce(site, self, index) for index in range(len(self))] for site in derived}
+        if "hidden" in self.sites and any(site.name == "hidden.words" for site in missing):
+            found["hidden.words"] = WordStates(self.entries, self.sites["hidden"])
+        return replace(self, sites={**self.sites, **found}) if found else self
 
     def summary(self) -> dict[str, Any]:
         """Model, corpus, policy and counts: what goes into a result's provenance."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.maths.resampling import bootstrap_mean, bootstrap_ratio
+from bertology.maths.resampling import LEVEL, bootstrap_group_mean, bootstrap_mean, bootstrap_ratio, resampled_sums
 from bertology.results.estimate import Estimates
 
 
@@ -24,7 +24,34 @@ def pooled_over_sentences(counts: NDArray[Any], totals: NDArray[Any], *, seed: i
     return Estimates(value=value, low=low, high=high, n=n)
 
 
+def mean_over_groups(values: NDArray[Any], groups: NDArray[Any], *, seed: int) -> Estimates:
+    """The mean over groups of sentences (of one length, say) of the mean in each, with a bootstrap over sentences."""
+    value, low, high, n = bootstrap_group_mean(values, groups, seed=seed)
+    return Estimates(value=value, low=low, high=high, n=n)
+
+
 def joined(estimates: Sequence[Estimates]) -> Estimates:
     """Estimates made one at a time (by layer, say) as one array along a new first axis."""
     fields = {name: np.stack([getattr(e, name) for e in estimates]) for name in ("value", "low", "high", "n")}
     return Estimates(**fields)
+
+
+def over_sentences_and_seeds(
+    sums: NDArray[Any], statistic: Callable[[NDArray[Any]], NDArray[Any]], *, seed: int
+) -> Estimates:
+    """A statistic of (seed, sentence, ...) counts summed over both, with an interval by resampling both.
+
+    `statistic` is given the sums with any axes before theirs; n is the number of sentences.
+    """
+    whole, drawn = resampled_sums(sums, seed=seed)
+    value = statistic(whole)
+    tail = 100 * (1 - LEVEL) / 2
+    low, high = np.nanpercentile(statistic(drawn), [tail, 100 - tail], axis=0)
+    n = np.where(np.isfinite(value), sums.shape[1], 0)
+    return Estimates(value=value, low=np.fmin(low, value), high=np.fmax(high, value), n=n)
+
+
+def over_seeds(values: NDArray[Any]) -> Estimates:
+    """(seed, ...) the mean over seeds, from the lowest of them to the highest; n is how many there are."""
+    n = np.full(values.shape[1:], len(values), np.int64)
+    return Estimates(value=values.mean(0), low=values.min(0), high=values.max(0), n=n)

@@ -117,13 +117,17 @@ class Table(_Measured):
 
 
 class Scatter(_Shape):
-    """Points in the plane, each with a label and a group; a picture, so it claims nothing by itself."""
+    """Points in the plane, each with a label and a group; a picture, so it claims nothing by itself.
+
+    `edges` are pairs of points that are joined by a line, such as a tree's.
+    """
 
     shape: Literal["Scatter"] = "Scatter"
     points: FloatArray
     labels: tuple[str, ...]
     groups: tuple[str, ...]
     axes_named: tuple[str, str] = ("x", "y")
+    edges: tuple[tuple[int, int], ...] = ()
 
     def rows(self) -> Iterator[Row]:
         """One record a point."""

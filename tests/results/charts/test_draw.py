@@ -197,3 +197,10 @@ def test_everything_stands_out_from_the_paper(palette: Palette) -> None:
     for stops in (palette.above, palette.below):
         steps = np.diff([luminance(stop) for stop in stops])
         assert (steps > 0).all() or (steps < 0).all()  # stronger is darker, or lighter, all the way
+
+
+def test_points_are_joined_by_edges() -> None:
+    shape = Scatter(points=np.eye(3)[:, :2], labels=("a", "b", "c"), groups=("g", "g", "h"), edges=((0, 1), (2, 1)))
+    found = Drawn(shape)
+    assert len(found.marks("rule")) == 2
+    assert len(found.marks("symbol")) == 3

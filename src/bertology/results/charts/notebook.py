@@ -29,7 +29,7 @@ def bundle(result: Result) -> dict[str, Any]:
 
 
 def _html(result: Result) -> str:
-    from bertology.results.page import html_table
+    from bertology.results.html_table import html_table
 
     rows = result.rows()
     left = f"<p>The first {ROWS} of {len(rows)} rows; to_pandas() has all.</p>" if len(rows) > ROWS else ""

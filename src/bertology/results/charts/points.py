@@ -29,8 +29,23 @@ def scatter(shape: Scatter, palette: Palette) -> Drawing:
     points = base.mark_point(filled=True, size=36 if len(rows) > 60 else 60, opacity=0.85)
     labels = base.transform_filter("datum.room").mark_text(align="left", dx=5, dy=-3, fontSize=size)
     layers = [points, labels.encode(alt.Text("label:N"), color=alt.value(palette.soft))]
+    if shape.edges:
+        layers.insert(0, _edges(shape, x, y, palette))
     notes = (PICTURE, *([f"labels left out where they would hide others: {left}"] if left else []))
     return Drawing([_square(alt.LayerChart(layer=layers))], notes=(*notes, *_missing(shape.points)), width=SIDE)
+
+
+def _edges(shape: Scatter, x: alt.X, y: alt.Y, palette: Palette) -> alt.Chart:
+    """Lines between the points that are joined."""
+    rows: list[Row] = []
+    for start, end in shape.edges:
+        (x1, y1), (x2, y2) = shape.points[start], shape.points[end]
+        rows.append(
+            {"x": number(x1), "y": number(y1), "x2": number(x2), "y2": number(y2), "group": shape.groups[start]}
+        )
+    known = " && ".join(f"datum.{name} !== null" for name in ("x", "y", "x2", "y2"))
+    lines = alt.Chart(data(rows)).transform_filter(known).mark_rule(strokeWidth=1.4, opacity=0.6)
+    return lines.encode(x, y, _colour(shape.groups, palette), x2="x2:Q", y2="y2:Q")
 
 
 def trajectory(shape: Trajectory, palette: Palette) -> Drawing:

@@ -1,0 +1,90 @@
+"""How many blocks must learn, and how many are needed at all (merchant2020)?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.work import Work
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.results.estimate import Estimate, Estimates
+from bertology.results.shapes import Curve
+
+FROZEN, TRUNCATED = "frozen", "truncated"
+
+
+@analysis(
+    question="How many blocks must learn a task, and how many are needed for it at all?",
+    special="as the model has them; a class is read at the first piece, a tag at the first piece of its word",
+    cites=("merchant2020",),
+)
+def freezing(
+    encoder: Encoder,
+    corpus: Corpus,
+    work: Work,
+    *,
+    task: Annotated[
+        Literal["auto", "sentence", "pair", "token", "dependency", "qa", "choice"],
+        "what is learnt; auto: what the corpus has labels for, of a treebank its parts of speech",
+    ] = "auto",
+    layer: Annotated[str, "for the task token: the layer of tags; left out, the first that is there"] = "",
+    items: Annotated[int, "use so many items, a quarter of them to judge by"] = 400,
+    every: Annotated[int, "only every so many blocks"] = 1,
+    seeds: Annotated[int, "so many runs of each, each with a head, an order and dropout of its own"] = 2,
+    epochs: Annotated[int, "passes over the items"] = 3,
+    rate: Annotated[float, "the highest learning rate; 0: by the width of the model, 5e-5 for 768"] = 0.0,
+    size: Annotated[int, "examples in a batch"] = 16,
+    seed: Annotated[int, "seed of the division, of the first run and of the bootstrap"] = 0,
+) -> Curve:
+    """Score on held-out items, 0 to 1, of a model fine-tuned with its first k blocks frozen, or with these alone.
+
+    `frozen` at k: the embeddings and the first k blocks stay as they were and the rest learns with the head; at the
+    last k only the head (with its pooler) learns. `truncated` at k: the blocks above the first k are dropped and all
+    that is left learns; at 0 the head reads the embeddings. The score is accuracy, of names span F1, of trees LAS, of
+    answers F1. All epochs are run and the last counts, so that the items judged by decide nothing; whole documents, or
+    texts, are held out. Mean over seeds; intervals resample items and seeds together. All that learns does so at one
+    rate and for as many steps, as in the paper: the last point of `frozen` is what a head reaches on its own in that
+    time, which may be little, and not what the states hold (probes tell that, and more `epochs`). A curve that stays
+    level up to k says that the first k blocks had no need to change: merchant2020 found this up to 8 of 12 for MNLI
+    and SQuAD.
+    """
+    # Naming an analysis must not import torch.
+    from bertology.analyses.variant_sweep import Sweep
+    from bertology.encoder.variant import Variant
+    from bertology.finetuning.loop import Recipe
+
+    recipe = Recipe(seed=seed, epochs=epochs, size=size, rate=rate or None, patience=None)
+    sweep = Sweep(encoder, corpus, work, task, layer, items, recipe, seeds)
+    points = sorted({*range(0, encoder.layers + 1, max(1, every)), encoder.layers})
+    variants = {
+        FROZEN: [Variant(freeze=k) for k in points],
+        TRUNCATED: [Variant() if k == encoder.layers else Variant(truncate=k) for k in points],
+    }
+    whole, fresh = Variant(), Variant(random=True)
+    found = sweep.run(list(dict.fromkeys([whole, fresh, *variants[FROZEN], *variants[TRUNCATED]])))
+    guess = sweep.guess()
+    both = {name: len(points) for name in variants}
+    measure = sweep.lesson.task.measure
+    return Curve(
+        along="blocks",
+        points=np.array(points, np.float64),
+        measures={name: _joined([found[variant] for variant in some]) for name, some in variants.items()},
+        baselines={
+            "all blocks learn": {name: found[whole].everywhere((count,)) for name, count in both.items()},
+            "majority": {name: guess.everywhere((count,)) for name, count in both.items()},
+            "random weights": {name: found[fresh].everywhere((count,)) for name, count in both.items()},
+        },
+        units={
+            FROZEN: f"{measure}, 0 to 1, with the first k blocks frozen",
+            TRUNCATED: f"{measure}, 0 to 1, with the first k blocks alone",
+        },
+    )
+
+
+def _joined(estimates: Sequence[Estimate]) -> Estimates:
+    value, low, high = (np.array([getattr(e, name) for e in estimates]) for name in ("value", "low", "high"))
+    return Estimates(value=value, low=low, high=high, n=np.array([e.n for e in estimates]))

@@ -1,0 +1,112 @@
+"""One task learnt many times from the same items, each time by a model changed in another way; no epoch is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.analyses.work import Work
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.encoder.huggingface import HuggingFaceEncoder
+from bertology.encoder.variant import Variant, blocks_of
+from bertology.errors import Refusal
+from bertology.finetuning.choose import fitting, guessed_task, task_for
+from bertology.finetuning.division import Division, digest, divided, ordered
+from bertology.finetuning.learn import Lesson, Meter, learner_for, teach
+from bertology.finetuning.loop import Recipe, settled
+from bertology.finetuning.metrics import Counts
+from bertology.maths.resampling import resampled_ratios
+from bertology.results.estimate import Estimate
+
+Floats = NDArray[np.float64]
+
+HELD_OUT = 0.25
+
+
+class Sweep:
+    """One task learnt many times from the same items, each time by a model changed in another way."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        corpus: Corpus,
+        work: Work,
+        task: str,
+        layer: str,
+        items: int,
+        recipe: Recipe,
+        seeds: int,
+    ) -> None:
+        """`task` may be `auto`; an empty `layer` is the first there is; the seeds are counted up from the recipe's."""
+        if not isinstance(encoder, HuggingFaceEncoder):
+            raise Refusal(
+                f"causes/freezing fine-tunes, and {encoder.name} has no blocks", "a transformer", "Choose another model"
+            )
+        blocks_of(encoder.model.base_model)
+        name = guessed_task(corpus) if task == "auto" else task
+        usable, chosen = fitting(corpus, name, layer or None)
+        drawn = replace(usable, items=tuple(ordered(usable.items)[:items]))
+        self.parts: Division = divided(drawn, HELD_OUT, seed=recipe.seed)
+        whole = settled(recipe, width=encoder.width, device=encoder.device)
+        self.lesson = Lesson(task_for(name, self.parts.learnt, chosen), self.parts.learnt, whole, Variant())
+        self.encoder, self.work, self.seeds = encoder, work, seeds
+        self.seen, self.judged = (self.lesson.see(encoder, some) for some in (self.parts.learnt, self.parts.held_out))
+
+    def run(self, variants: Sequence[Variant]) -> dict[Variant, Estimate]:
+        """The score of each variant over all seeds."""
+        runs = [(variant, self.lesson.recipe.seed + place) for variant in variants for place in range(self.seeds)]
+        meter = self.work.meter(f"fine-tuning {len(runs)} times")
+        counts: dict[Variant, list[Counts]] = {}
+        for place, (variant, seed) in enumerate(runs):
+            lesson = replace(self.lesson, variant=variant, recipe=replace(self.lesson.recipe, seed=seed))
+
+            def tell(done: int, total: int, before: int = place) -> None:
+                meter(before * total + done, len(runs) * total)
+
+            counts.setdefault(variant, []).append(self._counts(lesson, tell))
+        return {variant: over_seeds(some, self.lesson.recipe.seed) for variant, some in counts.items()}
+
+    def guess(self) -> Estimate:
+        """The score of an answer that needs no model."""
+        guesses = self.lesson.task.guesses(self.seen.items, self.judged.items)
+        answers = next(iter(guesses.values()))
+        return over_seeds([self.lesson.task.counts(self.judged.items, answers)], self.lesson.recipe.seed)
+
+    def _counts(self, lesson: Lesson, tell: Meter) -> Counts:
+        about = {
+            "analysis": "causes/freezing",
+            "format": 1,
+            "model": self.encoder.fingerprint,
+            "task": [lesson.task.name, list(lesson.task.labels), lesson.task.measure],
+            "learnt": digest(self.parts.learnt),
+            "held_out": digest(self.parts.held_out),
+            "recipe": asdict(lesson.recipe),
+            "variant": asdict(lesson.variant),
+        }
+        found = self.work.kept(about, lambda: self._learn(lesson, tell))
+        return Counts(np.array(found["right"]), np.array(found["of"]))
+
+    def _learn(self, lesson: Lesson, tell: Meter) -> dict[str, list[float]]:
+        learner = learner_for(self.encoder, lesson)
+        teach(learner, lesson, self.seen, None, progress=tell)
+        counts = lesson.task.counts(self.judged.items, lesson.task.answers(learner, self.judged))
+        return {"right": counts.right.tolist(), "of": counts.of.tolist()}
+
+
+def over_seeds(counts: Sequence[Counts], seed: int) -> Estimate:
+    """The mean of the scores of several runs, with an interval that resamples items and runs together."""
+    right, of = (np.stack([getattr(some, name) for some in counts], axis=1) for name in ("right", "of"))
+    sums = resampled_ratios(np.concatenate([right, of], axis=1), np.ones(len(right)), seed=seed)
+    scores = _share(sums[:, : len(counts)], sums[:, len(counts) :])
+    runs = np.random.default_rng(seed).integers(len(counts), size=scores.shape)
+    low, high = np.percentile(np.take_along_axis(scores, runs, axis=1).mean(1), [2.5, 97.5])
+    value = float(_share(right.sum(0), of.sum(0)).mean())
+    return Estimate(value, min(float(low), value), max(float(high), value), len(right))
+
+
+def _share(right: Floats, of: Floats) -> Floats:
+    return np.divide(right, of, out=np.zeros_like(right), where=of > 0)

@@ -1,0 +1,91 @@
+"""A model with a fresh head for a task, and a model written in Hugging Face form.
+
+Beside `huggingface` the one file that knows transformers: it names the classes that models are trained and saved as.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import transformers
+
+from bertology.encoder import variant as variants
+from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, quietly, wrap
+from bertology.encoder.variant import Variant
+from bertology.errors import Refusal
+
+HeadName = Literal["label", "token", "answer", "choice", "none"]
+
+CLASSES: dict[HeadName, Any] = {
+    "label": transformers.AutoModelForSequenceClassification,
+    "token": transformers.AutoModelForTokenClassification,
+    "answer": transformers.AutoModelForQuestionAnswering,
+    "choice": transformers.AutoModelForMultipleChoice,
+    "none": transformers.AutoModel,
+}
+
+
+def with_head(
+    encoder: HuggingFaceEncoder, head: HeadName, labels: Sequence[str], *, variant: Variant, seed: int
+) -> HuggingFaceEncoder:
+    """The encoder's weights, copied in float32, under a fresh head of the task, changed as `variant` says.
+
+    The encoder itself is left as it is; a head that it had is not carried over.
+    """
+    variant.refuse_unfit(encoder.layers, encoder.name)
+    config = _config(encoder, head, labels)
+    model = from_config(_class_of(head, config, encoder.name), config, seed)
+    if not variant.random:
+        _copy_weights(encoder, model)
+    if variant.truncate is not None:
+        variants.truncate(model, variant.truncate)
+    if variant.reinitialise:
+        fresh = from_config(type(model), copy.deepcopy(model.config), seed + 1)
+        variants.reinitialise(model, fresh, variant.reinitialise)
+    if variant.freeze is not None:
+        variants.freeze(model.base_model, variant.freeze)
+    return wrap(model.to(encoder.device), encoder.tokenizer, encoder.name)
+
+
+def save(encoder: HuggingFaceEncoder, folder: Path) -> None:
+    """Write config.json, model.safetensors and the tokeniser, as transformers' `from_pretrained` reads them."""
+    with quietly():
+        encoder.model.save_pretrained(folder)
+        encoder.tokenizer.save_pretrained(folder)
+
+
+def _config(encoder: HuggingFaceEncoder, head: HeadName, labels: Sequence[str]) -> Any:
+    config = copy.deepcopy(encoder.model.config)
+    config._attn_implementation = "eager"
+    if labels:
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: place for place, label in enumerate(labels)}
+    else:
+        config.num_labels = 2
+    if head == "label":
+        config.problem_type = "single_label_classification"
+    if config.pad_token_id is None:
+        config.pad_token_id = encoder.tokenizer.pad_token_id
+    if config.pad_token_id is None:
+        config.pad_token_id = encoder.tokenizer.eos_token_id
+    return config
+
+
+def _class_of(head: HeadName, config: Any, name: str) -> Any:
+    known = CLASSES[head]._model_mapping
+    if type(config) not in known:
+        raise Refusal(
+            f"transformers has no class with the head {head!r} for {name} ({config.model_type})",
+            "a model of a family that has one",
+            "Choose another model or another task",
+        )
+    return known[type(config)]
+
+
+def _copy_weights(encoder: HuggingFaceEncoder, model: Any) -> None:
+    found = model.base_model.load_state_dict(encoder.model.base_model.state_dict(), strict=False)
+    lost = [name for name in (*found.missing_keys, *found.unexpected_keys) if "pooler" not in name]
+    assert not lost, f"the weights {lost} of {encoder.name} do not fit {type(model).__name__}"
