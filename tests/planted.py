@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,16 @@ def with_roles(sentence: Sentence) -> Sentence:
         if tag == "VERB" and filled:
             frames.append(Frame(verb, "", tuple(filled)))
     return replace(sentence, frames=tuple(frames))
+
+
+def asked(corpus: Corpus) -> Corpus:
+    """Every sentence as a passage with the words in its middle for an answer, the one before it as the question."""
+    parts = list(corpus.sentences)
+    items: list[Item] = []
+    for question, passage in pairwise(parts):
+        middle = len(passage) // 2
+        items.append(Item((question, replace(passage, answers=(Span(middle, middle + 1),))), "question"))
+    return replace(corpus, items=tuple(items))
 
 
 def entries_of(corpus: Corpus) -> tuple[Entry, ...]:
