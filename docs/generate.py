@@ -58,14 +58,15 @@ def _corpora() -> str:
 
 
 def _command_line() -> str:
-    from bertology.cli import listing, new, record, report, run
+    from bertology.cli import listing, new, record, report, run, view
 
+    modules = {"report": report, "view": view, "run": run, "record": record, "list": listing, "new": new}
     parts = [
         "# Command line",
         "",
         "stdout is data, stderr is talk. Exit 0: done; 2: your mistake, told in one paragraph.",
     ]
-    for name, module in (("report", report), ("run", run), ("record", record), ("list", listing), ("new", new)):
+    for name, module in modules.items():
         function = getattr(module, "listing" if name == "list" else name)
         parts += ["", f"## bertology {name}", "", module.HELP, "", "| | |", "|---|---|"]
         for parameter in inspect.signature(function, eval_str=True).parameters.values():

@@ -1,0 +1,158 @@
+// What can be chosen: the view, the layer and heads, and what is left out, merged or aggregated.
+import type { ComponentChildren } from "preact";
+import { headColour, type Palette } from "./colours";
+import type { Source } from "./source";
+import type { State, Update } from "./state";
+
+interface Props {
+  state: State;
+  update: Update;
+  source: Source;
+  sources: Source[];
+  palette: Palette;
+  exports: ComponentChildren;
+}
+
+const VIEW_NAMES: { [view in State["view"]]: string } = { head: "Heads", model: "Model", matrix: "Matrix", neuron: "Neurons", difference: "Difference" };
+
+export function available(view: State["view"], source: Source, sources: Source[]): boolean {
+  if (view === "neuron") return source.query !== null && source.key !== null;
+  return view !== "difference" || sources.length > 1;
+}
+
+export function Controls({ state, update, source, sources, palette, exports }: Props) {
+  const { run } = source;
+  const views = (Object.keys(VIEW_NAMES) as State["view"][]).filter((view) => available(view, source, sources));
+  return (
+    <div class="controls" role="toolbar" aria-label="What to show">
+      <div class="tabs" role="group" aria-label="View">
+        {views.map((view) => (
+          <button type="button" key={view} data-view={view} aria-pressed={state.view === view} onClick={() => update({ view })}>{VIEW_NAMES[view]}</button>
+        ))}
+      </div>
+      {sources.length > 1 && state.view !== "difference" && (
+        <Choice name="Shown" value={String(state.run)} options={sources.map((one, index) => [String(index), one.run.name])} choose={(value) => update({ run: Number(value) })} />
+      )}
+      {run.quantities.length > 1 && (
+        <Choice name="Quantity" value={String(state.quantity)} options={run.quantities.map((one, index) => [String(index), one.name])} choose={(value) => update({ quantity: Number(value) })} />
+      )}
+      {state.view !== "model" && state.view !== "difference" && <LayerChoice state={state} update={update} layers={source.layers} />}
+      {state.view !== "model" && state.view !== "difference" && state.view !== "neuron" && (
+        <Choice name="Across layers" value={state.across} options={[["one", "one layer"], ["mean", "mean of all"], ["max", "max of all"], ["rollout", "rollout up to it"]]} choose={(across) => update({ across: across as State["across"] })} />
+      )}
+      {(state.view === "head" || state.view === "matrix" || state.view === "neuron") && <HeadChoice state={state} update={update} source={source} palette={palette} />}
+      {(state.view === "head" || state.view === "matrix") && (
+        <Choice name="Heads together" value={state.fusion} options={[["each", "each by itself"], ["mean", "mean"], ["max", "max"]]} choose={(fusion) => update({ fusion: fusion as State["fusion"] })} />
+      )}
+      {state.view !== "neuron" && <Filters state={state} update={update} source={source} />}
+      <div class="right">
+        <Choice name="Theme" value={state.theme} options={[["auto", "system"], ["light", "light"], ["dark", "dark"]]} choose={(theme) => update({ theme: theme as State["theme"] })} />
+        {exports}
+      </div>
+    </div>
+  );
+}
+
+function Filters({ state, update, source }: { state: State; update: Update; source: Source }) {
+  const { run } = source;
+  return (
+    <>
+      {run.pieces.some((piece, index) => index > 0 && piece.word >= 0 && piece.word === run.pieces[index - 1].word) && (
+        <Choice name="Tokens" value={state.units} options={[["pieces", "word pieces"], ["words", "whole words"]]} choose={(units) => update({ units: units as State["units"], token: -1, sortRow: -1, sortColumn: -1 })} />
+      )}
+      {run.pieces.some((piece) => piece.special) && (
+        <Choice name="Special tokens" value={state.special} options={[["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, rows sum to 1"]]} choose={(special) => update({ special: special as State["special"] })} />
+      )}
+      {run.pair && (
+        <Choice name="Sentences" value={state.part} options={[["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]]} choose={(part) => update({ part: part as State["part"] })} />
+      )}
+      <Choice name="Keep" value={state.keep} options={[["all", "every weight"], ["threshold", "weights from"], ["top", "strongest"]]} choose={(keep) => update({ keep: keep as State["keep"] })} />
+      {state.keep === "threshold" && (
+        <label class="choice">
+          <span>Threshold {state.threshold.toFixed(2)}</span>
+          <input type="range" min="0.01" max="0.5" step="0.01" value={state.threshold} onInput={(event) => update({ threshold: Number(event.currentTarget.value) })} />
+        </label>
+      )}
+      {state.keep === "top" && (
+        <label class="choice">
+          <span>Per token</span>
+          <input type="number" min="1" max={source.pieces} value={state.top} onInput={(event) => update({ top: Math.max(1, Math.trunc(Number(event.currentTarget.value)) || 1) })} />
+        </label>
+      )}
+    </>
+  );
+}
+
+function Choice({ name, value, options, choose }: { name: string; value: string; options: [string, string][]; choose: (value: string) => void }) {
+  return (
+    <label class="choice">
+      <span>{name}</span>
+      <select value={value} data-choice={name} onChange={(event) => choose(event.currentTarget.value)}>
+        {options.map(([key, text]) => (
+          <option key={key} value={key}>{text}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function LayerChoice({ state, update, layers }: { state: State; update: Update; layers: number }) {
+  return (
+    <div class="choice layer">
+      <span id="layer-name">Layer</span>
+      <div class="row">
+        <button type="button" aria-label="Previous layer" disabled={state.layer === 0} onClick={() => update({ layer: state.layer - 1 })}>‹</button>
+        <select aria-labelledby="layer-name" data-choice="Layer" value={state.layer} onChange={(event) => update({ layer: Number(event.currentTarget.value) })}>
+          {Array.from({ length: layers }, (_, layer) => (
+            <option key={layer} value={layer}>{layer + 1}</option>
+          ))}
+        </select>
+        <button type="button" aria-label="Next layer" disabled={state.layer === layers - 1} onClick={() => update({ layer: state.layer + 1 })}>›</button>
+      </div>
+    </div>
+  );
+}
+
+function HeadChoice({ state, update, source, palette }: { state: State; update: Update; source: Source; palette: Palette }) {
+  const one = state.view === "neuron";
+  const every = Array.from({ length: source.heads }, (_, head) => head);
+  const labels = new Map(source.run.labels.filter((found) => found.layer === state.layer).map((found) => [found.head, found]));
+  const toggle = (head: number, alone: boolean) => {
+    if (alone || one) return update({ heads: [head] });
+    const heads = state.heads.includes(head) ? state.heads.filter((other) => other !== head) : [...state.heads, head].sort((a, b) => a - b);
+    return heads.length ? update({ heads }) : undefined;
+  };
+  return (
+    <div class="choice heads" role="group" aria-label="Heads">
+      <span>{one ? "Head" : "Heads (double-click: only this one)"}</span>
+      <div class="chips">
+        {every.map((head) => {
+          const label = labels.get(head);
+          const pressed = one ? state.heads[0] === head : state.heads.includes(head);
+          return (
+            <button
+              type="button"
+              key={head}
+              data-chip={head + 1}
+              class="chip"
+              aria-pressed={pressed}
+              aria-label={`Head ${head + 1}${label ? `, ${label.label}` : ""}`}
+              title={label ? `${label.label} (${label.evidence})` : `Head ${state.layer + 1}-${head + 1}`}
+              style={{ "--colour": headColour(palette, head) }}
+              onClick={(event) => toggle(head, event.shiftKey)}
+              onDblClick={() => toggle(head, true)}
+            >
+              {head + 1}
+              {label && <i class="dot" />}
+            </button>
+          );
+        })}
+        {!one && (
+          <button type="button" class="chip all" onClick={() => update({ heads: state.heads.length === every.length ? [state.heads[0]] : every })}>
+            {state.heads.length === every.length ? "one" : "all"}
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}

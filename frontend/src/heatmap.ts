@@ -1,0 +1,30 @@
+// A map of weights as pixels: one a cell, or the strongest cell of a block where there are more cells than pixels.
+import type { Scale } from "./colours";
+
+export function heatmap(weights: ArrayLike<number>, rows: number, columns: number, side: number, scale: Scale): HTMLCanvasElement {
+  const canvas = document.createElement("canvas");
+  const [height, width] = [Math.min(rows, side), Math.min(columns, side)];
+  canvas.width = Math.max(1, width);
+  canvas.height = Math.max(1, height);
+  if (!rows || !columns) return canvas;
+  const strongest = height === rows && width === columns ? weights : pooled(weights, rows, columns, height, width);
+  const context = canvas.getContext("2d")!;
+  const image = context.createImageData(width, height);
+  scale.fill(new Uint32Array(image.data.buffer), strongest);
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+function pooled(weights: ArrayLike<number>, rows: number, columns: number, height: number, width: number): Float32Array {
+  const strongest = new Float32Array(height * width);
+  const across = Uint32Array.from({ length: columns }, (_, column) => Math.trunc((column * width) / columns));
+  for (let row = 0; row < rows; row++) {
+    const start = Math.trunc((row * height) / rows) * width;
+    for (let column = 0; column < columns; column++) {
+      const place = start + across[column];
+      const value = weights[row * columns + column];
+      if (Math.abs(value) > Math.abs(strongest[place])) strongest[place] = value;
+    }
+  }
+  return strongest;
+}

@@ -1,0 +1,23 @@
+// How numbers are written: as many digits as the coding holds, no more than are read at a glance.
+
+export function weight(value: number): string {
+  if (value !== value) return "·";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size < 0.0005) return value.toExponential(1);
+  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(3);
+}
+
+/** For a cell of a table whose largest size is `reach`. */
+export function compact(value: number, reach: number): string {
+  if (value !== value) return "·";
+  if (value === 0) return "0";
+  if (reach < 0.02) return value.toExponential(0);
+  return value.toFixed(Math.abs(value) >= 10 ? 0 : 2).replace(/^(-?)0\./, "$1.");
+}
+
+export function percent(share: number): string {
+  const value = 100 * share;
+  if (value > 99.95) return "100 %";
+  return value < 0.1 && value > 0 ? "under 0.1 %" : `${value.toFixed(1)} %`;
+}

@@ -1,0 +1,109 @@
+// One drawing, two media: what is on screen (and in a PNG) and what is exported as SVG come from the same calls.
+
+export type Anchor = "start" | "middle" | "end";
+
+export interface Pen {
+  /** Many lines of one colour and strength: x1, y1, x2, y2 one after the other. */
+  lines(points: number[], colour: string, opacity: number, width: number): void;
+  rect(x: number, y: number, width: number, height: number, colour: string, outline?: boolean): void;
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, turned?: boolean): void;
+  image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void;
+}
+
+export const FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Liberation Sans', sans-serif";
+
+export class CanvasPen implements Pen {
+  constructor(private readonly context: CanvasRenderingContext2D) {}
+
+  lines(points: number[], colour: string, opacity: number, width: number): void {
+    const { context } = this;
+    context.globalAlpha = opacity;
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.beginPath();
+    for (let i = 0; i < points.length; i += 4) {
+      context.moveTo(points[i], points[i + 1]);
+      context.lineTo(points[i + 2], points[i + 3]);
+    }
+    context.stroke();
+    context.globalAlpha = 1;
+  }
+
+  rect(x: number, y: number, width: number, height: number, colour: string, outline = false): void {
+    if (outline) {
+      this.context.strokeStyle = colour;
+      this.context.lineWidth = 1;
+      this.context.strokeRect(x, y, width, height);
+    } else {
+      this.context.fillStyle = colour;
+      this.context.fillRect(x, y, width, height);
+    }
+  }
+
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, turned = false): void {
+    const { context } = this;
+    context.save();
+    context.font = `${size}px ${FONT}`;
+    context.fillStyle = colour;
+    context.textAlign = anchor === "middle" ? "center" : anchor === "start" ? "left" : "right";
+    context.textBaseline = "middle";
+    context.translate(x, y);
+    if (turned) context.rotate(-Math.PI / 4);
+    context.fillText(text, 0, 0);
+    context.restore();
+  }
+
+  image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void {
+    this.context.imageSmoothingEnabled = false;
+    this.context.drawImage(picture, x, y, width, height);
+  }
+}
+
+export class SvgPen implements Pen {
+  private readonly parts: string[] = [];
+
+  lines(points: number[], colour: string, opacity: number, width: number): void {
+    let path = "";
+    for (let i = 0; i < points.length; i += 4) {
+      path += `M${short(points[i])} ${short(points[i + 1])}L${short(points[i + 2])} ${short(points[i + 3])}`;
+    }
+    const style = `stroke="${colour}" stroke-opacity="${short(opacity)}" stroke-width="${short(width)}"`;
+    this.parts.push(`<path d="${path}" fill="none" ${style}/>`);
+  }
+
+  rect(x: number, y: number, width: number, height: number, colour: string, outline = false): void {
+    const paint = outline ? `fill="none" stroke="${colour}"` : `fill="${colour}"`;
+    const size = `width="${short(width)}" height="${short(height)}"`;
+    this.parts.push(`<rect x="${short(x)}" y="${short(y)}" ${size} ${paint}/>`);
+  }
+
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, turned = false): void {
+    const turn = turned ? ` transform="rotate(-45 ${short(x)} ${short(y)})"` : "";
+    const place = `x="${short(x)}" y="${short(y)}" font-size="${size}" fill="${colour}" text-anchor="${anchor}"`;
+    this.parts.push(`<text ${place} dominant-baseline="central"${turn}>${escaped(text)}</text>`);
+  }
+
+  image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void {
+    const place = `x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"`;
+    const style = `style="image-rendering:pixelated"`;
+    this.parts.push(`<image ${place} ${style} preserveAspectRatio="none" href="${picture.toDataURL()}"/>`);
+  }
+
+  finished(width: number, height: number, paper: string): string {
+    const size = `width="${Math.ceil(width)}" height="${Math.ceil(height)}"`;
+    return (
+      `<svg xmlns="http://www.w3.org/2000/svg" ${size} viewBox="0 0 ${Math.ceil(width)} ${Math.ceil(height)}" ` +
+      `font-family="${escaped(FONT)}"><rect width="100%" height="100%" fill="${paper}"/>${this.parts.join("")}</svg>`
+    );
+  }
+}
+
+function short(value: number): string {
+  return String(Math.round(value * 100) / 100);
+}
+
+/** Text that may stand in XML: control characters, which may not even be written escaped, are made visible. */
+function escaped(text: string): string {
+  const safe = text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
+  return safe.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;").replaceAll("'", "&#39;");
+}

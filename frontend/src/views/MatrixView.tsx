@@ -1,0 +1,191 @@
+// The map as numbers: sorted by any row or column, copied as a table; only the cells in sight are made.
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { reachOf, Scale } from "../colours";
+import type { Picture, Series } from "../compose";
+import type { ViewProps } from "../context";
+import { heatmap } from "../heatmap";
+import { compact, weight } from "../numbers";
+
+const CELL = { width: 46, height: 24 };
+const NAMES = 116;
+const HEADER = 78;
+const SIDE = 3; // cells made beyond what is in sight
+
+export function MatrixView(props: ViewProps) {
+  const { picture, palette, state, update, chosen, hover, setFigure } = props;
+  const [shown, setShown] = useState(0);
+  const [said, setSaid] = useState("");
+  const scroller = useRef<HTMLDivElement>(null);
+  const [window_, setWindow] = useState({ top: 0, left: 0, height: 480, width: 800 });
+  const series = picture.series[Math.min(shown, picture.series.length - 1)];
+  const order = useMemo(() => sorted(picture, series, state.sortRow, state.sortColumn), [picture, series, state.sortRow, state.sortColumn]);
+  const scale = useMemo(() => new Scale(palette, reachOf([series.weights])), [palette, series]);
+  const look = () => {
+    const { scrollTop, scrollLeft, clientHeight, clientWidth } = scroller.current!;
+    setWindow({ top: scrollTop, left: scrollLeft, height: clientHeight, width: clientWidth });
+  };
+  useLayoutEffect(look, [picture, props.width]);
+  useLayoutEffect(() => setFigure(figureOf(props, series, order, scale)));
+  const first = { row: Math.max(0, Math.floor((window_.top - HEADER) / CELL.height) - SIDE), column: Math.max(0, Math.floor((window_.left - NAMES) / CELL.width) - SIDE) };
+  const last = {
+    row: Math.min(order.rows.length, Math.ceil((window_.top + window_.height) / CELL.height) + SIDE),
+    column: Math.min(order.columns.length, Math.ceil((window_.left + window_.width) / CELL.width) + SIDE),
+  };
+  const rows = order.rows.slice(first.row, last.row);
+  const columns = order.columns.slice(first.column, last.column);
+  const width = picture.columns.length;
+  const copy = async () => {
+    await copied(asTable(picture, series, order));
+    setSaid(`Copied ${order.rows.length} by ${order.columns.length} weights`);
+  };
+  return (
+    <section class="matrix-view" aria-label="Matrix view">
+      <p class="row">
+        {picture.series.length > 1 && (
+          <label>
+            Head{" "}
+            <select value={shown} onChange={(event) => setShown(Number(event.currentTarget.value))}>
+              {picture.series.map((one, index) => (
+                <option value={index} key={one.name}>{one.name}</option>
+              ))}
+            </select>
+          </label>
+        )}
+        {picture.series.length === 1 && <b>{series.name}</b>}
+        <button type="button" onClick={copy}>Copy table</button>
+        <button type="button" disabled={state.sortRow < 0 && state.sortColumn < 0} onClick={() => update({ sortRow: -1, sortColumn: -1 })}>Order of the text</button>
+        <span class="note" role="status">{said || "Rows attend, columns are attended to. Choose a token to sort by it."}</span>
+      </p>
+      <div class="scroller" ref={scroller} onScroll={look} tabIndex={0} role="grid" aria-rowcount={order.rows.length + 1} aria-colcount={order.columns.length + 1} aria-label={`Weights of ${series.name}`} onMouseLeave={() => hover(null)}>
+        <div class="sheet" style={{ width: `${NAMES + width * CELL.width}px`, height: `${HEADER + picture.rows.length * CELL.height}px` }}>
+          <div class="header" role="row" style={{ height: `${HEADER}px` }}>
+            {columns.map((column, index) => (
+              <div
+                role="columnheader"
+                key={column}
+                aria-sort={state.sortColumn === picture.columns[column] ? "descending" : "none"}
+                style={{ left: `${NAMES + (first.column + index) * CELL.width}px`, width: `${CELL.width}px` }}
+              >
+                <button
+                  type="button"
+                  data-column={column}
+                  title={`Sort rows by the attention to ${picture.units[picture.columns[column]].text}`}
+                  class={chosen?.side === "to" && chosen.place === column ? "mine" : ""}
+                  onClick={() => update({ sortColumn: toggled(state.sortColumn, picture.columns[column]) })}
+                >
+                  <bdi>{picture.units[picture.columns[column]].text}</bdi>
+                </button>
+              </div>
+            ))}
+          </div>
+          {rows.map((row, index) => (
+            <div class="line" role="row" key={row} style={{ top: `${HEADER + (first.row + index) * CELL.height}px` }}>
+              <div role="rowheader" style={{ width: `${NAMES}px` }} aria-sort={state.sortRow === picture.rows[row] ? "descending" : "none"}>
+                <button
+                  type="button"
+                  data-row={row}
+                  title={`Sort columns by the attention of ${picture.units[picture.rows[row]].text}`}
+                  class={chosen?.side === "from" && chosen.place === row ? "mine" : ""}
+                  onMouseOver={() => hover({ side: "from", place: row })}
+                  onClick={() => update({ sortRow: toggled(state.sortRow, picture.rows[row]) })}
+                >
+                  <bdi>{picture.units[picture.rows[row]].text}</bdi>
+                </button>
+              </div>
+              {columns.map((column, place) => {
+                const value = series.weights[row * width + column];
+                return (
+                  <span
+                    role="gridcell"
+                    key={column}
+                    data-cell={`${row},${column}`}
+                    title={`${picture.units[picture.rows[row]].text} → ${picture.units[picture.columns[column]].text}: ${weight(value)}`}
+                    style={{ left: `${NAMES + (first.column + place) * CELL.width}px`, width: `${CELL.width - 1}px`, background: scale.css(value), color: scale.wantsDarkInk(value) ? "#16181c" : "#fff" }}
+                    onMouseOver={() => hover({ side: "from", place: row })}
+                  >
+                    {compact(value, scale.reach)}
+                  </span>
+                );
+              })}
+            </div>
+          ))}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function toggled(now: number, token: number): number {
+  return now === token ? -1 : token;
+}
+
+interface Order {
+  rows: number[];
+  columns: number[];
+}
+
+function sorted(picture: Picture, series: Series, sortRow: number, sortColumn: number): Order {
+  const width = picture.columns.length;
+  const rows = picture.rows.map((_, row) => row);
+  const columns = picture.columns.map((_, column) => column);
+  const [byRow, byColumn] = [picture.rows.indexOf(sortRow), picture.columns.indexOf(sortColumn)];
+  const down = (a: number, b: number) => (b === b ? b : -Infinity) - (a === a ? a : -Infinity) || 0;
+  if (byColumn >= 0) rows.sort((a, b) => down(series.weights[a * width + byColumn], series.weights[b * width + byColumn]) || a - b);
+  if (byRow >= 0) columns.sort((a, b) => down(series.weights[byRow * width + a], series.weights[byRow * width + b]) || a - b);
+  return { rows, columns };
+}
+
+/** Tab-separated, as spreadsheets paste it. */
+function asTable(picture: Picture, series: Series, order: Order): string {
+  const name = (unit: number) => picture.units[unit].text.replace(/[\t\r\n]/g, " ");
+  const head = ["", ...order.columns.map((column) => name(picture.columns[column]))];
+  const lines = order.rows.map((row) => {
+    const numbers = order.columns.map((column) => series.weights[row * picture.columns.length + column]);
+    return [name(picture.rows[row]), ...numbers.map((value) => (value === value ? value.toPrecision(4) : ""))];
+  });
+  return [head, ...lines].map((line) => line.join("\t")).join("\n");
+}
+
+async function copied(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // A file opened from disk, or a frame, may not have the clipboard: the old way still works there.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+function figureOf({ picture, palette }: ViewProps, series: Series, order: Order, scale: Scale) {
+  const [rows, columns] = [order.rows.length, order.columns.length];
+  const side = rows > 64 || columns > 64 ? 12 : 0;
+  const cell = side ? { width: side, height: side } : CELL;
+  return {
+    width: NAMES + columns * cell.width + 50,
+    height: HEADER + rows * cell.height + 8,
+    draw: (pen: Parameters<Parameters<ViewProps["setFigure"]>[0]["draw"]>[0]) => {
+      const map = new Float32Array(rows * columns);
+      order.rows.forEach((row, y) => order.columns.forEach((column, x) => (map[y * columns + x] = series.weights[row * picture.columns.length + column])));
+      pen.image(heatmap(map, rows, columns, 4096, scale), NAMES, HEADER, columns * cell.width, rows * cell.height);
+      const size = side ? 9 : 12;
+      order.rows.forEach((row, y) => pen.text(NAMES - 6, HEADER + (y + 0.5) * cell.height, clipped(picture.units[picture.rows[row]].text), palette.ink, size, "end"));
+      order.columns.forEach((column, x) => pen.text(NAMES + (x + 0.5) * cell.width, HEADER - 6, clipped(picture.units[picture.columns[column]].text), palette.ink, size, "start", true));
+      if (side) return;
+      for (let y = 0; y < rows; y++) {
+        for (let x = 0; x < columns; x++) {
+          const value = map[y * columns + x];
+          pen.text(NAMES + (x + 0.5) * cell.width, HEADER + (y + 0.5) * cell.height, compact(value, scale.reach), scale.wantsDarkInk(value) ? "#16181c" : "#ffffff", 11, "middle");
+        }
+      }
+    },
+  };
+}
+
+function clipped(text: string): string {
+  const signs = [...text];
+  return signs.length > 14 ? `${signs.slice(0, 13).join("")}…` : text;
+}

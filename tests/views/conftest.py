@@ -1,0 +1,79 @@
+"""A real browser, offline, that fails a test at the first error on its console or the first thing it tries to fetch."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bertology.views.view import View
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+READY = ".views:not([data-ready=''])"
+
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built() -> None:
+    """The assets belong to the sources as they are now, also where these were changed after installing."""
+    specification = importlib.util.spec_from_file_location("views_build", ROOT / "frontend" / "build.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    module.build()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Generator[Browser]:
+    """One Chromium for all tests."""
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine")
+    with driver.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Generator[Open]:
+    """Opens a view as a file: `opened(view, "view=matrix", width=360, dark=True)` is the page, ready."""
+    troubles: list[str] = []
+    contexts: list[BrowserContext] = []
+
+    def open_page(view: View, hash: str = "", *, width: int = 1280, dark: bool = False) -> Page:
+        file = view.save(tmp_path / f"page{len(contexts)}.html")
+        scheme = "dark" if dark else "light"
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True, accept_downloads=True
+        )
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: troubles.extend(_fetched(request.url)))
+        page.goto(f"{file.as_uri()}#{hash}")
+        page.wait_for_selector(READY)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not troubles
+
+
+def _fetched(url: str) -> list[str]:
+    return [] if url.startswith(("file:", "blob:", "data:")) else [f"fetches {url}"]

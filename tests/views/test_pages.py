@@ -1,0 +1,287 @@
+"""The page in a real browser, offline: every view, what can be chosen, the numbers it shows, what it exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bertology
+from bertology.encoder.encoder import Encoder
+from bertology.encoder.load import load
+from bertology.recording.recorder import record
+from bertology.views import payload
+from bertology.views.view import View
+
+FIRST = "I went to the store. At the store, I bought fresh strawberries."
+SECOND = "They were red."
+VIEWS = ("head", "model", "matrix", "neuron", "difference")
+
+
+@cache
+def mini() -> Encoder:
+    """A trained model: the maps of a random one are so even that wrong numbers would look right."""
+    return load("mini")
+
+
+@cache
+def single() -> View:
+    return bertology.view(mini(), FIRST, quantities=("attention", "norm", "gradient"), labels={"1-2": "commas (n = 3)"})
+
+
+@cache
+def pair() -> View:
+    return bertology.view(mini(), FIRST, SECOND, against="mini@10%")
+
+
+def attention(text: str) -> NDArray[np.float32]:
+    return np.asarray(record(mini(), bertology.read_text(text), ["attention"])["attention"][0])
+
+
+def exported(page: Any, kind: str) -> str:
+    if not page.locator(".export[open]").count():
+        page.click(".export summary")
+    with page.expect_download() as waiting:
+        page.click(f"[data-export={kind}]")
+    path = waiting.value.path()
+    return Path(path).read_text("utf-8") if kind != "png" else Path(path).read_bytes().hex()
+
+
+def weights_on(page: Any) -> dict[str, NDArray[np.float64]]:
+    """The maps on screen, by the name of their head, as the page exports them."""
+    maps = json.loads(exported(page, "json"))["maps"]
+    return {
+        one["head"]: np.array([[np.nan if x is None else x for x in row] for row in one["weights"]]) for one in maps
+    }
+
+
+def drawn(page: Any, selector: str = "main canvas") -> int:
+    """How many different colours a canvas holds: more than one where something was drawn."""
+    return page.locator(selector).first.evaluate(
+        "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
+    )
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (2560, True)], ids=["narrow and light", "wide and dark"])
+def test_every_view_renders_offline_in_every_size(opened: Any, width: int, dark: bool) -> None:
+    page = opened(pair(), width=width, dark=dark)
+    for view in VIEWS:
+        page.click(f"[data-view={view}]")
+        page.wait_for_selector(f".views[data-ready={view}]")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+        if view != "matrix":
+            assert drawn(page) > 3, view
+    paper = page.locator(".views").evaluate("e => getComputedStyle(e).backgroundColor")
+    assert paper == ("rgb(22, 24, 28)" if dark else "rgb(255, 255, 255)")
+
+
+def test_the_weights_shown_are_those_of_the_model(opened: Any) -> None:
+    page, expected = opened(single()), attention(FIRST)
+    for layer in (0, 4, 7):
+        page.select_option("[data-choice=Layer]", index=layer)
+        page.wait_for_selector(f".legend li:has-text('{layer + 1}-1')")
+        found = weights_on(page)
+        for head in range(8):
+            error = np.abs(found[f"{layer + 1}-{head + 1}"] - expected[layer, head])
+            assert (error <= expected[layer, head].max(-1, keepdims=True) / 255).all()
+
+
+def test_coarse_steps_are_within_the_promise_through_the_page(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "FINE_UP_TO", 0)
+    monkeypatch.setattr(payload, "COARSE_UP_TO", 0)
+    page, expected = opened(bertology.view(mini(), FIRST)), attention(FIRST)
+    for head, found in weights_on(page).items():
+        own = expected[0, int(head.split("-")[1]) - 1]
+        error = np.abs(found - own) / own.max(-1, keepdims=True)
+        assert 1e-4 < error.max() <= 1 / 255
+
+
+def test_a_token_shows_its_weights_as_numbers(opened: Any) -> None:
+    page, expected = opened(single(), "heads=3"), attention(FIRST)[0, 2]
+    page.hover("ol.from [data-place='5']")
+    shown = [float(text) for text in page.locator("ol.to .number").all_inner_texts()]
+    np.testing.assert_allclose(shown, expected[5], atol=0.001)
+    page.hover("ol.to [data-place='2']")
+    shown = [float(text) for text in page.locator("ol.from .number").all_inner_texts()]
+    np.testing.assert_allclose(shown, expected[:, 2], atol=0.001)
+    rows = page.locator(".details tbody tr").all_inner_texts()
+    assert len(rows) == len(expected)
+    assert float(rows[0].split("\t")[-1]) == pytest.approx(expected[:, 2].max(), abs=0.001)
+
+
+def test_a_click_keeps_a_token_and_the_keyboard_moves_on(opened: Any) -> None:
+    page = opened(single(), "heads=1")
+    tokens = [piece.text for piece in single().payload.runs[0].pieces]
+    page.click("ol.from [data-place='3']")
+    page.mouse.move(1, 1)
+    assert page.locator("ol.from [aria-pressed=true]").inner_text() == tokens[3]
+    assert "token=3" in page.evaluate("location.hash")
+    page.focus("ol.from [data-place='3']")
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".details h2").inner_text() == f"from {tokens[4]}"
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".details h2").inner_text() == f"to {tokens[4]}"
+    page.keyboard.press("Enter")
+    assert page.locator("ol.to [aria-pressed=true]").inner_text().startswith(tokens[4])
+
+
+def test_heads_are_chosen_one_by_one(opened: Any) -> None:
+    page = opened(single())
+    assert page.locator(".legend li").count() == 8 + 1
+    page.click("[data-chip='2']")
+    assert sorted(weights_on(page)) == ["1-1", *(f"1-{head}" for head in range(3, 9))]
+    page.dblclick("[data-chip='4']")
+    assert page.locator(".chip[aria-pressed=true]").all_inner_texts() == ["4"]
+    assert "commas" in page.get_attribute("[data-chip='2']", "title")
+
+
+@pytest.mark.parametrize("part", ["aa", "ab", "ba", "bb"])
+def test_sentence_filters_leave_the_maps_between_the_parts(opened: Any, part: str) -> None:
+    view = pair()
+    page = opened(view, "heads=1")
+    page.select_option("[data-choice=Sentences]", part)
+    page.wait_for_selector(".share b:not(:has-text('100 %'))")
+    segments = np.array([piece.segment for piece in view.payload.runs[0].pieces])
+    rows, columns = (np.flatnonzero(segments == "ab".index(letter)) for letter in part)
+    whole = payload.decoded(view.payload.runs[0].quantities[0].maps)[0, 0]
+    np.testing.assert_allclose(weights_on(page)["1-1"], whole[np.ix_(rows, columns)], atol=1e-4)
+    share = float(page.inner_text(".share b").split()[0])
+    assert share == pytest.approx(100 * whole[np.ix_(rows, columns)].sum() / len(rows), abs=0.1)
+
+
+def test_words_special_tokens_and_filters(opened: Any) -> None:
+    page, expected = opened(single(), "heads=1&units=words"), attention(FIRST)[0, 0]
+    words = np.array([piece.word for piece in single().payload.runs[0].pieces])
+    groups = [np.flatnonzero(words == word) for word in range(words.max() + 1)]
+    groups = [np.array([0]), *groups, np.array([len(words) - 1])]
+    merged = np.array([[expected[np.ix_(a, b)].sum(1).mean() for b in groups] for a in groups])
+    np.testing.assert_allclose(weights_on(page)["1-1"], merged, atol=1e-4)
+    page.select_option("[data-choice='Special tokens']", "renormalise")
+    page.wait_for_selector(".share:has-text('scaled to 1')")
+    inner = merged[1:-1, 1:-1]
+    np.testing.assert_allclose(weights_on(page)["1-1"], inner / inner.sum(1, keepdims=True), atol=1e-4)
+    page.select_option("[data-choice='Special tokens']", "show")
+    page.select_option("[data-choice=Keep]", "top")
+    page.wait_for_selector(".share:not(:has-text('scaled'))")
+    found = weights_on(page)["1-1"]
+    assert (np.isfinite(found).sum(1) == 3).all()
+    best = np.sort(merged, 1)[:, -3:].sum()
+    assert float(page.inner_text(".share b").split()[0]) == pytest.approx(100 * best / merged.sum(), abs=0.1)
+
+
+@pytest.mark.parametrize(("across", "fusion"), [("mean", "mean"), ("max", "max"), ("one", "mean"), ("rollout", "mean")])
+def test_heads_and_layers_are_taken_together(opened: Any, across: str, fusion: str) -> None:
+    page, maps = opened(single(), f"layer=3&across={across}&fusion={fusion}"), attention(FIRST)
+    if across == "rollout":
+        layers = [0.5 * layer.mean(0) + 0.5 * np.eye(layer.shape[-1]) for layer in maps]
+        expected = layers[2] @ layers[1] @ layers[0]
+    else:
+        fused = getattr(maps, fusion)(axis=1)
+        expected = fused[2] if across == "one" else getattr(fused, across)(axis=0)
+    (found,) = weights_on(page).values()
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+def test_the_model_view_enlarges_a_head(opened: Any) -> None:
+    page = opened(single(), "view=model")
+    assert page.locator(".model-view .grid button").count() == 64
+    page.click("[data-head='2-3']")
+    page.wait_for_selector(".enlarged h2:has-text('2-3')")
+    assert drawn(page, ".enlarged canvas") > 3
+    page.click(".enlarged button:has-text('Lines')")
+    page.wait_for_selector(".views[data-ready=head] .legend li:has-text('2-3')")
+
+
+def test_the_matrix_sorts_and_copies(opened: Any) -> None:
+    page, expected = opened(single(), "view=matrix&heads=2"), attention(FIRST)[0, 1]
+    assert page.inner_text("[data-cell='4,7']").lstrip(".") == f"{expected[4, 7]:.2f}".split(".")[1]
+    page.click("[data-column='3']")
+    order = [int(row) for row in page.locator("[data-row]").evaluate_all("all => all.map(e => e.dataset.row)")]
+    assert len(order) > 10 and order == sorted(range(len(expected)), key=lambda row: -expected[row, 3])[: len(order)]
+    assert page.locator("[aria-sort=descending]").count() == 1
+    page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve() }")
+    page.click("text=Copy table")
+    lines = [line.split("\t") for line in page.evaluate("window.copied").split("\n")]
+    assert len(lines) == len(expected) + 1 and lines[0][1] == "[CLS]"
+    np.testing.assert_allclose([float(cell) for cell in lines[1][1:]], expected[order[0]], atol=1e-4)
+
+
+def test_the_neuron_view_computes_the_models_attention(opened: Any) -> None:
+    page, expected = opened(single(), "view=neuron&layer=2&heads=3"), attention(FIRST)[1, 2]
+    page.click("[data-token='4']")
+    page.wait_for_selector("[data-token='4'][aria-pressed=true]")
+    for column in (2, 3):  # the softmax made on the page, and the model's own weight
+        texts = page.locator(f"[data-score='{column}']").all_inner_texts()
+        np.testing.assert_allclose([float(text) for text in texts], expected[4], atol=0.002)
+
+
+def test_the_difference_view_says_how_far_heads_moved(opened: Any) -> None:
+    view = pair()
+    page = opened(view, "view=difference")
+    first, second = (payload.decoded(run.quantities[0].maps) for run in view.payload.runs)
+    moved = np.abs(second - first).sum(-1).mean(-1) / 2
+    label = page.get_attribute("[data-head='2-4']", "aria-label")
+    assert float(label.split(": ")[1]) == pytest.approx(moved[1, 3], abs=0.001)
+    page.click("[data-head='2-4']")
+    page.wait_for_selector("h2:has-text('Head 2-4')")
+    largest = page.locator(".difference-view tbody tr").first.inner_text().split("\t")
+    assert abs(float(largest[-1])) == pytest.approx(np.abs(second - first)[1, 3].max(), abs=0.001)
+
+
+def test_what_is_on_screen_can_be_exported(opened: Any) -> None:
+    page = opened(single(), "heads=1,2")
+    records = list(csv.DictReader(io.StringIO(exported(page, "csv"))))
+    expected = attention(FIRST)[0]
+    assert len(records) == 2 * expected[0].size
+    one = records[expected[0].size + len(expected[0]) + 4]
+    assert (one["head"], one["from_token"], one["to"]) == ("1-2", "i", "4")
+    assert float(one["weight"]) == pytest.approx(expected[1, 1, 4], abs=1e-4)
+    for view in VIEWS[:4]:
+        page.click(f"[data-view={view}]")
+        page.wait_for_selector(f".views[data-ready={view}]")
+        drawing = ElementTree.fromstring(exported(page, "svg"))
+        words = "".join(drawing.itertext())
+        assert drawing.tag.endswith("svg") and len(drawing) > 3 and "bought" in words and "mini · attention" in words
+    assert bytes.fromhex(exported(page, "png")).startswith(b"\x89PNG")
+
+
+def test_a_link_opens_the_same_picture(opened: Any) -> None:
+    page = opened(single(), "heads=1,2")
+    page.select_option("[data-choice=Layer]", index=1)
+    page.dblclick("[data-chip='3']")
+    page.select_option("[data-choice=Keep]", "threshold")
+    page.click("[data-view=matrix]")
+    page.wait_for_selector(".views[data-ready=matrix]")
+    hash = page.evaluate("location.hash").lstrip("#")
+    assert dict(part.split("=") for part in hash.split("&")) == {
+        "view": "matrix",
+        "layer": "2",
+        "heads": "3",
+        "keep": "threshold",
+    }
+    again = opened(single(), hash)
+    np.testing.assert_array_equal(weights_on(again)["2-3"], weights_on(page)["2-3"])
+
+
+@pytest.mark.parametrize(
+    "hash", ["view=nothing&layer=99&heads=0,77,x", "layer=&top=-3&keep=top", "run=9&quantity=5&token=999"]
+)
+def test_a_broken_link_shows_what_is_there(opened: Any, hash: str) -> None:
+    assert weights_on(opened(single(), hash))
+
+
+def test_other_quantities(opened: Any) -> None:
+    page = opened(single(), "heads=1")
+    page.select_option("[data-choice=Quantity]", "2")
+    page.wait_for_selector(".about:has-text('gradient')")
+    page.wait_for_selector(".share:has-text('sizes')")
+    expected = payload.decoded(single().payload.runs[0].quantities[2].maps)[0, 0]
+    np.testing.assert_allclose(weights_on(page)["1-1"], expected, atol=1e-4 * np.abs(expected).max() + 1e-9)
