@@ -1,0 +1,1 @@
+"""Published findings as data, and the judge that says whether they hold for a model."""

@@ -1,0 +1,155 @@
+"""What a claim is: a published finding, the analyses that measure it, and the test that decides it.
+
+A claim is one `[[claim]]` of a TOML file named after its paper. Depths are those of the model it was made about, of
+`depth` layers; `judge` maps them to the model at hand. `layers = [5, 10]` are layers 5 to 10, and layer 0 is the
+embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Run(_Part):
+    """One analysis with its options; `corpus` names controlled stimuli that do not depend on the user's corpus."""
+
+    analysis: str
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    corpus: str | None = None
+
+
+class Selection(_Part):
+    """A number of a result: a measure (or one of its baselines), at a row or over layers, heads taken together."""
+
+    measure: str
+    plus: tuple[str, ...] = ()
+    """Further measures that are added to it."""
+    run: str = ""
+    baseline: str | None = None
+    row: str | None = None
+    column: str | None = None
+    layers: tuple[int, int] | None = None
+
+
+class Greater(_Part):
+    """One number is larger than another, or than a constant, by more than `by`."""
+
+    kind: Literal["greater"] = "greater"
+    this: Selection
+    than: Selection | float
+    by: float = 0.0
+
+
+class Between(_Part):
+    """A number lies between two constants."""
+
+    kind: Literal["between"] = "between"
+    this: Selection
+    low: float
+    high: float
+
+
+class SomeHead(_Part):
+    """At least one head's measure is above a constant and above its baselines."""
+
+    kind: Literal["some head"] = "some head"
+    measure: str
+    above: float = float("-inf")
+    baselines: tuple[str, ...] = ()
+    layers: tuple[int, int] | None = None
+    run: str = ""
+
+
+class SomeRow(_Part):
+    """At least `least` of the named rows of a table are above a baseline by more than `by`."""
+
+    kind: Literal["some row"] = "some row"
+    measure: str
+    baseline: str
+    rows: tuple[str, ...]
+    least: int = 1
+    by: float = 0.0
+    run: str = ""
+
+
+class Peak(_Part):
+    """A measure has its highest (or lowest) layer among these layers."""
+
+    kind: Literal["peak"] = "peak"
+    measure: str
+    layers: tuple[int, int]
+    lowest: bool = False
+    run: str = ""
+
+
+class Ordered(_Part):
+    """Each number is larger than the one before it."""
+
+    kind: Literal["ordered"] = "ordered"
+    these: tuple[Selection, ...] = Field(min_length=2)
+
+
+class PeaksInOrder(_Part):
+    """Measures, perhaps of several runs, have their highest layers in this order of depth."""
+
+    kind: Literal["peaks in order"] = "peaks in order"
+    these: tuple[Selection, ...] = Field(min_length=2)
+
+
+Test = Annotated[
+    Greater | Between | SomeHead | SomeRow | Peak | Ordered | PeaksInOrder,
+    Field(discriminator="kind"),
+]
+
+
+class Claim(_Part):
+    """A finding in our own words, where it was published, and how it is tested."""
+
+    id: str
+    finding: str
+    paper: str = ""
+    place: str
+    published: str
+    depth: int = 12
+    needs: tuple[str, ...] = ()
+    """What a reader must bring beyond a model, in words: shown where the claim does not apply."""
+    analysis: str | None = None
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    corpus: str | None = None
+    runs: Mapping[str, Run] = Field(default_factory=dict)
+    test: Test
+
+    @model_validator(mode="after")
+    def _names_its_runs(self) -> Claim:
+        if (self.analysis is None) == (not self.runs):
+            raise ValueError(f"claim {self.id}: give either `analysis` or `runs`")
+        unknown = _runs_of(self.test) - set(self.measured_by)
+        if unknown:
+            raise ValueError(f"claim {self.id}: its test names runs that are not there: {sorted(unknown)}")
+        return self
+
+    @property
+    def measured_by(self) -> Mapping[str, Run]:
+        """The runs by name; the only one of a simple claim is named by nothing."""
+        if self.analysis is not None:
+            return {"": Run(analysis=self.analysis, options=self.options, corpus=self.corpus)}
+        return self.runs
+
+
+def _runs_of(test: Any) -> set[str]:
+    match test:
+        case Greater():
+            return {part.run for part in (test.this, test.than) if isinstance(part, Selection)}
+        case Between():
+            return {test.this.run}
+        case Ordered() | PeaksInOrder():
+            return {part.run for part in test.these}
+        case _:
+            return {test.run}

@@ -1,0 +1,182 @@
+"""The judge can say yes, no and neither, for every kind of test, from planted results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertology.claims.claim import Claim
+from bertology.claims.judge import judge, layers_of
+from bertology.errors import Refusal
+from bertology.results.estimate import Estimates
+from bertology.results.result import Result
+from bertology.results.shapes import HeadGrid, LayerCurve, Table
+
+
+def estimates(values: Any, half: float) -> Estimates:
+    array = np.asarray(values, float)
+    return Estimates(value=array, low=array - half, high=array + half, n=np.full(array.shape, 9))
+
+
+def result(data: Any) -> Result:
+    return Result(analysis="a/b", version=1, options={}, inputs={}, n=9, data=data, provenance={})
+
+
+def claim(test: dict[str, Any], **changed: Any) -> Claim:
+    given: dict[str, Any] = {"id": "c", "finding": "f", "place": "p", "published": "x", "analysis": "a/b", "test": test}
+    return Claim(**{**given, **changed})
+
+
+def outcome(test: dict[str, Any], data: Any, **changed: Any) -> str:
+    return judge(claim(test, **changed), {"": result(data)}).outcome
+
+
+def curve(values: Any, half: float = 0.01, first: int = 1) -> LayerCurve:
+    measured = estimates(values, half)
+    return LayerCurve(
+        measures={"m": measured}, baselines={"b": {"m": estimates(np.zeros(len(values)), 0)}}, first=first
+    )
+
+
+def grid(values: Any, half: float = 0.01, base: float = 0.0) -> HeadGrid:
+    array = np.asarray(values, float)
+    return HeadGrid(
+        measures={"m": estimates(array, half)}, baselines={"b": {"m": estimates(np.full(array.shape, base), 0)}}
+    )
+
+
+def table(values: dict[str, float], base: dict[str, float], half: float = 0.01) -> Table:
+    return Table(
+        measures={"m": estimates(list(values.values()), half), "o": estimates(list(values.values()), half)},
+        baselines={"b": {"m": estimates([base[name] for name in values], half)}},
+        rows_named=tuple(values),
+    )
+
+
+RISING = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2]
+
+
+@pytest.mark.parametrize(
+    ("half", "early", "late", "expected"),
+    [(0.01, [1, 3], [10, 12], "fails"), (0.01, [10, 12], [1, 3], "holds"), (2.0, [10, 12], [1, 3], "inconclusive")],
+)
+def test_greater(half: float, early: list[int], late: list[int], expected: str) -> None:
+    test = {"kind": "greater", "this": {"measure": "m", "layers": early}, "than": {"measure": "m", "layers": late}}
+    assert outcome(test, curve(RISING, half)) == expected
+
+
+def test_greater_by_a_margin_and_than_a_constant() -> None:
+    test: dict[str, Any] = {"kind": "greater", "this": {"measure": "m", "layers": [12, 12]}, "than": 1.0}
+    assert outcome(test, curve(RISING)) == "holds"
+    assert outcome(test | {"by": 0.5}, curve(RISING)) == "fails"
+
+
+def test_than_a_baseline_of_the_same_layers() -> None:
+    beside = {"measure": "m", "baseline": "b"}
+    assert outcome({"kind": "greater", "this": {"measure": "m"}, "than": beside}, curve(RISING)) == "holds"
+    assert outcome({"kind": "greater", "this": beside, "than": {"measure": "m"}}, curve(RISING)) == "fails"
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.4, "holds"), (0.7, "fails"), (0.1, "fails"), (0.5, "inconclusive")])
+def test_between_and_sums(value: float, expected: str) -> None:
+    data = table({"all": value}, {"all": 0.0})
+    assert (
+        outcome({"kind": "between", "this": {"measure": "m", "row": "all"}, "low": 0.3, "high": 0.5}, data) == expected
+    )
+    both = {"measure": "m", "plus": ["o"], "row": "all"}
+    assert outcome({"kind": "between", "this": both, "low": 0.6, "high": 1.0}, data) == expected
+
+
+def test_some_head_is_the_surest_one_of_all_and_widened_for_their_number() -> None:
+    test = {"kind": "some head", "measure": "m", "above": 0.5, "baselines": ["b"]}
+    flat = np.full((12, 12), 0.2)
+    assert outcome(test, grid(flat)) == "fails"
+    one = flat.copy()
+    one[3, 4] = 0.9
+    assert outcome(test, grid(one)) == "holds"
+    assert outcome(test, grid(one, base=0.95)) == "fails"
+    # An interval that reaches 0.5 only when it is widened for 144 heads does not decide.
+    one[3, 4] = 0.6
+    assert outcome(test, grid(one, half=0.09)) == "inconclusive"
+    assert outcome(test, grid([[0.6]], half=0.09)) == "holds"
+
+
+def test_noise_alone_does_not_make_a_head() -> None:
+    generator = np.random.default_rng(0)
+    test = {"kind": "some head", "measure": "m", "above": 0.5}
+    found = [outcome(test, grid(0.5 + 0.05 * generator.normal(size=(12, 12)), half=0.098)) for _ in range(200)]
+    assert found.count("holds") <= 10  # 2.5 % of draws are allowed to
+
+
+def test_rows_that_are_missing_do_not_count() -> None:
+    test: dict[str, Any] = {
+        "kind": "some row",
+        "measure": "m",
+        "baseline": "b",
+        "rows": ["det", "obj", "aux"],
+        "least": 2,
+    }
+    better = table({"det": 0.9, "obj": 0.9, "aux": 0.1}, {"det": 0.5, "obj": 0.5, "aux": 0.5})
+    assert outcome(test, better) == "holds"
+    assert outcome(test | {"least": 3}, better) == "fails"
+    assert outcome(test, table({"det": 0.9}, {"det": 0.5})) == "not applicable"
+    assert outcome(test, table({"det": 0.9, "obj": 0.5}, {"det": 0.5, "obj": 0.5})) == "inconclusive"
+
+
+def test_peak_in_the_middle() -> None:
+    hill = [0.1, 0.2, 0.3, 0.5, 0.8, 0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1]
+    test = {"kind": "peak", "measure": "m", "layers": [5, 8]}
+    assert outcome(test, curve(hill)) == "holds"
+    assert outcome(test, curve(RISING)) == "fails"
+    assert outcome(test, curve(hill, half=0.5)) == "inconclusive"
+    assert outcome(test | {"lowest": True}, curve([-v for v in hill])) == "holds"
+    assert outcome(test, grid(np.repeat(np.array(hill)[:, None], 4, axis=1))) == "holds"
+
+
+def test_ordered_numbers() -> None:
+    test = {"kind": "ordered", "these": [{"measure": "m", "row": row} for row in "abc"]}
+    zero = dict.fromkeys("abc", 0.0)
+    assert outcome(test, table({"a": 0.1, "b": 0.2, "c": 0.3}, zero)) == "holds"
+    assert outcome(test, table({"a": 0.1, "b": 0.3, "c": 0.2}, zero)) == "fails"
+    assert outcome(test, table({"a": 0.1, "b": 0.2, "c": 0.205}, zero)) == "inconclusive"
+
+
+def test_peaks_in_order_of_several_runs() -> None:
+    runs = {name: {"analysis": "a/b", "options": {"label": name}} for name in ("surface", "meaning")}
+    test = {"kind": "peaks in order", "these": [{"measure": "m", "run": name} for name in runs]}
+    asked = claim(test, analysis=None, runs=runs)
+    low, high = (result(curve([float(layer == at) for layer in range(12)])) for at in (1, 9))
+    assert judge(asked, {"surface": low, "meaning": high}).outcome == "holds"
+    assert judge(asked, {"surface": high, "meaning": low}).outcome == "fails"
+    unsure = result(curve([0.5] * 12, half=0.3))
+    assert judge(asked, {"surface": unsure, "meaning": high}).outcome == "inconclusive"
+
+
+def test_what_was_refused_or_not_measured_is_not_applicable_and_says_why() -> None:
+    test = {"kind": "greater", "this": {"measure": "m"}, "than": 0.0}
+    refusal = Refusal("No trees", "a treebank", "Give one")
+    assert judge(claim(test), {"": refusal}).why == str(refusal)
+    absent = judge(claim({"kind": "greater", "this": {"measure": "x"}, "than": 0.0}), {"": result(curve(RISING))})
+    assert absent.outcome == "not applicable" and "x is not measured here" in absent.why
+    nowhere = curve([float("nan")] * 12)
+    assert outcome(test, nowhere) == "not applicable"
+
+
+def test_depth_is_mapped_by_where_layers_lie() -> None:
+    assert list(layers_of((5, 10), 12, 12)) == [5, 6, 7, 8, 9, 10]
+    assert list(layers_of((5, 10), 12, 8)) == [4, 5, 6, 7]
+    assert list(layers_of((1, 4), 12, 24)) == list(range(1, 9))
+    assert list(layers_of((12, 12), 12, 6)) == [6]
+    assert list(layers_of((1, 1), 12, 2)) == [1]
+    with_embeddings = curve([5.0] + [1.0] * 12, first=0)
+    test = {"kind": "greater", "this": {"measure": "m", "layers": [0, 0]}, "than": {"measure": "m", "layers": [1, 12]}}
+    assert outcome(test, with_embeddings) == "holds"
+
+
+def test_a_claim_names_its_runs() -> None:
+    with pytest.raises(ValueError, match="either `analysis` or `runs`"):
+        claim({"kind": "greater", "this": {"measure": "m"}, "than": 0.0}, analysis=None)
+    with pytest.raises(ValueError, match="runs that are not there"):
+        claim({"kind": "greater", "this": {"measure": "m", "run": "other"}, "than": 0.0})

@@ -1,0 +1,55 @@
+"""The claims that come with bertology can be asked: their analyses, options and measures are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bertology.analyses import registry
+from bertology.analyses.run import Subject
+from bertology.citations import CITATIONS
+from bertology.claims.claim import Claim
+from bertology.claims.examine import examine
+from bertology.claims.shelf import all_claims, read_claims
+from bertology.corpus.builtin import corpus_named
+from bertology.encoder.load import load
+
+ALLOWED = ("not measured here", "could not be measured", "too few")
+
+
+def test_there_are_many_and_each_is_told_in_full() -> None:
+    claims = all_claims()
+    assert len(claims) >= 40
+    for claim in claims:
+        assert claim.finding.endswith(".") and claim.place and claim.published, claim.id
+        assert claim.paper in CITATIONS
+
+
+@pytest.mark.parametrize("claim", all_claims(), ids=lambda claim: claim.id)
+def test_analyses_and_options_are_known(claim: Claim) -> None:
+    for run in claim.measured_by.values():
+        registry.get(run.analysis).settled(dict(run.options))
+
+
+def test_a_file_is_named_after_a_paper(tmp_path: Path) -> None:
+    file = tmp_path / "nobody1900.toml"
+    file.write_text("", "utf-8")
+    with pytest.raises(ValueError, match="no paper"):
+        read_claims(file)
+
+
+def test_every_claim_on_attention_gets_a_verdict_on_an_untrained_model_and_few_hold() -> None:
+    """Most findings must not hold for random weights: a judge that says yes to those says yes to everything."""
+    claims = [claim for claim in all_claims() if all(_cheap(run.analysis) for run in claim.measured_by.values())]
+    findings = examine(claims, Subject(corpus=corpus_named("english", limit=25), encoder=load("tiny")))
+    assert [finding.claim.id for finding in findings] == [claim.id for claim in claims]
+    holding = [finding.claim.id for finding in findings if finding.verdict.outcome == "holds"]
+    assert len(holding) <= len(claims) // 4, holding
+    for finding in findings:
+        if finding.verdict.outcome == "not applicable":
+            assert any(part in finding.verdict.why for part in ALLOWED), finding
+
+
+def _cheap(analysis: str) -> bool:
+    return analysis in {f"attention/{name}" for name in ("targets", "entropy", "patterns", "kovaleva", "confidence")}
