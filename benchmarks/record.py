@@ -67,7 +67,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", default="", help="a model; the real encoder beside the checkout, or a built-in one")
     parser.add_argument("--core", action="store_true", help="leave out what people do today")
     parser.add_argument("--memory", action="store_true", help="peak memory with reduced sites instead of time")
-    parser.add_argument("--keep-kernels", action="store_true", help="with --memory, let torch keep every kernel it made")
+    parser.add_argument(
+        "--keep-kernels", action="store_true", help="with --memory, let torch keep every kernel it made"
+    )
     return parser.parse_args()
 
 

@@ -24,7 +24,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.recording.recorder import Policy
-from bertology.results.page import Section, page
+from bertology.report.page import Section, page
 from bertology.results.result import Result
 from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
 
@@ -39,14 +39,29 @@ def encoder() -> Encoder:
     return load("tiny")
 
 
-CORPORA = ("english", "generated:reflexives", "english+roles", "generated:minimal_pairs")
-"""Each analysis is run on the first of these that carries the annotation it needs; roles are planted."""
+CORPORA = (
+    "english",
+    "generated:reflexives",
+    "english+roles",
+    "generated:minimal_pairs",
+    "tasks:bigram_shift:english",
+    "english+questions",
+)
+"""Each analysis is run on the first of these that carries the annotation it needs; roles and questions are planted."""
+OWN_CORPORA = {
+    "probes/agreement": "generated:minimal_pairs",
+    "probes/sentence": "tasks:bigram_shift:english",
+}
+"""Of so few sentences of a treebank some analyses could make nothing."""
 
 
 @cache
 def read(name: str) -> Corpus:
-    corpus = corpus_named(name.removesuffix("+roles"), limit=40)
-    return corpus.map(planted.with_roles) if name.endswith("+roles") else corpus
+    named, _, added = name.partition("+")
+    corpus = corpus_named(named, limit=40)
+    if added == "questions":
+        return planted.asked(corpus)
+    return corpus.map(planted.with_roles) if added else corpus
 
 
 def carries(corpus: Corpus, analysis: Analysis) -> bool:
@@ -57,7 +72,8 @@ def carries(corpus: Corpus, analysis: Analysis) -> bool:
 def corpus(request: pytest.FixtureRequest) -> Corpus:
     given = getattr(request.node, "callspec", None)
     analysis = given.params["analysis"] if given else None
-    return next(c for c in map(read, CORPORA) if analysis is None or carries(c, analysis))
+    own = OWN_CORPORA.get(analysis.name) if analysis else None
+    return read(own) if own else next(c for c in map(read, CORPORA) if analysis is None or carries(c, analysis))
 
 
 def result_of(analysis: Analysis, encoder: Encoder, corpus: Corpus, **policy: object) -> Result:
@@ -153,7 +169,7 @@ def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: En
     with redirect_stdout(io.StringIO()) as printed:
         show(result, analysis)
     assert analysis.question in printed.getvalue()
-    html = page("title", [], [Section(analysis.question, analysis.about, result)], {})
+    html = page("title", [], [], [Section(analysis.question, analysis.about, result)])
     assert analysis.name in html and "http" not in html.replace("http-equiv", "")
     assert result.figure().to_dict()["datasets"]
 

@@ -29,6 +29,8 @@ TEXTS = ("the cat saw the dog .", "the dog ran , the cat sat", ("where is the ca
 
 SMALL = {"minimum": 2, "positions": 4}
 """Options that let an analysis run on so few words."""
+ANNOTATED = {"geometry/phrases"}
+"""Analyses that take one annotation or another, and none of these texts has any."""
 
 
 def hidden(entry: Entry) -> planted.Floats:
@@ -47,7 +49,8 @@ def can_run(analysis: Analysis) -> bool:
         (isinstance(s, ReducedSite) and not s.gradient and not s.vectors) or s.name in {"attention", "hidden"}
         for s in sites
     )
-    return recorded and not analysis.layers and set(analysis.inputs) <= {"recording", "randomised"}
+    inputs = set(analysis.inputs) <= {"recording", "randomised"}
+    return recorded and inputs and not analysis.layers and analysis.name not in ANNOTATED
 
 
 def numbers(analysis: Analysis) -> dict[str, Any]:

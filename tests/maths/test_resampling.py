@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import bootstrap
 
-from bertology.maths.resampling import bootstrap_mean, bootstrap_ratio
+from bertology.maths.resampling import bootstrap_group_mean, bootstrap_mean, bootstrap_ratio
 
 
 def test_it_agrees_with_scipy() -> None:
@@ -52,3 +52,22 @@ def test_the_seed_decides() -> None:
     first, again, other = (bootstrap_mean(values, seed=seed)[1] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
+
+
+def test_groups_count_alike_whatever_their_size() -> None:
+    values = np.array([[1.0], [2.0], [3.0], [10.0], [np.nan]])
+    groups = np.array([5, 5, 5, 8, 9])
+    mean, low, high, n = bootstrap_group_mean(values, groups, seed=0)
+    np.testing.assert_allclose(mean, [(2 + 10) / 2])
+    assert n.tolist() == [4]
+    assert low[0] < mean[0] < high[0]
+    nothing = bootstrap_group_mean(values[4:], groups[4:], seed=0)
+    assert np.isnan(nothing[0]).all() and nothing[3].tolist() == [0]
+
+
+def test_one_group_is_a_plain_mean() -> None:
+    values = np.random.default_rng(0).normal(size=(40, 2))
+    for mine, plain in zip(
+        bootstrap_group_mean(values, np.zeros(40, int), seed=3), bootstrap_mean(values, seed=3), strict=True
+    ):
+        np.testing.assert_allclose(mine, plain)

@@ -55,7 +55,7 @@ def test_the_text_has_no_other_numbers() -> None:
     assert {float(number) for number in NUMBER.findall(text)} <= known
 
 
-def test_what_the_issue_asks_for_is_in_the_table() -> None:
+def test_the_heads_known_beforehand_are_in_the_table() -> None:
     numbers = parts()[1]
     for head in ("det | 151 | 8-11 d-h", "amod | 133 | 4-10 d-h", "aux | 22 | 4-10 d-h"):
         assert head in numbers

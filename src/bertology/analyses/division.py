@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,26 +19,44 @@ from bertology.recording.sites import Site
 
 @dataclass(frozen=True)
 class Division:
-    """How to divide: train on the first `limit` sentences (0: all) of `corpus`, or on a `share` of the recording."""
+    """How to divide: train on the first `limit` sentences (0: all) of `corpus`, or on a `share` of the recording.
+
+    With `half` the raw sites of `corpus` are kept in float16.
+    """
 
     corpus: str
     limit: int
     share: float
     seed: int
+    half: bool = False
 
     def parts(
-        self, recording: Recording, encoder: Encoder | None, sites: Sequence[Site], *, purpose: str
+        self,
+        recording: Recording,
+        encoder: Encoder | None,
+        sites: Sequence[Site | str],
+        *,
+        purpose: str,
+        layers: Sequence[str] = ("heads", "relations"),
     ) -> tuple[tuple[Recording, list[int]], tuple[Recording, list[int]]]:
-        """What to train on and what to test on: a recording each, and the places of its entries."""
+        """What to train on and what to test on: a recording each, and the places of its entries.
+
+        `layers` is the annotation that the other corpus must carry.
+        """
         if not self.corpus:
             chosen = training_part(recording.entries, self.share, seed=self.seed)
             first, second = (np.flatnonzero(some).tolist() for some in (chosen, ~chosen))
             return (recording, first), (recording, second)
-        learned = self._recorded(recording, encoder, sites, purpose)
+        learned = self._recorded(recording, encoder, sites, purpose, layers)
         return (learned, list(range(len(learned)))), (recording, list(range(len(recording))))
 
     def _recorded(
-        self, recording: Recording, encoder: Encoder | None, sites: Sequence[Site], purpose: str
+        self,
+        recording: Recording,
+        encoder: Encoder | None,
+        sites: Sequence[Site | str],
+        purpose: str,
+        layers: Sequence[str],
     ) -> Recording:
         from bertology.corpus.builtin import corpus_named
         from bertology.recording.policy import Policy
@@ -51,8 +69,9 @@ class Division:
                 "Give --model and --corpus, or leave --train out to train on a part of the recording",
             )
         corpus = corpus_named(self.corpus, limit=self.limit or None)
-        corpus.require("heads", "relations", purpose=f"{purpose} --train")
-        return record(encoder, corpus, sites, policy=Policy(**recording.policy))
+        corpus.require(*layers, purpose=f"{purpose} --train")
+        policy = Policy(**recording.policy)
+        return record(encoder, corpus, sites, policy=replace(policy, half=policy.half or self.half))
 
 
 def random_form(encoder: Encoder | None) -> Encoder | None:

@@ -112,3 +112,58 @@ def resampled_means(
     top = np.where(measured > 0, flat, 0.0) * measured
     means = [_divide(drawn @ top, drawn @ measured) for drawn in _resampled_weights(rows, resamples, seed)]
     return np.concatenate(means).reshape(resamples, *values.shape[1:])
+
+
+def bootstrap_group_mean(
+    values: NDArray[np.floating],
+    groups: NDArray[np.integer],
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+    """The mean over groups of the mean over each group's rows, interval by resampling rows: (mean, low, high, n).
+
+    A group in which nothing was measured, or of which no row is drawn, is left out. NaN as in `bootstrap_mean`.
+    """
+    shape = values.shape[1:]
+    flat = values.reshape(len(values), -1).astype(np.float64)
+    measured = np.isfinite(flat)
+    filled = np.where(measured, flat, 0.0)
+    own = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+
+    def means(weights: Floats) -> Floats:
+        total = np.zeros((len(weights), flat.shape[1]))
+        there = np.zeros_like(total)
+        for rows in own:
+            top, bottom = weights[:, rows] @ filled[rows], weights[:, rows] @ measured[rows].astype(np.float64)
+            total += np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+            there += bottom > 0
+        return _divide(total, there)
+
+    counted = measured.sum(axis=0)
+    drawn = np.concatenate([means(weights) for weights in _resampled_weights(len(flat), resamples, seed)])
+    tail = 100 * (1 - level) / 2
+    low, high = (_percentile(drawn, q) for q in (tail, 100 - tail))
+    unsure = counted < 2
+    low[unsure] = high[unsure] = np.nan
+    value = means(np.ones((1, len(flat))))[0]
+    return value.reshape(shape), low.reshape(shape), high.reshape(shape), counted.reshape(shape)
+
+
+def resampled_sums(
+    values: NDArray[np.floating], *, seed: int, resamples: int = RESAMPLES
+) -> tuple[Floats, NDArray[np.float64]]:
+    """The sums of (run, row, ...) over runs and rows, and (resample, ...) sums of resampled runs and resampled rows.
+
+    Every run has measured the same rows: a resample draws rows once for all runs, then runs.
+    """
+    runs, rows = values.shape[:2]
+    flat = values.reshape(runs, rows, -1).astype(np.float64)
+    chosen = np.random.default_rng([seed, runs]).multinomial(runs, np.full(runs, 1 / runs), size=resamples)
+    drawn: list[Floats] = []
+    for number, weights in enumerate(_resampled_weights(rows, resamples, seed)):
+        own = chosen[number * RESAMPLES_AT_ONCE :][: len(weights)]
+        drawn.append(sum((own[:, run, None] * (weights @ flat[run]) for run in range(runs)), np.zeros(1)))
+    shape = values.shape[2:]
+    return flat.sum((0, 1)).reshape(shape), np.concatenate(drawn).reshape(resamples, *shape)

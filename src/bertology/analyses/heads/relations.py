@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.analyses.control_labels import random_labels
 from bertology.analyses.declaration import Sites, analysis
 from bertology.analyses.division import Division, random_form
 from bertology.analyses.word_pairs import DIRECTIONS, Negatives, Pairs, pair_attention, recorded_pairs
@@ -164,7 +164,7 @@ def _existence(
         """(word, pair) 1 for a relation, 0 for none, and unused for pairs of another draw or without a partner."""
         labels = np.full(part.offsets.shape, UNUSED)
         own = (
-            _random_answers(part.forms, tasks.draws[draw], np.array([0.5]))
+            random_labels(part.forms, tasks.draws[draw], np.array([0.5]))
             if random
             else (np.arange(part.offsets.shape[1]) == 0)
         )
@@ -193,7 +193,7 @@ def _which(
     shares = np.cumsum([np.mean(learned.relation == name) for name in tasks.relations])[:-1]
 
     def gold(part: Pairs, draw: int, random: bool) -> Numbers:
-        return _random_answers(part.forms[:, 0], draw, shares) if random else _numbered(part.relation, tasks)
+        return random_labels(part.forms[:, 0], draw, shares) if random else _numbered(part.relation, tasks)
 
     each = [(name, draw, random) for name, _, random in asked for draw in (tasks.draws if random else tasks.draws[:1])]
     labels = np.stack([gold(learned, draw, random) for _, draw, random in each])
@@ -211,18 +211,6 @@ def _which(
 def _numbered(names: Numbers, tasks: _Tasks) -> Numbers:
     numbers = {name: number for number, name in enumerate(tasks.relations)}
     return np.array([numbers[name] for name in names.tolist()], np.int64)
-
-
-def _random_answers(forms: Numbers, draw: int, edges: Numbers) -> Numbers:
-    """An answer for each form, the same wherever it occurs, in the proportions that the edges of [0, 1) cut."""
-
-    def uniform(form: str) -> float:
-        digest = hashlib.sha256(f"{draw}\n{form}".encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8], "little") / 2**64
-
-    drawn = {form: uniform(form) for form in set(forms.ravel().tolist())}
-    values = np.array([drawn[form] for form in forms.ravel().tolist()], np.float64)
-    return np.searchsorted(edges, values, side="right").reshape(forms.shape)
 
 
 def _majority(tested: Pairs, tasks: _Tasks) -> _Answers:

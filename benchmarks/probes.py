@@ -1,0 +1,176 @@
+"""How fast probes are fitted: all layers and seeds together, beside one at a time.
+
+    python benchmarks/probes.py                       # 200 sentences, a few minutes
+    python benchmarks/probes.py --full                # all sentences of the training file
+    python benchmarks/probes.py --part structural     # one part only
+
+`structural`: distance and depth probes of all layers x 3 seeds, against the same probes fitted one layer, one seed and
+one sentence at a time. The loop makes the same updates from the same batches with PyTorch's own gradients and Adam, so
+it ends at the same loss; a second loop updates after every sentence at the paper's rate. Of the loops a few layers and
+one seed are run, and the time they take for an epoch is told for as many epochs as all probes together took. One
+thread; recording the states is in neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from bertology.analyses.tree_lessons import SITE, Batches, TreeLessons, tree_lessons
+from bertology.corpus.builtin import corpus_named
+from bertology.encoder.load import load
+from bertology.maths.structural_fit import BETTER, PATIENCE, SLOWER, Schedule, fit
+from bertology.maths.structural_probe import Kind, TreeBatch, initial, members_of
+from bertology.recording.policy import Policy
+from bertology.recording.recorder import record
+from recording_cost.material import MODEL, TRAIN
+
+SENTENCES = 200
+SEEDS = 3
+RANK = 64
+BATCH = 20
+STRUCTURAL_MARK = 10
+KINDS: tuple[Kind, ...] = ("distance", "depth")
+PAPER_RATE = 0.001
+
+
+def main() -> None:
+    options = _options()
+    torch.set_num_threads(options.threads)
+    for name in options.part or PARTS:
+        PARTS[name](options)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--part", choices=PARTS, action="append", help="a part only; may be given again")
+    parser.add_argument("--sentences", type=int, default=SENTENCES, help="training sentences")
+    parser.add_argument("--full", action="store_true", help="all sentences of the training file")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
+    parser.add_argument("--model", default="", help="a model; the real encoder beside the checkout, or a built-in one")
+    parser.add_argument("--rank", type=int, default=RANK, help="structural: dimensions of the probes")
+    parser.add_argument("--timed", type=int, default=2, help="structural: layers that the loops are run on")
+    return parser.parse_args()
+
+
+def structural(options: argparse.Namespace) -> None:
+    """Distance and depth probes of all layers and seeds, beside loops over them."""
+    learned, held_out = _lessons(options).apart(0)
+    layers = len(learned.states[0])
+    members = members_of(KINDS, [options.rank], range(SEEDS))
+    start = time.process_time()
+    probes = fit(Batches(learned, BATCH, "cpu"), Batches(held_out, BATCH, "cpu"), members, Schedule(rate=0.01))
+    ours = time.process_time() - start
+    ours_loss = probes.losses.unflatten(1, (len(KINDS), SEEDS))
+    print(
+        f"\nstructural: {len(KINDS)} kinds x {layers} layers x {SEEDS} seeds of rank {options.rank}, "
+        f"{len(learned.entries)} sentences with {sum(learned.lengths)} words, {torch.get_num_threads()} threads"
+    )
+    print(f"{'':<44}{'cpu seconds':>12}{'x ours':>8}  held-out loss (distance, depth)")
+    print(f"{'together':<44}{ours:>12.1f}{1:>8.1f}  {_told(ours_loss.mean((0, 2)))} over all", flush=True)
+    chosen = [round(step * (layers - 1) / max(1, options.timed - 1)) for step in range(options.timed)]
+    chosen = sorted(set(chosen)) if options.timed > 1 else [layers // 2]
+    loops: dict[str, tuple[int, float]] = {
+        "loop, one sentence at a time, same updates": (BATCH, 0.01),
+        "loop, an update after every sentence": (1, PAPER_RATE),
+    }
+    ratios: dict[str, float] = {}
+    for name, (size, rate) in loops.items():
+        start = time.process_time()
+        found = [
+            [_looped(learned, held_out, layer, kind, options.rank, size, rate) for kind in KINDS] for layer in chosen
+        ]
+        taken = sum(epochs for row in found for _, epochs in row)
+        seconds = (time.process_time() - start) / taken * float((probes.epochs + PATIENCE + 1).sum())
+        ratios[name] = seconds / ours
+        own = _told(ours_loss[chosen, :, 0].mean(0))
+        there = _told(torch.tensor([[loss for loss, _ in row] for row in found]).mean(0))
+        losses = f"{there} in layers {chosen}, seed 0; together there {own}"
+        print(f"{name:<44}{seconds:>12.1f}{ratios[name]:>8.1f}  {losses}", flush=True)
+    print(f"mark: at least {STRUCTURAL_MARK} x less than the loop; here {min(ratios.values()):.1f} x at least")
+
+
+def _told(losses: Tensor) -> str:
+    return ", ".join(f"{loss:.3f}" for loss in losses.tolist())
+
+
+def _lessons(options: argparse.Namespace) -> TreeLessons:
+    encoder = load(options.model or (str(MODEL) if MODEL.is_dir() else "tiny"))
+    corpus = corpus_named(
+        str(TRAIN) if TRAIN.is_file() else "english", limit=None if options.full else options.sentences
+    )
+    recording = record(encoder, corpus, [SITE], policy=Policy(half=options.full))
+    return tree_lessons(recording, range(len(recording)))
+
+
+@dataclass
+class _Loop:
+    """One probe of one layer, as one would write it down."""
+
+    weights: Tensor
+    kind: Kind
+
+    def loss(self, states: Tensor, distances: Tensor, depths: Tensor) -> Tensor:
+        """Of one sentence."""
+        moved = states @ self.weights
+        if self.kind == "depth":
+            return (moved.square().sum(-1) - depths).abs().sum() / len(states)
+        apart = (moved[:, None] - moved[None]).square().sum(-1)
+        return (apart - distances).abs().sum() / len(states) ** 2
+
+    def losses(self, batch: TreeBatch) -> list[Callable[[], Tensor]]:
+        """Of each sentence of a batch, to be computed one by one."""
+        sizes: list[int] = batch.sizes.tolist()
+        return [
+            lambda row=row, n=n: self.loss(
+                batch.states[0, row, :n], batch.distances[row, :n, :n], batch.depths[row, :n]
+            )
+            for row, n in enumerate(sizes)
+        ]
+
+    def held_out(self, batches: Sequence[TreeBatch]) -> float:
+        """Mean loss over sentences."""
+        with torch.no_grad():
+            found = [float(loss()) for batch in batches for loss in self.losses(batch)]
+        return sum(found) / len(found)
+
+
+def _looped(
+    learned: TreeLessons, held_out: TreeLessons, layer: int, kind: Kind, rank: int, size: int, rate: float
+) -> tuple[float, int]:
+    """Fit one probe a sentence at a time by the schedule of `fit`; its lowest held-out loss, and how many epochs."""
+    parts = [replace(part, states=part.states.of_layers([layer])) for part in (learned, held_out)]
+    batches, judged = (list(Batches(part, size, "cpu")) for part in parts)
+    member = members_of([kind], [rank], [0])
+    loop = _Loop(initial(member, 1, batches[0].states.shape[-1])[0].requires_grad_(), kind)
+    adam = torch.optim.Adam([loop.weights], lr=rate)
+    lowest, best, epoch = float("inf"), 0, 0
+    generator = torch.Generator().manual_seed(0)
+    for epoch in range(Schedule().epochs):
+        for place in torch.randperm(len(batches), generator=generator).tolist():
+            adam.zero_grad()
+            for loss in loop.losses(batches[place]):
+                (loss() / len(batches[place].sizes)).backward()
+            adam.step()
+        found = loop.held_out(judged)
+        if found >= lowest:
+            rate *= SLOWER
+            adam = torch.optim.Adam([loop.weights], lr=rate)
+        if found < lowest - BETTER:
+            lowest, best = found, epoch
+        if epoch - best > PATIENCE:
+            break
+    return lowest, epoch + 1
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], None]] = {"structural": structural}
+"""What can be measured; each part is a function of the options that prints its own table."""
+
+
+if __name__ == "__main__":
+    main()

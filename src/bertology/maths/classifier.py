@@ -1,0 +1,332 @@
+"""Classifiers for many tasks at once: the same examples with other features, labels, seeds and penalties; no BERT here.
+
+A problem is one labelling (and seed) of the examples on the features of one group (a layer, say); all of them are
+fitted together as batched tensors. Each has the mean cross-entropy over its own training examples plus half of a
+penalty times the squared weights, on features standardised over the examples that any problem of fitting sees; it is
+solved on all examples at once by L-BFGS. Linear ones, which are convex, are solved to the end, whatever the seed;
+others start from seeded random weights and stop once the loss of what they hold out has not fallen for some time. Of
+several penalties each problem takes the one with the least loss on what it holds out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertology.maths.minimiser import End, Objective, Precondition, Seen, Which, minimise
+
+UNUSED = -1
+"""The label of an example that a problem leaves out."""
+
+CELLS_AT_ONCE = 2**25
+"""Groups are fitted together until their scores have so many numbers."""
+
+LEAST_SAMPLE = 512
+
+Form = Literal["linear", "rank", "mlp", "bilinear"]
+Floats = NDArray[np.floating[Any]]
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a classifier is and how it is fitted.
+
+    `linear`: scores W x + b. `rank`: the same through `sizes[0]` units without a non-linearity (W2 W1 x). `mlp`: ReLU
+    layers of these sizes. `bilinear`: features are two vectors end to end; W ((A x) * (B y)) with `sizes[0]` products.
+    """
+
+    form: Form = "linear"
+    sizes: tuple[int, ...] = ()
+    penalties: tuple[float, ...] = (1e-3,)
+    iterations: int = 100
+    patience: int = 10
+    tolerance: float = 1e-4
+
+    @property
+    def name(self) -> str:
+        """As it is written in options: linear, rank:10, mlp:50, mlp:50:50, bilinear:20."""
+        return ":".join([self.form, *map(str, self.sizes)])
+
+
+@dataclass(frozen=True)
+class Classifiers:
+    """Fitted classifiers along (group, problem); `penalty` is the one that each took."""
+
+    recipe: Recipe
+    parameters: Tensor
+    mean: Tensor
+    scale: Tensor
+    classes: int
+    penalty: NDArray[np.float64]
+
+    def log_chances(self, features: Floats) -> NDArray[np.float32]:
+        """(group, problem, example, class) natural logarithms of the chances of (group, example, feature)."""
+        found: list[Tensor] = []
+        for group, values in enumerate(features):
+            x = standardised(values[None], self.mean[group : group + 1], self.scale[group : group + 1])
+            with torch.inference_mode():
+                scores = scores_of(self.recipe, x, self.parameters[group : group + 1], self.classes)
+                found.append(scores.log_softmax(2)[0].transpose(1, 2).cpu())
+        return torch.stack(found).numpy()
+
+    def predict(self, features: Floats) -> NDArray[np.int64]:
+        """(group, problem, example) the class with the highest score."""
+        return self.log_chances(features).argmax(-1)
+
+    @property
+    def weights(self) -> Tensor:
+        """(group, problem, class, feature) of linear classifiers, on standardised features."""
+        width = self.mean.shape[-1]
+        return self.parameters[..., : width * self.classes].unflatten(-1, (self.classes, width))
+
+
+def fit(
+    features: Floats,
+    labels: Ints,
+    classes: int,
+    recipe: Recipe,
+    *,
+    held: Ints | None = None,
+    seeds: tuple[int, ...] | None = None,
+    used: NDArray[np.bool_] | None = None,
+) -> Classifiers:
+    """Train on (group, example, feature) and (problem, example) labels, `UNUSED` where a problem leaves one out.
+
+    `held` are the labels of what each problem holds out to choose its penalty and its end by; `used` is (problem,
+    feature), the features that a linear problem may use; `seeds` are those of each problem's first weights.
+    """
+    problems = len(labels)
+    if held is None and len(recipe.penalties) > 1:
+        raise ValueError("a choice among penalties needs examples that are held out")
+    at_once = max(1, CELLS_AT_ONCE // max(1, labels.size * len(recipe.penalties) * max(classes, *recipe.sizes, 1)))
+    gold = [gold_of(part, len(recipe.penalties)) for part in (labels, labels if held is None else held)]
+    seen = (labels != UNUSED).any(0) | (False if held is None else (held != UNUSED).any(0))
+    parts: list[tuple[Tensor, ...]] = []
+    for first in range(0, len(features), at_once):
+        some = features[first : first + at_once]
+        mean, scale = moments(some[:, seen] if seen.any() else some)
+        x = standardised(some, mean, scale)
+        problem = _Problem(recipe, x, gold[0], gold[1], classes, held is not None, used)
+        start = problem.start(seeds or (0,) * problems)
+        found = minimise(problem.objective, start, problem.end, problem.precondition)
+        parts.append((*problem.chosen(found), mean, scale))
+    parameters, place, mean, scale = (torch.cat(some) for some in zip(*parts, strict=True))
+    return Classifiers(recipe, parameters, mean, scale, classes, np.array(recipe.penalties)[place.cpu().numpy()])
+
+
+@dataclass(frozen=True)
+class Gold:
+    """(problem x penalty, example) the label of each example and its share of the problem's loss."""
+
+    label: Tensor
+    share: Tensor
+
+
+class _Problem:
+    """The objective of some groups; a problem comes once for each penalty, one after the other."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        x: Tensor,
+        trained: Gold,
+        held: Gold,
+        classes: int,
+        watching: bool,
+        used: NDArray[np.bool_] | None,
+    ) -> None:
+        linear = recipe.form == "linear"
+        self.recipe, self.whole, self.held, self.classes = recipe, x, held, classes
+        self.watching = watching and not linear
+        # What is held out is seen on the way only by those that stop by it.
+        kept = slice(None) if self.watching else trained.share.sum(0) > 0
+        self.x, self.trained = x[:, kept], Gold(trained.label[:, kept], trained.share[:, kept])
+        self.end = End(recipe.iterations, recipe.tolerance, recipe.patience if self.watching else 0)
+        repeats = len(trained.label) // len(recipe.penalties)
+        self.penalty = torch.tensor(recipe.penalties).repeat(repeats)
+        self.allowed = None if used is None else torch.from_numpy(used.astype(np.float32))
+        self.objective: Objective = self._convex if linear else self._differentiated
+        self.precondition: Precondition | None = self._conditioned if linear and used is None else None
+        if self.precondition is not None:
+            # Some of the examples tell the covariance well enough for a first guess.
+            some = self.x[:, :: max(1, self.x.shape[1] // max(LEAST_SAMPLE, 2 * self.x.shape[2]))]
+            self.inverse = self._inverses(some.transpose(1, 2) @ some / some.shape[1])
+
+    def start(self, seeds: tuple[int, ...]) -> Tensor:
+        """(group, problem, parameter): zeros for linear classifiers, else seeded, alike in all groups."""
+        drawn = [first_parameters(self.recipe, self.x.shape[-1], self.classes, seed) for seed in seeds]
+        each = torch.stack(drawn).repeat_interleave(len(self.recipe.penalties), 0)
+        return each.expand(len(self.x), -1, -1)
+
+    def chosen(self, found: Tensor) -> tuple[Tensor, Tensor]:
+        """Each problem's parameters with the penalty that suits what it holds out best, and which penalty it is."""
+        groups = torch.arange(len(self.x))
+        with torch.inference_mode():
+            watched = mean_loss(scores_of(self.recipe, self.whole, found, self.classes), self.held)
+        count = len(self.recipe.penalties)
+        best = watched.unflatten(1, (-1, count)).argmin(-1)
+        problems = torch.arange(best.shape[1])
+        return found.unflatten(1, (-1, count))[groups[:, None], problems, best], best
+
+    def _own(self, gold: Gold, which: Which) -> Gold:
+        return Gold(_of(gold.label, which.problems), _of(gold.share, which.problems))
+
+    def _convex(self, parameters: Tensor, which: Which) -> Seen:
+        """Loss and gradient of linear classifiers, without a graph."""
+        x, penalty = _of(self.x, which.groups), _of(self.penalty, which.problems)
+        weights, bias = unpacked(self.recipe, parameters, x.shape[-1], self.classes)
+        allowed = None if self.allowed is None else _of(self.allowed, which.problems)
+        if allowed is not None:
+            weights = weights * allowed[None, :, None]
+        # Two classes have opposite scores all the way from zero: one of them says it all.
+        shown = slice(1, 2) if self.classes == 2 else slice(None)
+        scores = (weights[:, :, shown].flatten(1, 2) @ x.transpose(1, 2)).unflatten(1, (len(penalty), -1))
+        scores += bias[:, :, shown, None]
+        loss, error = (_two if self.classes == 2 else _many)(scores, self._own(self.trained, which))
+        slope = (error.flatten(1, 2) @ x).unflatten(1, (len(penalty), -1))
+        lift = error.sum(-1)
+        if self.classes == 2:
+            slope, lift = torch.cat([-slope, slope], 2), torch.cat([-lift, lift], 2)
+        slope += penalty[None, :, None, None] * weights
+        if allowed is not None:
+            slope = slope * allowed[None, :, None]
+        loss = loss + penalty / 2 * weights.square().sum((2, 3))
+        return Seen(loss, loss, torch.cat([slope.flatten(2), lift], -1))
+
+    def _differentiated(self, parameters: Tensor, which: Which) -> Seen:
+        leaf = parameters.detach().requires_grad_()
+        x, penalty = _of(self.x, which.groups), _of(self.penalty, which.problems)
+        with torch.enable_grad():
+            scores = scores_of(self.recipe, x, leaf, self.classes)
+            squared = sum(
+                part.square().flatten(2).sum(-1)
+                for part in unpacked(self.recipe, leaf, x.shape[-1], self.classes)
+                if part.ndim > 3
+            )
+            loss = mean_loss(scores, self._own(self.trained, which)) + penalty / 2 * squared
+            (slope,) = torch.autograd.grad(loss.sum(), leaf)
+        loss = loss.detach()
+        return Seen(loss, mean_loss(scores.detach(), self._own(self.held, which)) if self.watching else loss, slope)
+
+    def _inverses(self, covariance: Tensor) -> Tensor:
+        """(group, penalty, feature, feature): inverse second derivatives of classifiers that know nothing yet."""
+        unit = torch.eye(covariance.shape[-1])
+        curvature = (self.classes - 1) / self.classes**2
+        each = [curvature * covariance + max(penalty, 1e-6) * unit for penalty in self.recipe.penalties]
+        return torch.stack([torch.cholesky_inverse(torch.linalg.cholesky(one)) for one in each], 1)
+
+    def _conditioned(self, slope: Tensor, which: Which) -> Tensor:
+        width, classes = self.x.shape[-1], self.classes
+        weights = slope[..., : width * classes].unflatten(-1, (classes, width))
+        back = torch.empty_like(weights)
+        of_penalty = which.problems % len(self.recipe.penalties)
+        for number, inverse in enumerate(_of(self.inverse, which.groups).unbind(1)):
+            own = of_penalty == number
+            if own.any():
+                back[:, own] = (weights[:, own].flatten(1, 2) @ inverse).unflatten(1, (-1, classes))
+        return torch.cat([back.flatten(2), slope[..., width * classes :] * classes**2 / (classes - 1)], -1)
+
+
+def _of(values: Tensor, places: Tensor) -> Tensor:
+    """What is at the places of the first axis, without a copy where it is all of them."""
+    return values if len(places) == len(values) else values[places]
+
+
+def _many(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
+    """(group, problem) mean cross-entropy, and its gradient in the (group, problem, class, example) scores."""
+    logs = scores.log_softmax(2)
+    label = gold.label[None, :, None].expand(len(logs), -1, 1, -1)
+    loss = -(logs.gather(2, label).squeeze(2) * gold.share).sum(-1)
+    return loss, logs.exp_().scatter_add_(2, label, -torch.ones_like(logs[:, :, :1])).mul_(gold.share[None, :, None])
+
+
+def _two(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
+    """The same of two classes from the scores of the second, those of the first being their opposites."""
+    sign = 1 - 2 * gold.label[:, None]
+    margin = 2 * sign * scores
+    loss = (torch.nn.functional.softplus(margin).squeeze(2) * gold.share).sum(-1)
+    return loss, margin.sigmoid_() * sign * gold.share[:, None]
+
+
+def gold_of(labels: Ints, repeats: int) -> Gold:
+    """The labels of each problem, `repeats` times, and the share of each example in its loss."""
+    label = torch.from_numpy(np.asarray(labels, np.int64)).repeat_interleave(repeats, 0)
+    counted = (label != UNUSED).float()
+    return Gold(label.clamp(min=0), counted / counted.sum(1, keepdim=True).clamp(min=1))
+
+
+def mean_loss(scores: Tensor, gold: Gold) -> Tensor:
+    """(group, problem) mean cross-entropy from (group, problem, class, example)."""
+    label = gold.label[None, :, None].expand(len(scores), -1, 1, -1)
+    return -(scores.log_softmax(2).gather(2, label).squeeze(2) * gold.share).sum(-1)
+
+
+def _shapes(recipe: Recipe, width: int, classes: int) -> list[tuple[int, ...]]:
+    """The shapes of a classifier's parts: weights (out, in) and bias (out) in turn."""
+    if recipe.form == "bilinear":
+        return [(recipe.sizes[0], width // 2), (recipe.sizes[0], width // 2), (classes, recipe.sizes[0]), (classes,)]
+    sizes = [width, *recipe.sizes, classes]
+    shapes: list[tuple[int, ...]] = []
+    for before, after in pairwise(sizes):
+        shapes += [(after, before), (after,)]
+    return shapes
+
+
+def unpacked(recipe: Recipe, parameters: Tensor, width: int, classes: int) -> list[Tensor]:
+    """(group, problem, ...) of each part."""
+    shapes = _shapes(recipe, width, classes)
+    parts = parameters.split([int(np.prod(shape)) for shape in shapes], -1)
+    return [part.unflatten(-1, shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def scores_of(recipe: Recipe, x: Tensor, parameters: Tensor, classes: int) -> Tensor:
+    """(group, problem, class, example)."""
+    parts = unpacked(recipe, parameters, x.shape[-1], classes)
+    if recipe.form == "bilinear":
+        left, right = x.chunk(2, -1)
+        return parts[2] @ (_first_layer(left, parts[0]) * _first_layer(right, parts[1])) + parts[3][..., None]
+    hidden = _first_layer(x, parts[0]) + parts[1][..., None]
+    for weights, bias in zip(parts[2::2], parts[3::2], strict=True):
+        hidden = weights @ (hidden.relu() if recipe.form == "mlp" else hidden) + bias[..., None]
+    return hidden
+
+
+def _first_layer(x: Tensor, weights: Tensor) -> Tensor:
+    """(group, problem, unit, example) by one product for all problems of a group."""
+    return (weights.flatten(1, 2) @ x.transpose(1, 2)).unflatten(1, weights.shape[1:3])
+
+
+def first_parameters(recipe: Recipe, width: int, classes: int, seed: int) -> Tensor:
+    """(parameter,) where a classifier starts: zeros where it is linear, else drawn."""
+    shapes = _shapes(recipe, width, classes)
+    if recipe.form == "linear":
+        return torch.zeros(sum(int(np.prod(shape)) for shape in shapes))
+    generator = torch.Generator().manual_seed(seed)
+    parts: list[Tensor] = []
+    for place, shape in enumerate(shapes):
+        weights = len(shape) > 1
+        # A small last layer: at first every class has about the same chance.
+        size = (0.1 if place >= len(shapes) - 2 else 2**0.5) * shape[-1] ** -0.5
+        parts.append(size * torch.randn(shape, generator=generator) if weights else torch.zeros(shape))
+    return torch.cat([part.flatten() for part in parts])
+
+
+def moments(features: Floats) -> tuple[Tensor, Tensor]:
+    """(group, 1, feature) means and standard deviations; 1 for features that do not vary."""
+    values = torch.from_numpy(np.asarray(features, np.float32))
+    variance, mean = torch.var_mean(values, 1, keepdim=True, correction=0)
+    spread = variance.sqrt()
+    # What varies by rounding alone must not be blown up.
+    return mean, torch.where(spread <= 1e-6 * mean.abs().clamp(min=1e-6), 1.0, spread)
+
+
+def standardised(features: Floats, mean: Tensor, scale: Tensor) -> Tensor:
+    """(group, example, feature) of mean 0 and spread 1."""
+    return (torch.from_numpy(np.asarray(features, np.float32)) - mean) / scale

@@ -1,0 +1,120 @@
+"""Many classifiers at once equal those fitted one at a time, and scikit-learn's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from bertology.maths.classifier import UNUSED, Classifiers, Form, Recipe, fit
+
+Array = np.ndarray[Any, Any]
+
+
+def made(n: int = 400, d: int = 6, classes: int = 3, seed: int = 0) -> tuple[Array, Array, Array]:
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(n, d)) * np.arange(1, d + 1) + 3
+    labels = (x @ generator.normal(size=(d, classes)) + 4 * generator.normal(size=(n, classes))).argmax(1)
+    return x, labels, generator.integers(0, classes, n)
+
+
+EXACT = Recipe(penalties=(0.01,), iterations=300, tolerance=1e-6)
+
+
+def test_each_problem_equals_sklearn() -> None:
+    x, labels, other = made()
+    groups = np.stack([x, x[:, ::-1] ** 2])
+    partly = np.where(np.arange(len(labels)) % 3 == 0, UNUSED, labels)
+    tasks = np.stack([labels, other, partly])
+    found = fit(groups, tasks, 3, EXACT)
+    for group, features in enumerate(groups):
+        standard = (features - features.mean(0)) / features.std(0)
+        for task, own in enumerate(tasks):
+            kept = own != UNUSED
+            model: Any = LogisticRegression(C=1 / (0.01 * kept.sum()), max_iter=2000, tol=1e-8)
+            model.fit(standard[kept], own[kept])
+            np.testing.assert_allclose(found.weights[group, task].numpy(), model.coef_, atol=5e-3)
+            agreed = found.predict(groups)[group, task] == model.predict(standard)
+            assert agreed.mean() > 0.995
+
+
+def test_features_that_are_not_used_have_no_weight() -> None:
+    x, labels, _ = made()
+    used = np.ones((2, x.shape[1]), bool)
+    used[1, ::2] = False
+    found = fit(x[None], np.stack([labels, labels]), 3, EXACT, used=used)
+    standard = (x - x.mean(0)) / x.std(0)
+    model: Any = LogisticRegression(C=1 / (0.01 * len(x)), max_iter=2000, tol=1e-8).fit(standard * used[1], labels)
+    np.testing.assert_allclose(found.weights[0, 1].numpy(), model.coef_ * used[1], atol=2e-3)
+
+
+def test_accuracy_equals_sklearn_where_features_are_many() -> None:
+    generator = np.random.default_rng(3)
+    mixing = generator.normal(size=(100, 100)) * np.geomspace(1, 1e-3, 100)  # far from round, as hidden states are
+    x = generator.normal(size=(900, 100)) @ mixing
+    labels = (x @ generator.normal(size=(100, 4)) + generator.normal(size=(900, 4))).argmax(1)
+    shown = np.where(np.arange(900) < 600, labels, UNUSED)
+    found = fit(x[None], shown[None], 4, Recipe(penalties=(1e-3,)))
+    standard = (x - x[:600].mean(0)) / x[:600].std(0)
+    model: Any = LogisticRegression(C=1 / (1e-3 * 600), max_iter=5000).fit(standard[:600], labels[:600])
+    ours = (found.predict(x[None])[0, 0] == labels)[600:].mean()
+    assert abs(ours - (model.predict(standard) == labels)[600:].mean()) < 0.01
+
+
+def score(found: Classifiers, x: Array, gold: Array) -> Array:
+    return (found.predict(x[None])[0] == gold).mean(-1)
+
+
+@pytest.mark.parametrize(
+    ("form", "sizes"), [("linear", ()), ("rank", (3,)), ("mlp", (16,)), ("mlp", (16, 8)), ("bilinear", (8,))]
+)
+def test_problems_do_not_disturb_each_other(form: Form, sizes: tuple[int, ...]) -> None:
+    x, labels, other = made(200)
+    held = np.where(np.arange(200) < 150, UNUSED, labels)
+    recipe = Recipe(form, sizes, penalties=(1e-3, 1e-1), iterations=30)
+    tasks = np.stack([labels, other])
+    together = fit(np.stack([x, x**2]), tasks, 3, recipe, held=np.stack([held, held]), seeds=(1, 2))
+    for group, features in enumerate((x, x**2)):
+        for task in range(2):
+            alone = fit(features[None], tasks[task][None], 3, recipe, held=held[None], seeds=(task + 1,))
+            expected = alone.log_chances(features[None])[0, 0]
+            np.testing.assert_allclose(
+                together.log_chances(np.stack([x, x**2]))[group, task], expected, 5e-3, 2e-2, err_msg=f"{group} {task}"
+            )
+
+
+def test_it_finds_what_is_there_and_chance_where_nothing_is() -> None:
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(900, 6))
+    straight, product = (x[:, 2] > 0).astype(int), (x[:, 0] * x[:, 3] > 0).astype(int)
+    noise = generator.integers(0, 2, 900)
+    gold = np.stack([straight, product, noise])
+    shown, held = (np.where(part, gold, UNUSED) for part in (np.arange(900) < 500, np.arange(900) // 100 == 5))
+    for form, sizes in (("linear", ()), ("mlp", (20,)), ("bilinear", (6,))):
+        recipe = Recipe(form, sizes, penalties=(1e-3, 1e-1))  # type: ignore[arg-type]
+        found = fit(x[None], shown, 2, recipe, held=held, seeds=(0, 0, 0))
+        right = (found.predict(x[None])[0] == gold)[:, 600:].mean(1)
+        assert abs(right[2] - 0.5) < 0.1, form
+        assert (right[0] > 0.93) == (form != "bilinear"), (form, right)
+        assert (right[1] > 0.9) == (form != "linear"), (form, right)
+
+
+def test_the_penalty_is_chosen_by_what_is_held_out() -> None:
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(300, 80))
+    gold = np.stack([(x[:, 0] > 0).astype(int), generator.integers(0, 2, 300)])
+    shown, held = (np.where(part, gold, UNUSED) for part in (np.arange(300) < 200, np.arange(300) >= 200))
+    found = fit(x[None], shown, 2, Recipe(penalties=(1e-4, 1e-2, 1e2)), held=held)
+    assert found.penalty[0, 0] < 1 and found.penalty[0, 1] == 100
+    chances = np.exp(found.log_chances(x[None])[0, 1])
+    np.testing.assert_allclose(chances, np.broadcast_to(chances[:1], chances.shape), atol=0.02)
+
+
+def test_constant_features_and_empty_problems_do_no_harm() -> None:
+    x, labels, _ = made(60)
+    x[:, 1] = 7
+    found = fit(x[None], np.stack([labels, np.full_like(labels, UNUSED)]), 3, EXACT)
+    assert np.isfinite(found.weights.numpy()).all()
+    assert (found.weights[0, 1].numpy() == 0).all()
