@@ -10,11 +10,12 @@ CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 report: $(READY)
 	$(BIN)/bertology report -o report.html
 
+# One worker a core, each with one thread: torch's own threads would only wait for each other.
 test: $(READY)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 quick: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -23,8 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertology.analyses.arc_lessons import WORDS_AT_ONCE
 from bertology.maths.arc_probe import ArcBatch, AttentionWordsProbe, train
+from bertology.measures.heads.arc_lessons import WORDS_AT_ONCE
 from bertology.recording.plan import batches
 from timing import NAME_WIDTH, Run, interleaved, measured, print_header, print_row
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from bertology.analyses.tree_lessons import SITE, Batches, TreeLessons, tree_lessons
 from bertology.corpus.builtin import corpus_named
 from bertology.encoder.load import load
 from bertology.maths.structural_fit import BETTER, PATIENCE, SLOWER, Schedule, fit
 from bertology.maths.structural_probe import Kind, TreeBatch, initial, members_of
+from bertology.measures.probes.tree_lessons import SITE, Batches, TreeLessons, tree_lessons
 from bertology.recording.policy import Policy
 from bertology.recording.recorder import record
 from recording_cost.material import MODEL, TRAIN

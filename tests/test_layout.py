@@ -11,8 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "bertology"
 ORDER = [
-    "errors", "citations", "maths", "corpus", "encoder", "recording", "results", "finetuning", "analyses", "claims",
-    "views", "report", "interface", "cli",
+    "errors", "citations", "maths", "corpus", "encoder", "recording", "results", "finetuning", "measures",
+    "analyses", "claims", "views", "report", "interface", "cli",
 ]  # fmt: skip
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 

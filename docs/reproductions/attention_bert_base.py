@@ -23,9 +23,9 @@ from bertology.analyses.attention.entropy import ENTROPY
 from bertology.analyses.attention.entropy import MEASURES as ENTROPIES
 from bertology.analyses.attention.targets import MEASURES as TARGETED
 from bertology.analyses.attention.targets import TARGETS
-from bertology.analyses.head_measures import uniform_attention
 from bertology.encoder.pieces import Special
 from bertology.maths.map_shapes import SHAPES
+from bertology.measures.attention.head_measures import uniform_attention
 from bertology.recording.opening import open_recording
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.sampling import mean_over_sentences

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import bertology
-from bertology.analyses.head_choice import BEST, HELD_OUT, RIVALS, choose, first_half, named
 from bertology.analyses.heads.dependency import DIRECTIONS, questions_of
-from bertology.analyses.word_questions import FIXED_OFFSET, Tally, tally
 from bertology.maths.selection import Best
+from bertology.measures.heads.head_choice import BEST, HELD_OUT, RIVALS, choose, first_half, named
+from bertology.measures.heads.word_questions import FIXED_OFFSET, Tally, tally
 from bertology.recording.opening import open_recording
 from bertology.recording.word_sites import strongest_word
 from bertology.results.estimate import Estimate

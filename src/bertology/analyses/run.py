@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bertology.analyses.declaration import Analysis
-from bertology.analyses.work import Work
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.work import Work
 from bertology.recording.recorder import Policy, Progress, record
 from bertology.recording.recording import Recording
 from bertology.recording.sites import Site, resolve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bertology.analyses.value_vectors import head_vectors
+from bertology.measures.attention.value_vectors import head_vectors
 from bertology.recording.sites import ReducedSite
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import pytest
 
 import planted
 from bertology.analyses.attention.confidence import CONFIDENCE, confidence
-from bertology.analyses.head_measures import Average
 from bertology.encoder.pieces import Special
+from bertology.measures.attention.head_measures import Average
 from bertology.results.shapes import HeadGrid
 
 TEXTS = ("a b c", "d e f g h", ("i j", "k l m n"), "o", "p q r s t u v")

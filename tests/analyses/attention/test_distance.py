@@ -9,8 +9,8 @@ import pytest
 
 import planted
 from bertology.analyses.attention.distance import DISTANCE, distance
-from bertology.analyses.head_measures import Average
 from bertology.encoder.pieces import Special
+from bertology.measures.attention.head_measures import Average
 from bertology.recording.recording import Recording
 from bertology.results.shapes import HeadGrid
 

@@ -9,10 +9,10 @@ from scipy.linalg import null_space
 import planted
 import planted_vectors as vectors
 from bertology.analyses.attention.effective import EFFECTIVE, EFFECTIVE_SIMPLEX, effective
-from bertology.analyses.piece_kinds import KINDS, kinds_of
 from bertology.encoder.load import load
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.attention.piece_kinds import KINDS, kinds_of
 from bertology.recording.entry import Entry
 from bertology.recording.recorder import record
 

@@ -11,11 +11,11 @@ import torch
 import planted
 from bertology.analyses.attention.importance import IMPORTANCE, importance
 from bertology.analyses.run import Subject, run
-from bertology.analyses.weight_importance import ALL, TARGETS, targets_of
 from bertology.encoder.attend import LayerActivations
 from bertology.encoder.load import load
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.attention.weight_importance import ALL, TARGETS, targets_of
 from bertology.recording.frame import Frame
 from bertology.recording.objectives import masked_positions
 from bertology.recording.recorder import Policy, record

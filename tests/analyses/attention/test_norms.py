@@ -11,10 +11,10 @@ from scipy import stats
 import planted
 import planted_vectors as vectors
 from bertology.analyses.attention.norms import NORMS, RANKS, SHARES, SPREAD, norms
-from bertology.analyses.piece_kinds import KINDS, kinds_of
 from bertology.encoder.load import load
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.attention.piece_kinds import KINDS, kinds_of
 from bertology.recording.entry import Entry
 from bertology.recording.recorder import record
 from bertology.results.shapes import HeadGrid

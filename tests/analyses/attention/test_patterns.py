@@ -12,10 +12,10 @@ import pytest
 
 import planted
 from bertology.analyses.attention.patterns import patterns
-from bertology.analyses.pattern_targets import LABELS, PATTERNS, pattern_site, target_masks
-from bertology.analyses.word_relations import Relations
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.pieces import Special
+from bertology.measures.attention.pattern_targets import LABELS, PATTERNS, pattern_site, target_masks
+from bertology.measures.attention.word_relations import Relations
 from bertology.results.shapes import Examples, HeadGrid, Table
 
 TEXTS: tuple[str | tuple[str, str], ...] = (

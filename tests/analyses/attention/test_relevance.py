@@ -14,13 +14,13 @@ from torch import Tensor
 import models
 import planted
 from bertology.analyses.attention.relevance import METHODS, REFERENCES, relevance
-from bertology.analyses.token_relevance import How, Relevance, Target, relevances, settled
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
 from bertology.maths.maximum_flow import layered_flows
+from bertology.measures.attention.token_relevance import How, Relevance, Target, relevances, settled
 from bertology.recording.recorder import record
 from bertology.results.shapes import Examples, LayerCurve, Table
 

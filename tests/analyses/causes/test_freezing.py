@@ -13,12 +13,12 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.analyses.run import Subject, run
-from bertology.analyses.work import FOLDER
 from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.sentence import sentence
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.finetuning import loop
+from bertology.measures.work import FOLDER
 from bertology.recording.recorder import Policy
 from bertology.results.shapes import Curve
 
@@ -100,8 +100,8 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_intervals_hold_seeds_and_items() -> None:
-    from bertology.analyses.variant_sweep import over_seeds
     from bertology.finetuning.metrics import Counts
+    from bertology.measures.variant_sweep import over_seeds
 
     ones, right = np.ones(200), np.repeat([1.0, 0.0], 100)
     one, two = (over_seeds([Counts(r, ones) for r in some], 0) for some in ([right], [right, np.zeros(200)]))

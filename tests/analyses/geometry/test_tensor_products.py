@@ -11,11 +11,11 @@ import pytest
 
 import planted
 from bertology.analyses import registry
-from bertology.analyses.role_schemes import SCHEMES, numbered, random_paths, tree_paths
 from bertology.analyses.run import Subject, run
 from bertology.corpus.corpus import Corpus, of_sentences, read_text
 from bertology.corpus.sentence import ROOT, sentence
 from bertology.errors import Refusal
+from bertology.measures.geometry.role_schemes import SCHEMES, numbered, random_paths, tree_paths
 from bertology.recording.entry import Entry
 from bertology.results.shapes import LayerCurve
 

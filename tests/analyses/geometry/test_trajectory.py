@@ -9,13 +9,13 @@ import pytest
 from scipy.spatial.distance import cosine
 
 import planted
-from bertology.analyses.answer_tokens import AnswerTokens, entity_spans, sentence_spans
 from bertology.analyses.geometry.trajectory import MEASURES, trajectory
 from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.sentence import Span, from_text
 from bertology.errors import Refusal
 from bertology.maths.clusters import best_clusters, purity
 from bertology.maths.planes import in_the_plane
+from bertology.measures.geometry.answer_tokens import AnswerTokens, entity_spans, sentence_spans
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Trajectory

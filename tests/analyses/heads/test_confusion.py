@@ -10,10 +10,10 @@ import pytest
 
 import planted
 from bertology.analyses.heads.confusion import CONFUSION, confusion
-from bertology.analyses.stimuli import stimulus_of
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
+from bertology.measures.heads.stimuli import stimulus_of
 from bertology.recording.recording import Recording
 from bertology.results.shapes import HeadGrid, LayerCurve, Table
 from shared_data import shared

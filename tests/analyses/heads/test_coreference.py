@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.antecedents import new_words, searches
-from bertology.analyses.head_choice import BEST, HELD_OUT, P
 from bertology.analyses.heads.coreference import ANY_CANDIDATE, NEAREST, coreference
-from bertology.analyses.mentions import by_sieves, mentions_of, nearest, same_head
 from bertology.analyses.run import Subject, run
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, Item
@@ -23,6 +20,9 @@ from bertology.corpus.read import read
 from bertology.corpus.sentence import Sentence, Span, from_text
 from bertology.encoder.load import load
 from bertology.errors import Refusal
+from bertology.measures.heads.antecedents import new_words, searches
+from bertology.measures.heads.head_choice import BEST, HELD_OUT, P
+from bertology.measures.heads.mentions import by_sieves, mentions_of, nearest, same_head
 from bertology.recording.policy import Policy
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.head_choice import BEST, HELD_OUT, RIVALS, P, first_half
 from bertology.analyses.heads.dependency import DIRECTIONS, dependency, questions_of
 from bertology.analyses.run import Subject, run
-from bertology.analyses.word_questions import ANY_WORD, FIXED_OFFSET, tally
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.sentence import ROOT, Sentence, from_text
 from bertology.errors import Refusal
+from bertology.measures.heads.head_choice import BEST, HELD_OUT, RIVALS, P, first_half
+from bertology.measures.heads.word_questions import ANY_WORD, FIXED_OFFSET, tally
 from bertology.recording.opening import open_recording
 from bertology.recording.recording import Recording
 from bertology.recording.word_sites import strongest_word

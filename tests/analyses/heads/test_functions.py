@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.head_functions import (
+from bertology.analyses.heads.functions import functions
+from bertology.analyses.run import Subject, run
+from bertology.corpus.builtin import corpus_named
+from bertology.corpus.corpus import Corpus, Item
+from bertology.corpus.sentence import ROOT, from_text
+from bertology.errors import Refusal
+from bertology.measures.heads.head_functions import (
     POSITIONS,
     RAREST,
     Thresholds,
@@ -19,13 +25,7 @@ from bertology.analyses.head_functions import (
     functions_of,
     kind_of,
 )
-from bertology.analyses.heads.functions import functions
-from bertology.analyses.run import Subject, run
-from bertology.analyses.word_questions import tally
-from bertology.corpus.builtin import corpus_named
-from bertology.corpus.corpus import Corpus, Item
-from bertology.corpus.sentence import ROOT, from_text
-from bertology.errors import Refusal
+from bertology.measures.heads.word_questions import tally
 from bertology.recording.opening import open_recording
 from bertology.recording.recording import Recording
 from bertology.recording.word_sites import strongest_word
@@ -100,7 +100,7 @@ def test_noise_has_no_function() -> None:
 
 def test_a_half_that_does_not_confirm_takes_the_function_away() -> None:
     """A head that looks ahead in the nominating half only has no function."""
-    from bertology.analyses.head_choice import first_half
+    from bertology.measures.heads.head_choice import first_half
 
     keys = [" ".join(entry.input.words) for entry in RECORDING.entries]
     nominating = dict(zip(keys, first_half(keys, 0).tolist(), strict=True))
@@ -116,7 +116,7 @@ def test_a_half_that_does_not_confirm_takes_the_function_away() -> None:
 
 def test_the_threshold_must_be_reached_in_both_halves() -> None:
     """Four words in five are far beyond any baseline, and still no position."""
-    from bertology.analyses.head_choice import first_half
+    from bertology.measures.heads.head_choice import first_half
 
     keys = [" ".join(entry.input.words) for entry in RECORDING.entries]
     nominating = dict(zip(keys, first_half(keys, 0).tolist(), strict=True))

@@ -10,15 +10,15 @@ import pytest
 
 import planted
 from bertology.analyses import registry
-from bertology.analyses.arc_lessons import EDGES, MAPS, gold_heads, scored
-from bertology.analyses.division import training_part
 from bertology.analyses.heads.probe import probe
 from bertology.analyses.run import Subject, run
-from bertology.analyses.word_vectors import word_vectors
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.load import load
 from bertology.errors import Refusal
+from bertology.measures.division import training_part
+from bertology.measures.heads.arc_lessons import EDGES, MAPS, gold_heads, scored
+from bertology.measures.word_vectors import word_vectors
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table

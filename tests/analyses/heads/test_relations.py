@@ -11,11 +11,11 @@ import pytest
 import planted
 from bertology.analyses.heads.relations import relations
 from bertology.analyses.run import Subject, run
-from bertology.analyses.word_pairs import pair_attention, pairs_of, recorded_pairs
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.load import load
 from bertology.errors import Refusal
+from bertology.measures.heads.word_pairs import pair_attention, pairs_of, recorded_pairs
 from bertology.recording.recorder import record
 from bertology.recording.word_level import to_words, words_of
 from bertology.results.shapes import Table

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.head_choice import HELD_OUT, P
 from bertology.analyses.heads.roles import ELSEWHERE, questions_of, roles
-from bertology.analyses.role_pairs import DIRECTIONS, is_core, is_far, linked_pieces, propositions, role_weights
 from bertology.analyses.run import Subject, run
-from bertology.analyses.word_questions import ANY_WORD
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.sentence import Frame, Sentence, Span, from_text
 from bertology.errors import Refusal
+from bertology.measures.heads.head_choice import HELD_OUT, P
+from bertology.measures.heads.role_pairs import DIRECTIONS, is_core, is_far, linked_pieces, propositions, role_weights
+from bertology.measures.heads.word_questions import ANY_WORD
 from bertology.recording.recording import Recording
 from bertology.results.shapes import HeadGrid, Table
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from bertology.analyses import registry
-from bertology.analyses.agreeing_verbs import PLURAL, SINGULAR, agreeing_verbs, with_word
 from bertology.analyses.run import Subject, run
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, of_sentences, read_text
@@ -17,6 +16,7 @@ from bertology.corpus.sentence import ROOT, from_text, sentence
 from bertology.encoder.encoder import Batch, Encoder
 from bertology.encoder.load import load
 from bertology.errors import Refusal
+from bertology.measures.probes.agreeing_verbs import PLURAL, SINGULAR, agreeing_verbs, with_word
 from bertology.results.shapes import Table
 
 NAME = "probes/agreement"

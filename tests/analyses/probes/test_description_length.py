@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import probed
-from bertology.analyses.code_lengths import online, portions
-from bertology.analyses.probe_material import Examples, Task
-from bertology.analyses.probe_scores import setting_of
 from bertology.errors import Refusal
+from bertology.measures.probes.code_lengths import online, portions
+from bertology.measures.probes.probe_material import Examples, Task
+from bertology.measures.probes.probe_scores import setting_of
 from bertology.results.shapes import LayerCurve
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import probed
-from bertology.analyses.layer_mixing import Mixed, localisation
-from bertology.analyses.probe_scores import Answers
 from bertology.corpus.sentence import Frame, Span
 from bertology.errors import Refusal
+from bertology.measures.probes.layer_mixing import Mixed, localisation
+from bertology.measures.probes.probe_scores import Answers
 from bertology.results.shapes import LayerCurve
 
 

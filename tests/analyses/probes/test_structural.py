@@ -14,19 +14,19 @@ from scipy.stats import rankdata
 
 import planted
 import planted_trees
-from bertology.analyses.contextless import contextless, decayed
-from bertology.analyses.division import Division
 from bertology.analyses.probes.structural import structural
 from bertology.analyses.run import Subject, run
-from bertology.analyses.tree_lessons import TreeLessons, gold_edges, scored_words, tree_lessons
-from bertology.analyses.tree_probes import Fitting, parts_of
-from bertology.analyses.tree_scores import DEPTH, DISTANCE, ROOT_FOUND, UUAS, by_chain, by_probes, scores_of
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, Item, of_sentences
 from bertology.corpus.sentence import ROOT, Sentence, sentence
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.maths.structural_probe import Member, Probes
+from bertology.measures.division import Division
+from bertology.measures.probes.contextless import contextless, decayed
+from bertology.measures.probes.tree_lessons import TreeLessons, gold_edges, scored_words, tree_lessons
+from bertology.measures.probes.tree_probes import Fitting, parts_of
+from bertology.measures.probes.tree_scores import DEPTH, DISTANCE, ROOT_FOUND, UUAS, by_chain, by_probes, scores_of
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Arcs, Curve, LayerCurve

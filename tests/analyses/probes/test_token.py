@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import probed
-from bertology.analyses.division import training_part
 from bertology.errors import Refusal
+from bertology.measures.division import training_part
 from bertology.results.shapes import LayerCurve
 
 

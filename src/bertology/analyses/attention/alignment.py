@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_measures import Average, ratio_grid
 from bertology.errors import Refusal
+from bertology.measures.attention.head_measures import Average, ratio_grid
 from bertology.recording.annotation import pieces_of_words, word_heads, word_layer
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from bertology.analyses.attention.kovaleva import CLASSIFIERS, Classifier, shapes
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.function_changes import SITE as STRONGEST
-from bertology.analyses.function_changes import function_changes
-from bertology.analyses.special_tokens import LEAST_SHARE
 from bertology.maths.map_shapes import SHAPES
+from bertology.measures.attention.special_tokens import LEAST_SHARE
+from bertology.measures.heads.function_changes import SITE as STRONGEST
+from bertology.measures.heads.function_changes import function_changes
 from bertology.recording.paired import PairedSite
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

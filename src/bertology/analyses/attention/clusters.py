@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.special_tokens import LEAST_SHARE, SpecialTokens
 from bertology.errors import Refusal
 from bertology.maths.grouping import Separation, separation, share_as_large, shuffled, to_groups
 from bertology.maths.resampling import resampled_means
 from bertology.maths.scaling import smacof
+from bertology.measures.attention.special_tokens import LEAST_SHARE, SpecialTokens
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.estimate import Estimates

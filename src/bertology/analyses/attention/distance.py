@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_measures import Average, ratio_grid
+from bertology.measures.attention.head_measures import Average, ratio_grid
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
 from bertology.results.shapes import HeadGrid

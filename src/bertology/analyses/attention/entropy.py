@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_measures import head_grid
-from bertology.analyses.special_tokens import LEAST_SHARE
 from bertology.encoder.pieces import Special
+from bertology.measures.attention.head_measures import head_grid
+from bertology.measures.attention.special_tokens import LEAST_SHARE
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
 from bertology.results.shapes import HeadGrid

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from bertology.analyses.attention.rollout import spelt
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.mass_places import (
+from bertology.maths.maximum_flow import Floats, layered_flows
+from bertology.maths.rollout import Fusion, Rollout, mixed
+from bertology.measures.attention.mass_places import (
     MEASURES,
     SOURCES,
     UNITS,
@@ -24,8 +26,6 @@ from bertology.analyses.mass_places import (
     places_of,
     refuse_without_source,
 )
-from bertology.maths.maximum_flow import Floats, layered_flows
-from bertology.maths.rollout import Fusion, Rollout, mixed
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.estimate import Estimates

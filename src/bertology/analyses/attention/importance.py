@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.weight_importance import TARGETS, By, Scale, mean_by_target, shown_by, targets_of
+from bertology.measures.attention.weight_importance import TARGETS, By, Scale, mean_by_target, shown_by, targets_of
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
 from bertology.results.shapes import HeadGrid, LayerCurve

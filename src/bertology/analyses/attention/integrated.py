@@ -9,9 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.passes import frames_of
-from bertology.analyses.weight_importance import ALL, TARGETS, By, Scale, mean_by_target, shaped, shown_by, targets_of
 from bertology.encoder.encoder import GatedEncoder, Randomisable
+from bertology.measures.attention.weight_importance import (
+    ALL,
+    TARGETS,
+    By,
+    Scale,
+    mean_by_target,
+    shaped,
+    shown_by,
+    targets_of,
+)
+from bertology.measures.passes import frames_of
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_sentences

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_measures import uniform_attention
-from bertology.analyses.special_tokens import LEAST_SHARE, SpecialTokens
 from bertology.maths.agreement import cohen_kappa
 from bertology.maths.map_shapes import SHAPES
 from bertology.maths.resampling import resampled_means
+from bertology.measures.attention.head_measures import uniform_attention
+from bertology.measures.attention.special_tokens import LEAST_SHARE, SpecialTokens
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.estimate import Estimates

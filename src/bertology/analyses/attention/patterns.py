@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_measures import uniform_attention
-from bertology.analyses.pattern_targets import CONTROLLED, PATTERNS, pattern_site, target_masks
-from bertology.analyses.special_tokens import SpecialTokens
-from bertology.analyses.word_relations import Relations
 from bertology.maths.multiple_tests import holm, paired_above
+from bertology.measures.attention.head_measures import uniform_attention
+from bertology.measures.attention.pattern_targets import CONTROLLED, PATTERNS, pattern_site, target_masks
+from bertology.measures.attention.special_tokens import SpecialTokens
+from bertology.measures.attention.word_relations import Relations
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.estimate import Estimates

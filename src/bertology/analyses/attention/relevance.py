@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.token_relevance import BY_LAYER, How, Relevance, Target, relevances, settled
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
 from bertology.maths.rollout import Fusion
+from bertology.measures.attention.token_relevance import BY_LAYER, How, Relevance, Target, relevances, settled
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

@@ -8,7 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.mass_places import (
+from bertology.maths.rollout import Fusion, Rollout, mixed
+from bertology.measures.attention.mass_places import (
     MEASURES,
     UNITS,
     Places,
@@ -19,7 +20,6 @@ from bertology.analyses.mass_places import (
     places_of,
     refuse_without_source,
 )
-from bertology.maths.rollout import Fusion, Rollout, mixed
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.shapes import LayerCurve

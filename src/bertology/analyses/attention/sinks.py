@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.dropped_values import UNITS as EFFECTS
-from bertology.analyses.dropped_values import Drop, Effect, Reach, effects
-from bertology.analyses.value_vectors import head_vectors
-from bertology.analyses.weight_importance import By, shaped
 from bertology.encoder.encoder import GatedEncoder, Randomisable
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.attention.dropped_values import UNITS as EFFECTS
+from bertology.measures.attention.dropped_values import Drop, Effect, Reach, effects
+from bertology.measures.attention.value_vectors import head_vectors
+from bertology.measures.attention.weight_importance import By, shaped
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
 from bertology.results.estimate import Estimates

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_measures import Average, head_grid, ratio_grid
-from bertology.analyses.linguistic_targets import TO_ROLE, TO_TAGS, occurring, roles_of, tags_of, to_features
-from bertology.analyses.piece_kinds import kinds_of
+from bertology.measures.attention.head_measures import Average, head_grid, ratio_grid
+from bertology.measures.attention.linguistic_targets import TO_ROLE, TO_TAGS, occurring, roles_of, tags_of, to_features
+from bertology.measures.attention.piece_kinds import kinds_of
 from bertology.recording.annotation import pieces_of_words
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_measures import uniform_attention
 from bertology.errors import Refusal
 from bertology.maths.deviation import share_of_deviation
+from bertology.measures.attention.head_measures import uniform_attention
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.estimate import Estimates

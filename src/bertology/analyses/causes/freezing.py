@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.work import Work
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
+from bertology.measures.work import Work
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.shapes import Curve
 
@@ -53,9 +53,9 @@ def freezing(
     and SQuAD.
     """
     # Naming an analysis must not import torch.
-    from bertology.analyses.variant_sweep import Sweep
     from bertology.encoder.variant import Variant
     from bertology.finetuning.loop import Recipe
+    from bertology.measures.variant_sweep import Sweep
 
     recipe = Recipe(seed=seed, epochs=epochs, size=size, rate=rate or None, patience=None)
     sweep = Sweep(encoder, corpus, work, task, layer, items, recipe, seeds)

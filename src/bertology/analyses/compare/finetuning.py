@@ -12,11 +12,11 @@ from bertology.analyses.attention.change import CHANGE, SHAPE, change
 from bertology.analyses.attention.kovaleva import shapes
 from bertology.analyses.declaration import Analysis, Sites, analysis
 from bertology.analyses.geometry.similarity import similarity
-from bertology.analyses.probe_material import WORD_SITE
-from bertology.analyses.probe_report import ACCURACY
 from bertology.analyses.probes.token import token
-from bertology.analyses.word_labels import WORD_LABELS
 from bertology.errors import unknown_name
+from bertology.measures.probes.probe_material import WORD_SITE
+from bertology.measures.probes.probe_report import ACCURACY
+from bertology.measures.probes.word_labels import WORD_LABELS
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table

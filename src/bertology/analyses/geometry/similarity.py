@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.paired_states import SITES, PairedStates, Unit, paired_states
 from bertology.errors import Refusal, unknown_name
 from bertology.maths import kernel_sums
 from bertology.maths.canonical_correlation import pwcca, svcca
@@ -19,6 +18,7 @@ from bertology.maths.jackknife import Groups, correlation_interval, dealt
 from bertology.maths.kernel_similarity import cka, pearson
 from bertology.maths.pair_ranks import spearman
 from bertology.maths.procrustes import procrustes
+from bertology.measures.geometry.paired_states import SITES, PairedStates, Unit, paired_states
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import joined

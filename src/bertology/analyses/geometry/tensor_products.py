@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import random_form, training_part
-from bertology.analyses.role_schemes import RANDOM_TREE, SCHEMES, Scheme, numbered
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.division import random_form, training_part
+from bertology.measures.geometry.role_schemes import RANDOM_TREE, SCHEMES, Scheme, numbered
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

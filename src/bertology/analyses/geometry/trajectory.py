@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.answer_tokens import AnswerTokens
 from bertology.analyses.declaration import analysis
 from bertology.errors import Refusal
 from bertology.maths.clusters import FEWEST, MOST, best_clusters, purity, without_clusters
 from bertology.maths.planes import Method, in_the_plane
+from bertology.measures.geometry.answer_tokens import AnswerTokens
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_sentences

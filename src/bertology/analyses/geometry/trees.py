@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.tree_lessons import SITE, TreeLessons, gold_heads
-from bertology.analyses.tree_probes import Fitting, chosen_layer, device_of, parts_of
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.maths.spanning_trees import tree_distances
 from bertology.maths.tree_embedding import in_plane, pythagorean, turned_onto
+from bertology.measures.division import Division, random_form
+from bertology.measures.probes.tree_lessons import SITE, TreeLessons, gold_heads
+from bertology.measures.probes.tree_probes import Fitting, chosen_layer, device_of, parts_of
 from bertology.recording.annotation import word_layer
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

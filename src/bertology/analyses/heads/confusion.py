@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_measures import uniform_attention
-from bertology.analyses.stimuli import Stimulus, marked, stimulus_of
 from bertology.errors import Refusal
 from bertology.maths.regression import least_squares
+from bertology.measures.attention.head_measures import uniform_attention
+from bertology.measures.heads.stimuli import Stimulus, marked, stimulus_of
 from bertology.recording.annotation import pieces_of_words
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction

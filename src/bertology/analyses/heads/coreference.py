@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.antecedents import Among, Search, new_words, searches, strongest_candidate
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_choice import BEST, HELD_OUT, RANDOM, choice_table, first_half, joined_rows, named
-from bertology.analyses.mentions import RULES, Rule, mentions_of
-from bertology.analyses.word_questions import Question, Tally, tally
-from bertology.analyses.word_questions import Rule as Baseline
 from bertology.errors import Refusal
 from bertology.maths.resampling import resampled_ratios
 from bertology.maths.selection import highest
+from bertology.measures.heads.antecedents import Among, Search, new_words, searches, strongest_candidate
+from bertology.measures.heads.head_choice import BEST, HELD_OUT, RANDOM, choice_table, first_half, joined_rows, named
+from bertology.measures.heads.mentions import RULES, Rule, mentions_of
+from bertology.measures.heads.word_questions import Question, Tally, tally
+from bertology.measures.heads.word_questions import Rule as Baseline
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table

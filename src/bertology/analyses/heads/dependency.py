@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_choice import RANDOM, choice_table
-from bertology.analyses.word_questions import ANY_WORD, FIXED_OFFSET, Question, Tally, tally
 from bertology.corpus.grammar import is_relation, stanford_relation, universal_relation
 from bertology.corpus.sentence import ROOT
 from bertology.errors import Refusal
+from bertology.measures.heads.head_choice import RANDOM, choice_table
+from bertology.measures.heads.word_questions import ANY_WORD, FIXED_OFFSET, Question, Tally, tally
 from bertology.recording.annotation import word_heads, word_layer
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_choice import RANDOM, first_half
-from bertology.analyses.head_functions import (
+from bertology.errors import Refusal
+from bertology.measures.heads.head_choice import RANDOM, first_half
+from bertology.measures.heads.head_functions import (
     LEVEL,
     Function,
     Thresholds,
@@ -20,8 +21,7 @@ from bertology.analyses.head_functions import (
     functions_of,
     kind_of,
 )
-from bertology.analyses.word_questions import Question, Tally, tally, units_of
-from bertology.errors import Refusal
+from bertology.measures.heads.word_questions import Question, Tally, tally, units_of
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.recording.word_sites import strongest_word

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from bertology.analyses.arc_lessons import EDGES, MAPS, Lessons, Numbers, batched, gold_heads, lessons, scored
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import Division, random_form
+from bertology.measures.heads.arc_lessons import EDGES, MAPS, Lessons, Numbers, batched, gold_heads, lessons, scored
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

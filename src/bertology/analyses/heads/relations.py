@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.control_labels import random_labels
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.word_pairs import DIRECTIONS, Negatives, Pairs, pair_attention, recorded_pairs
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import Division, random_form
+from bertology.measures.heads.word_pairs import DIRECTIONS, Negatives, Pairs, pair_attention, recorded_pairs
+from bertology.measures.probes.control_labels import random_labels
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import pooled_over_sentences

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_choice import RANDOM, choice_table
-from bertology.analyses.head_measures import means_by_label, uniform_attention
-from bertology.analyses.role_pairs import DIRECTIONS, LABELS, Select, is_core, propositions, role_weights
-from bertology.analyses.word_questions import FIXED_OFFSET, Question, tally
 from bertology.corpus.sentence import Sentence, Span
 from bertology.errors import Refusal
+from bertology.measures.attention.head_measures import means_by_label, uniform_attention
+from bertology.measures.heads.head_choice import RANDOM, choice_table
+from bertology.measures.heads.role_pairs import DIRECTIONS, LABELS, Select, is_core, propositions, role_weights
+from bertology.measures.heads.word_questions import FIXED_OFFSET, Question, tally
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.recording.word_sites import strongest_word

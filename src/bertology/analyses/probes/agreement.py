@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.agreeing_verbs import SINGULAR, Verb, agreeing_verbs
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import random_form, training_part
-from bertology.analyses.masked_scores import Question, answer
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import random_form, training_part
+from bertology.measures.probes.agreeing_verbs import SINGULAR, Verb, agreeing_verbs
+from bertology.measures.probes.masked_scores import Question, answer
 from bertology.recording.annotation import pieces_of_words
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import training_part
 from bertology.errors import Refusal
+from bertology.measures.division import training_part
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

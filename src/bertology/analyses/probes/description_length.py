@@ -7,16 +7,16 @@ from typing import Annotated
 
 import numpy as np
 
-from bertology.analyses.code_lengths import Numbers, online, variational
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.probe_material import WORD_SITE, Task
-from bertology.analyses.probe_report import by_frequency, compression
-from bertology.analyses.probe_scores import Setting, setting_of
 from bertology.analyses.probes.token import word_task
-from bertology.analyses.word_labels import Label
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import Division, random_form
+from bertology.measures.probes.code_lengths import Numbers, online, variational
+from bertology.measures.probes.probe_material import WORD_SITE, Task
+from bertology.measures.probes.probe_report import by_frequency, compression
+from bertology.measures.probes.probe_scores import Setting, setting_of
+from bertology.measures.probes.word_labels import Label
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds

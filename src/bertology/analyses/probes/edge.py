@@ -7,13 +7,13 @@ from typing import Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.edge_cases import Edge
-from bertology.analyses.layer_mixing import edge_task, mixed
-from bertology.analyses.probe_material import WORD_SITE
-from bertology.analyses.probe_report import ACCURACY, probe_curve
-from bertology.analyses.probe_scores import accuracy, setting_of
 from bertology.encoder.encoder import Encoder
+from bertology.measures.division import Division, random_form
+from bertology.measures.probes.edge_cases import Edge
+from bertology.measures.probes.layer_mixing import edge_task, mixed
+from bertology.measures.probes.probe_material import WORD_SITE
+from bertology.measures.probes.probe_report import ACCURACY, probe_curve
+from bertology.measures.probes.probe_scores import accuracy, setting_of
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds

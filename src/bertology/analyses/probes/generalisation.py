@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
 from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.factors import factors
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import Division, random_form
 from bertology.recording.annotation import pieces_of_words
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording

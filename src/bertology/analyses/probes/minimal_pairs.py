@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import random_form
-from bertology.analyses.masked_scores import Masking, Question, log_probabilities, questions, require_masking
 from bertology.corpus.corpus import Item
 from bertology.corpus.factors import factors
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import random_form
+from bertology.measures.probes.masked_scores import Masking, Question, log_probabilities, questions, require_masking
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

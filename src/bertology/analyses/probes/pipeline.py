@@ -7,13 +7,13 @@ from typing import Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.edge_cases import EDGES, Edge
-from bertology.analyses.layer_mixing import Mixed, Numbers, edge_task, localisation, mixed
-from bertology.analyses.probe_material import WORD_SITE, Task
-from bertology.analyses.probe_scores import Answers, Setting, accuracy, by_type, majority, setting_of
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import Division, random_form
+from bertology.measures.probes.edge_cases import EDGES, Edge
+from bertology.measures.probes.layer_mixing import Mixed, Numbers, edge_task, localisation, mixed
+from bertology.measures.probes.probe_material import WORD_SITE, Task
+from bertology.measures.probes.probe_scores import Answers, Setting, accuracy, by_type, majority, setting_of
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import joined, over_seeds

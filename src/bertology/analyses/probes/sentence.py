@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.probe_material import Case, Examples, Numbers, Task, gathered, task_of
-from bertology.analyses.probe_report import probe_curve
-from bertology.analyses.probe_scores import setting_of
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.division import Division, random_form
+from bertology.measures.probes.probe_material import Case, Examples, Numbers, Task, gathered, task_of
+from bertology.measures.probes.probe_report import probe_curve
+from bertology.measures.probes.probe_scores import setting_of
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve

@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from bertology.analyses.contextless import NAMES, contextless
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.tree_lessons import SITE, TreeLessons, gold_heads, scored_words
-from bertology.analyses.tree_probes import Fitting, chosen_layer, device_of, parts_of
-from bertology.analyses.tree_scores import Scores, by_chain, by_probes, everywhere, scores_of, units
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
 from bertology.maths.spanning_trees import spanning_trees
+from bertology.measures.division import Division, random_form
+from bertology.measures.probes.contextless import NAMES, contextless
+from bertology.measures.probes.tree_lessons import SITE, TreeLessons, gold_heads, scored_words
+from bertology.measures.probes.tree_probes import Fitting, chosen_layer, device_of, parts_of
+from bertology.measures.probes.tree_scores import Scores, by_chain, by_probes, everywhere, scores_of, units
 from bertology.recording.annotation import word_layer
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates

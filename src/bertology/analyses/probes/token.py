@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.division import Division, random_form
-from bertology.analyses.probe_material import WORD_SITE, Case, Cases, Task, divided, task_of
-from bertology.analyses.probe_report import probe_curve
-from bertology.analyses.probe_scores import setting_of
-from bertology.analyses.word_labels import WORD_LABELS, Label
 from bertology.encoder.encoder import Encoder
+from bertology.measures.division import Division, random_form
+from bertology.measures.probes.probe_material import WORD_SITE, Case, Cases, Task, divided, task_of
+from bertology.measures.probes.probe_report import probe_curve
+from bertology.measures.probes.probe_scores import setting_of
+from bertology.measures.probes.word_labels import WORD_LABELS, Label
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve

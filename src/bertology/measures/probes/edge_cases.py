@@ -9,8 +9,8 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
-from bertology.analyses.probe_material import Case, Cases
 from bertology.corpus.sentence import Sentence, Span
+from bertology.measures.probes.probe_material import Case, Cases
 from bertology.recording.entry import Entry
 
 Edge = Literal["upos", "relation", "entity", "chunk", "role", "coreference"]

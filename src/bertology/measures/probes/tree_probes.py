@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bertology.analyses.division import Division
-from bertology.analyses.tree_lessons import SITE, Batches, TreeLessons, refuse_too_few, tree_lessons
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import Division
+from bertology.measures.probes.tree_lessons import SITE, Batches, TreeLessons, refuse_too_few, tree_lessons
 from bertology.recording.recording import Recording
 from bertology.recording.sites import RAW
 

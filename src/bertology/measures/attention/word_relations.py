@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.word_vectors import word_vectors
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
+from bertology.measures.word_vectors import word_vectors
 from bertology.recording.annotation import word_heads, word_layer
 from bertology.recording.entry import Entry
 

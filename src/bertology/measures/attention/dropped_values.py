@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.passes import frames_of
 from bertology.encoder.encoder import GatedEncoder
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.passes import frames_of
 from bertology.recording.recording import Recording
 
 if TYPE_CHECKING:

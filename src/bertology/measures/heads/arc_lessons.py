@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.word_vectors import word_vectors
 from bertology.encoder.encoder import Encoder
+from bertology.measures.word_vectors import word_vectors
 from bertology.recording.annotation import word_heads, word_layer
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.tree_lessons import TreeLessons, gold_edges, gold_heads, scored_words
 from bertology.corpus.sentence import ROOT
 from bertology.maths.spanning_trees import shared_edges, spanning_trees, tree_depths, tree_distances
+from bertology.measures.probes.tree_lessons import TreeLessons, gold_edges, gold_heads, scored_words
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_groups, mean_over_sentences, pooled_over_sentences
 

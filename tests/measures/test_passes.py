@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import planted
-from bertology.analyses.passes import drawn, frames_of
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.load import load
+from bertology.measures.passes import drawn, frames_of
 from bertology.recording.recorder import record
 
 CORPUS = planted.corpus_of(*(f"Word number {n} of many ." for n in range(40)))

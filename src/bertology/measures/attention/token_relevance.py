@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.passes import frames_of
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
 from bertology.maths.maximum_flow import layered_flows
 from bertology.maths.rollout import Fusion, Rollout, mixed
+from bertology.measures.passes import frames_of
 from bertology.recording.plan import pieces_at_once
 from bertology.recording.recording import Recording
 

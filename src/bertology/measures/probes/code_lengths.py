@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.probe_material import Task, held_out
-from bertology.analyses.probe_scores import HELD, Setting, control_of, fitted
+from bertology.measures.probes.probe_material import Task, held_out
+from bertology.measures.probes.probe_scores import HELD, Setting, control_of, fitted
 
 Numbers = NDArray[Any]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from bertology.analyses.mentions import Mention, mentions_of
+from bertology.measures.heads.mentions import Mention, mentions_of
 from bertology.recording.entry import Entry
 from bertology.recording.sites import ReducedSite
 from bertology.recording.word_sites import EXACT_IN_HALF, NOTHING, strongest_word

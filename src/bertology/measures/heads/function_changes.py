@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from bertology.analyses.head_choice import first_half
-from bertology.analyses.head_functions import Thresholds, baseline_hits, frequencies, function_questions, functions_of
-from bertology.analyses.word_questions import Question, tally
 from bertology.errors import Refusal
+from bertology.measures.heads.head_choice import first_half
+from bertology.measures.heads.head_functions import (
+    Thresholds,
+    baseline_hits,
+    frequencies,
+    function_questions,
+    functions_of,
+)
+from bertology.measures.heads.word_questions import Question, tally
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.recording.word_sites import strongest_word

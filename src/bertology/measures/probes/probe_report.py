@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.code_lengths import online
-from bertology.analyses.probe_material import Task
-from bertology.analyses.probe_scores import (
+from bertology.measures.probes.code_lengths import online
+from bertology.measures.probes.probe_material import Task
+from bertology.measures.probes.probe_scores import (
     Answers,
     Setting,
     accuracy,

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.head_choice import first_half
-from bertology.analyses.word_questions import ANY_WORD, FIXED_OFFSET, OFFSETS, Question, Tally
-from bertology.analyses.word_relations import part_of_words
 from bertology.maths.multiple_tests import holm, paired_above
+from bertology.measures.attention.word_relations import part_of_words
+from bertology.measures.heads.head_choice import first_half
+from bertology.measures.heads.word_questions import ANY_WORD, FIXED_OFFSET, OFFSETS, Question, Tally
 from bertology.recording.annotation import word_heads, word_layer
 from bertology.recording.entry import Entry
 from bertology.results.estimate import Estimate

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.special_tokens import LEAST_SHARE
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.attention.special_tokens import LEAST_SHARE
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_sentences
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bertology.analyses.control_labels import random_labels
+from bertology.measures.probes.control_labels import random_labels
 
 
 def test_a_type_has_one_label_and_labels_have_their_shares() -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.control_labels import random_labels
-from bertology.analyses.probe_material import Task, held_out
 from bertology.errors import Refusal
+from bertology.measures.probes.control_labels import random_labels
+from bertology.measures.probes.probe_material import Task, held_out
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_sentences_and_seeds
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.division import Division, training_part
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.division import Division, training_part
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 

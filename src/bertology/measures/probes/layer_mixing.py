@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.division import Division
-from bertology.analyses.edge_cases import EDGES, Edge, edge_cases
-from bertology.analyses.probe_material import Task, divided, held_out, task_of
-from bertology.analyses.probe_scores import HELD, Answers, Setting
 from bertology.encoder.encoder import Encoder
+from bertology.measures.division import Division
+from bertology.measures.probes.edge_cases import EDGES, Edge, edge_cases
+from bertology.measures.probes.probe_material import Task, divided, held_out, task_of
+from bertology.measures.probes.probe_scores import HELD, Answers, Setting
 from bertology.recording.recording import Recording
 
 Numbers = NDArray[Any]

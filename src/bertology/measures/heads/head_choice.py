@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.word_questions import Tally
 from bertology.maths.multiple_tests import holm, paired_above
 from bertology.maths.selection import Best, best_of, highest
+from bertology.measures.heads.word_questions import Tally
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import pooled_over_sentences
 from bertology.results.shapes import Head, Table

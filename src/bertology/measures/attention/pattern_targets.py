@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.word_relations import Relations, part_of_words
 from bertology.encoder.pieces import Special
+from bertology.measures.attention.word_relations import Relations, part_of_words
 from bertology.recording.entry import Entry
 from bertology.recording.sites import ReducedSite
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.work import Work
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.huggingface import HuggingFaceEncoder
@@ -20,6 +19,7 @@ from bertology.finetuning.learn import Lesson, Meter, learner_for, teach
 from bertology.finetuning.loop import Recipe, settled
 from bertology.finetuning.metrics import Counts
 from bertology.maths.resampling import resampled_ratios
+from bertology.measures.work import Work
 from bertology.results.estimate import Estimate
 
 Floats = NDArray[np.float64]

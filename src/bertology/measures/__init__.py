@@ -1,0 +1,1 @@
+"""What analyses are made of: the measures, questions and material that several of them, or long ones, share."""
