@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from bertology.analyses import masked_scores, registry
+from bertology.analyses import registry
 from bertology.analyses.run import Subject, run
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, Item, read_text
@@ -17,6 +17,7 @@ from bertology.encoder.encoder import Batch, Encoder
 from bertology.encoder.load import load
 from bertology.encoder.pieces import Pieces, Special
 from bertology.errors import Refusal
+from bertology.measures.probes import masked_scores
 from bertology.results.shapes import Table
 
 NAME = "probes/minimal_pairs"
