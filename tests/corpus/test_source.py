@@ -43,7 +43,11 @@ def test_a_fault_is_refused_or_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
-@pytest.mark.parametrize("content", [b"not packed", gzip.compress(b"a" * 99)[:-9], lzma.compress(b"a" * 99)[:-9], b""])
+@pytest.mark.parametrize(
+    "content",
+    [b"not packed", gzip.compress(b"a" * 99)[:-9], lzma.compress(b"a" * 99)[:-9], b""],
+    ids=["not packed", "cut gzip", "cut xz", "empty"],
+)
 def test_a_broken_archive_is_refused(suffix: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
     path.write_bytes(content)

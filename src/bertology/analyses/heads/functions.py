@@ -186,7 +186,7 @@ class _Shown:
             self._example(function, place, f"shown {number}")
             for number, (_, _, place) in enumerate(ranked[:SHOWING], 1)
         ]
-        return [*shown, *(self._example(function, place, "not shown") for _, _, place in ranked[SHOWING:][-1:])]
+        return [*shown, *(self._example(function, place, "least shown") for _, _, place in ranked[SHOWING:][-1:])]
 
     def _answers(
         self, function: Function, place: int, asked: Sequence[Question]
@@ -202,7 +202,7 @@ class _Shown:
         answers = self._answers(function, place, self._asked[place])
         right = sum(answer in gold for _, answer, gold in answers)
         words = entry.input.words
-        first = sorted(answers, key=lambda one: (one[1] in one[2]) == (which == "not shown"))[:PAIRS_TOLD]
+        first = sorted(answers, key=lambda one: (one[1] in one[2]) == (which == "least shown"))[:PAIRS_TOLD]
         pairs = ", ".join(f"{words[source]} > {words[answer]}" for source, answer, _ in first)
         return Example(
             words=words,
