@@ -73,13 +73,22 @@ def test_greater_by_a_margin_and_than_a_constant() -> None:
     assert outcome(test | {"by": 0.5}, curve(RISING)) == "fails"
 
 
+@pytest.mark.parametrize("value", [0.995, 1.005])
+def test_a_point_on_the_wrong_or_the_right_side_alone_decides_nothing(value: float) -> None:
+    test = {"kind": "greater", "this": {"measure": "m"}, "than": 1.0}
+    assert outcome(test, curve([value] * 12)) == "inconclusive"
+
+
 def test_than_a_baseline_of_the_same_layers() -> None:
     beside = {"measure": "m", "baseline": "b"}
     assert outcome({"kind": "greater", "this": {"measure": "m"}, "than": beside}, curve(RISING)) == "holds"
     assert outcome({"kind": "greater", "this": beside, "than": {"measure": "m"}}, curve(RISING)) == "fails"
 
 
-@pytest.mark.parametrize(("value", "expected"), [(0.4, "holds"), (0.7, "fails"), (0.1, "fails"), (0.5, "inconclusive")])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.4, "holds"), (0.7, "fails"), (0.1, "fails"), (0.5, "inconclusive"), (0.495, "inconclusive")],
+)
 def test_between_and_sums(value: float, expected: str) -> None:
     data = table({"all": value}, {"all": 0.0})
     assert (
