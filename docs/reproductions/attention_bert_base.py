@@ -10,13 +10,13 @@ origin. `pretrained-pair.npz` in it (`attn`, `left`) is one input of the model b
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from reproduction_page import markdown_table, percent, written
 
 import bertology
 from bertology.analyses.attention.entropy import ENTROPY
@@ -34,7 +34,6 @@ from bertology.results.shapes import Table
 Shares = NDArray[np.floating[Any]]
 
 PAGE = Path(__file__).with_name("attention-bert-base.md")
-BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 SEED = 0
 CLASSIFIERS = ("rule", "network")
 
@@ -104,7 +103,7 @@ def _next_and_previous(recording: bertology.Recording, before: Shares) -> str:
     )
     listed = "; ".join(f"{kind}: {', '.join(heads)}" for kind, heads in above.items())
     return (
-        f"### Heads that look at the next or the previous piece\n\n{_table(columns, rows)}\n\n"
+        f"### Heads that look at the next or the previous piece\n\n{markdown_table(columns, rows)}\n\n"
         f"Heads above one half, beyond their interval: {listed}."
     )
 
@@ -130,7 +129,7 @@ def _special_tokens(recording: bertology.Recording, before: Shares) -> str:
     alone = [f"{even[TARGETED.index(name)]:.2f}" for name in measured]
     rows.append(["uniform", *alone, f"{even[places].sum():.2f}", "", ""])
     columns = ("layer", *measured, "[CLS] and [SEP]", "r of [CLS], [SEP]", "pre-trained pair: [CLS], [SEP]")
-    return f"### Special tokens and punctuation by layer (here / Clark)\n\n{_table(columns, rows)}"
+    return f"### Special tokens and punctuation by layer (here / Clark)\n\n{markdown_table(columns, rows)}"
 
 
 def _columns(recording: bertology.Recording) -> Iterable[tuple[NDArray[Any], NDArray[Any]]]:
@@ -168,13 +167,13 @@ def _entropies(recording: bertology.Recording) -> str:
         rows.append(row)
     rows.append(["uniform", *(f"{highest:.2f} / {CLARK_UNIFORM:.2f}", "1.00 / 1.00") * 2])
     columns = ("layer", "all rows, nats", "of the highest", "[CLS] row, nats", "of the highest")
-    return f"### Entropy by layer (here / Clark)\n\n{_table(columns, rows)}"
+    return f"### Entropy by layer (here / Clark)\n\n{markdown_table(columns, rows)}"
 
 
 def _shapes(recording: bertology.Recording) -> str:
     found = {name: _asked("attention/kovaleva", recording, classifier=name) for name in CLASSIFIERS}
     whole = [
-        [shape, *(_percent(found[name].measures[shape][-1]) for name in CLASSIFIERS), f"{KOVALEVA[shape]:.1f}"]
+        [shape, *(percent(found[name].measures[shape][-1]) for name in CLASSIFIERS), f"{KOVALEVA[shape]:.1f}"]
         for shape in SHAPES
     ]
     columns = ("shape", "rule", "network", "Kovaleva, SST-2")
@@ -188,8 +187,9 @@ def _shapes(recording: bertology.Recording) -> str:
         for place, name in enumerate(rule.rows_named)
     ]
     return (
-        f"### Five shapes, percent of maps\n\n{_table(columns, whole)}\n\nThe rule by layer, and Cohen's kappa of rule "
-        f"and network:\n\n{_table(('', *SHAPES, 'kappa'), by_layer)}"
+        f"### Five shapes, percent of maps\n\n{markdown_table(columns, whole)}\n\n"
+        "The rule by layer, and Cohen's kappa of rule "
+        f"and network:\n\n{markdown_table(('', *SHAPES, 'kappa'), by_layer)}"
     )
 
 
@@ -212,7 +212,8 @@ def _clusters(recording: bertology.Recording) -> str:
     )
     alone = ", ".join(groups.notes[n] for place, n in enumerate(groups.rows_named) if sizes[place] == 1)
     return (
-        f"### Do heads of one layer attend alike?\n\n{_table(('', *names, 'p'), rows)}\n\nHeads in twelve clusters by "
+        f"### Do heads of one layer attend alike?\n\n{markdown_table(('', *names, 'p'), rows)}\n\n"
+        "Heads in twelve clusters by "
         f"average linkage (by chance {100 * chance:.0f} % of pairs are of one layer):\n\n{largest}\n- alone: {alone}"
     )
 
@@ -237,7 +238,7 @@ def _behaviours(recording: bertology.Recording) -> str:
     rows = [[name, str(int((named == name).sum())), there] for name, there in BEHAVIOURS.items()]
     both = int((share["to [CLS]"] + share["to [SEP]"] > 0.6).sum())
     rows += [["[CLS] and [SEP] together", str(both), ""], ["none of Clark's", str(int((named == "none").sum())), ""]]
-    return f"### Heads by Clark's names\n\n{_table(('name', 'heads here', 'heads in Clark (by eye)'), rows)}"
+    return f"### Heads by Clark's names\n\n{markdown_table(('name', 'heads here', 'heads in Clark (by eye)'), rows)}"
 
 
 def _asked(analysis: str, recording: bertology.Recording, **options: Any) -> Table:
@@ -259,20 +260,6 @@ def _by_layer(values: NDArray[Any]) -> Estimates:
 def _shown(estimate: Estimate, digits: int = 2) -> str:
     value, low, high = (f"{number:.{digits}f}" for number in (estimate.value, estimate.low, estimate.high))
     return f"{value} [{low}, {high}]".replace("-0.000 ", "0.000 ")
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def written(page: str, numbers: str) -> str:
-    """The page with other numbers."""
-    return re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{numbers}\n\n{END}", page, flags=re.DOTALL)
 
 
 def main() -> None:

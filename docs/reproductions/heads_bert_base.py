@@ -10,9 +10,9 @@ their words and trees; see the page for its origin.
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from reproduction_page import markdown_table, percent, written
 
 import bertology
 from bertology.analyses.heads.dependency import DIRECTIONS, questions_of
@@ -21,12 +21,10 @@ from bertology.measures.heads.head_choice import BEST, HELD_OUT, RIVALS, choose,
 from bertology.measures.heads.word_questions import FIXED_OFFSET, Tally, tally
 from bertology.recording.opening import open_recording
 from bertology.recording.word_sites import strongest_word
-from bertology.results.estimate import Estimate
 from bertology.results.sampling import pooled_over_sentences
 from bertology.results.shapes import Head, Table
 
 PAGE = Path(__file__).with_name("heads-bert-base.md")
-BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 SEED, MINIMUM = 0, 20
 SHORT = {"dependent to head": "d-h", "head to dependent": "h-d"}
 
@@ -98,21 +96,21 @@ def _beside(table: Table, counted: Tally, bests: dict[str, tuple[int, Best]]) ->
                 here,
                 str(int(counted.cases[:, label].sum())),
                 f"{_short(counted, best.place)}",
-                _percent(table.measures[BEST][row]),
+                percent(table.measures[BEST][row]),
                 str(int(table.measures[RIVALS].value[row])),
                 f"{_short(counted, chosen)}",
-                _percent(table.measures[HELD_OUT][row]),
-                _percent(table.baselines[FIXED_OFFSET][HELD_OUT][row]),
+                percent(table.measures[HELD_OUT][row]),
+                percent(table.baselines[FIXED_OFFSET][HELD_OUT][row]),
                 f"{there} {head} {SHORT[direction]}",
                 f"{accuracy:.1f} ({offset:.1f})",
-                f"{_percent(own)}, {told}",
+                f"{percent(own)}, {told}",
             ]
         )
     columns = (
         "relation", "cases", "best head", "its accuracy", "rivals", "held-out head", "its accuracy", "best offset",
         "Clark's head", "in Clark (offset)", "Clark's head here, told from the best?",
     )  # fmt: skip
-    return f"### The best head of each relation beside Clark's, in percent\n\n{_table(columns, rows)}"
+    return f"### The best head of each relation beside Clark's, in percent\n\n{markdown_table(columns, rows)}"
 
 
 def _told_apart(counted: Tally, bests: dict[str, tuple[int, Best]]) -> str:
@@ -128,7 +126,7 @@ def _told_apart(counted: Tally, bests: dict[str, tuple[int, Best]]) -> str:
         told = f"{len(best.rivals)} of {len(hits) - 1}"
         rows.append([relation, str(cases), listed, told])
     columns = ("relation", "cases", "right answers of the best heads", "heads not told from the best")
-    return f"### What the data can tell apart\n\n{_table(columns, rows)}"
+    return f"### What the data can tell apart\n\n{markdown_table(columns, rows)}"
 
 
 def _few(table: Table) -> str:
@@ -144,20 +142,6 @@ def _candidate(head: str, direction: str) -> int:
 def _short(counted: Tally, place: int) -> str:
     head, _, direction = named(counted, place).partition(" ")
     return f"{head} {SHORT[direction]}"
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def written(page: str, numbers: str) -> str:
-    """The page with other numbers."""
-    return re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{numbers}\n\n{END}", page, flags=re.DOTALL)
 
 
 def main() -> None:

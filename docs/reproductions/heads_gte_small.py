@@ -10,9 +10,9 @@ MODEL is a model as `bertology run` takes it, DEV and TRAIN are treebanks in CoN
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from reproduction_page import markdown_table, written
 
 import bertology
 from bertology.encoder.encoder import Encoder
@@ -20,7 +20,6 @@ from bertology.results.estimate import Estimate
 from bertology.results.shapes import Table
 
 PAGE = Path(__file__).with_name("heads-gte-small.md")
-BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 
 
 def tables(model: str, dev: Path, train: Path, limit: int, dev_limit: int | None) -> str:
@@ -66,18 +65,13 @@ def _of(table: Table, measure: str) -> str:
         for place, row in enumerate(table.rows_named)
         if table.measures[measure][place].n
     ]
-    return _table(("", measure, *baselines, "sentences or seeds", ""), rows)
+    return markdown_table(("", measure, *baselines, "sentences or seeds", ""), rows)
 
 
 def _percent(estimate: Estimate) -> str:
     if not estimate.n or estimate.value != estimate.value:
         return ""
     return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> None:
@@ -93,7 +87,7 @@ def main() -> None:
     numbers = tables(options.model, options.dev, options.train, options.limit, options.dev_limit)
     if options.write:
         text = PAGE.read_text("utf-8")
-        text = re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{numbers}\n\n{END}", text, flags=re.DOTALL)
+        text = written(text, numbers)
         PAGE.write_text(text, "utf-8")
 
 

@@ -11,9 +11,10 @@ memory (3 GB with `--half`) and, at rank 64, about a processor-hour on one core;
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from reproduction_page import markdown_table, percent, written
 
 import bertology
 from bertology.corpus.builtin import corpus_named
@@ -22,7 +23,6 @@ from bertology.results.estimate import Estimate
 from bertology.results.shapes import Curve, LayerCurve
 
 PAGE = Path(__file__).with_name("structural-gte-small.md")
-BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 SCORES = ("UUAS", "distance Spearman", "root accuracy", "depth Spearman")
 
 # Hewitt & Manning 2019, figure 1: UUAS of BERT-base by block, read off the plot to about half a percent; and table 1.
@@ -67,20 +67,20 @@ def _by_layer(curve: LayerCurve) -> str:
     for layer in range(len(curve.measures["UUAS"].value)):
         seeds = curve.measures["UUAS by seed"][layer]
         fresh = curve.baselines["random weights"]["UUAS"][layer]
-        uuas = _percent(curve.measures["UUAS"][layer])
+        uuas = percent(curve.measures["UUAS"][layer])
         rows.append(
             [
                 str(layer),
                 f"**{uuas}**" if layer == peak else uuas,
                 f"{100 * seeds.low:.1f} to {100 * seeds.high:.1f}",
-                _percent(fresh),
+                percent(fresh),
                 *(_scored(name, curve.measures[name][layer]) for name in SCORES[1:]),
                 f"{BERT_BASE[layer - 1]:.1f}" if 0 < layer <= len(BERT_BASE) else "",
             ]
         )
     columns = ("layer", "UUAS", "by seed", "random weights", "distance Spearman", "root accuracy", "depth Spearman",
                "UUAS of BERT-base on WSJ")  # fmt: skip
-    return f"### By layer\n\n{_table(columns, rows)}"
+    return f"### By layer\n\n{markdown_table(columns, rows)}"
 
 
 def _baselines(curve: LayerCurve) -> str:
@@ -88,7 +88,7 @@ def _baselines(curve: LayerCurve) -> str:
     rows = [_row(name, [curve.baselines[name][score][0] for score in SCORES], PUBLISHED[name]) for name in PUBLISHED]
     rows.append(_row(f"layer {peak}", [curve.measures[score][peak] for score in SCORES], BEST_PUBLISHED))
     columns = ("", "UUAS", *SCORES[1:], "in the paper", "UUAS", "DSpr", "Root", "NSpr")
-    return f"### Beside the baselines\n\n{_table(columns, rows)}"
+    return f"### Beside the baselines\n\n{markdown_table(columns, rows)}"
 
 
 def _row(name: str, own: Sequence[Estimate], published: tuple[str, float, float, float, float]) -> list[str]:
@@ -107,20 +107,11 @@ def _by_rank(curve: Curve, layer: int) -> str:
         for place, rank in enumerate(curve.points)
     ]
     columns = ("rank", "UUAS", *SCORES[1:], "UUAS of BERT-base 7")
-    return f"### By rank, layer {layer}\n\n{_table(columns, rows)}"
+    return f"### By rank, layer {layer}\n\n{markdown_table(columns, rows)}"
 
 
 def _scored(name: str, estimate: Estimate) -> str:
-    return _percent(estimate) if name in {"UUAS", "root accuracy"} else f"{estimate.value:.3f}"
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return percent(estimate) if name in {"UUAS", "root accuracy"} else f"{estimate.value:.3f}"
 
 
 def main() -> None:
@@ -141,9 +132,7 @@ def main() -> None:
     found = tables(options)
     print(found)
     if options.write:
-        text = PAGE.read_text("utf-8")
-        pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-        PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{found}\n\n{END}", text), "utf-8")
+        PAGE.write_text(written(PAGE.read_text("utf-8"), found), "utf-8")
 
 
 if __name__ == "__main__":

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from reproduced import FOLDER, parts, script
 from shared_data import shared
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "reproductions" / "attention_bert_base.py"
+SCRIPT = FOLDER / "attention_bert_base.py"
 PAGE = SCRIPT.with_name("attention-bert-base.md")
 NUMBER = re.compile(r"-?\d+\.\d+")
 LAST_DIGIT = 1.01
-
-
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("attention_bert_base", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def parts() -> tuple[str, str]:
-    """The page's text and its tables."""
-    before, rest = PAGE.read_text("utf-8").split("<!-- numbers: begin -->")
-    numbers, after = rest.split("<!-- numbers: end -->")
-    return before + after, numbers.strip()
 
 
 def assert_same_numbers(found: str, expected: str) -> None:
@@ -48,14 +32,14 @@ def test_the_page_has_the_numbers_of_the_script(
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text("utf-8"), "utf-8")
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(data), "--write", "--page", str(copy)])
-    script().main()
+    script("attention_bert_base").main()
     printed = capsys.readouterr().out.strip()
     assert printed in copy.read_text("utf-8")
-    assert_same_numbers(printed, parts()[1])
+    assert_same_numbers(printed, parts(PAGE)[1])
 
 
 def test_the_text_has_no_other_numbers() -> None:
-    text, numbers = parts()
+    text, numbers = parts(PAGE)
     known = {float(number) for number in NUMBER.findall(numbers)} | {0.6, 0.86}
     """A threshold of Clark's, and how well Kovaleva's network did on its own labels."""
     prose = re.sub(r"MIT|Apache-2\.0", "", text)
@@ -63,6 +47,6 @@ def test_the_text_has_no_other_numbers() -> None:
 
 
 def test_other_numbers_take_the_place_of_the_old_ones() -> None:
-    module = script()
+    module = script("reproduction_page")
     page = f"text\n{module.BEGIN}\nold 1.00\n{module.END}\nmore"
     assert module.written(page, "new 2.00") == f"text\n{module.BEGIN}\n\nnew 2.00\n\n{module.END}\nmore"

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from reproduced import FOLDER, parts, script
 from shared_data import shared
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "reproductions" / "heads_bert_base.py"
+SCRIPT = FOLDER / "heads_bert_base.py"
 PAGE = SCRIPT.with_name("heads-bert-base.md")
 NUMBER = re.compile(r"-?\d+\.\d+")
 LAST_DIGIT = 1.01
-
-
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("heads_bert_base", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def parts() -> tuple[str, str]:
-    """The page's text and its tables."""
-    before, rest = PAGE.read_text("utf-8").split("<!-- numbers: begin -->")
-    numbers, after = rest.split("<!-- numbers: end -->")
-    return before + after, numbers.strip()
 
 
 def test_the_page_has_the_numbers_of_the_script(
@@ -40,23 +24,23 @@ def test_the_page_has_the_numbers_of_the_script(
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text("utf-8"), "utf-8")
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(data), "--write", "--page", str(copy)])
-    script().main()
+    script("heads_bert_base").main()
     printed = capsys.readouterr().out.strip()
     assert printed in copy.read_text("utf-8")
-    found, expected = (NUMBER.sub("#", text) for text in (printed, parts()[1]))
+    found, expected = (NUMBER.sub("#", text) for text in (printed, parts(PAGE)[1]))
     assert found == expected
-    for one, other in zip(NUMBER.findall(printed), NUMBER.findall(parts()[1]), strict=True):
+    for one, other in zip(NUMBER.findall(printed), NUMBER.findall(parts(PAGE)[1]), strict=True):
         assert float(one) == pytest.approx(float(other), abs=LAST_DIGIT / 10), (one, other)
 
 
 def test_the_text_has_no_other_numbers() -> None:
-    text, numbers = parts()
+    text, numbers = parts(PAGE)
     known = {float(number) for number in NUMBER.findall(numbers)} | {4.2}  # a section of the paper
     assert {float(number) for number in NUMBER.findall(text)} <= known
 
 
 def test_the_heads_known_beforehand_are_in_the_table() -> None:
-    numbers = parts()[1]
+    numbers = parts(PAGE)[1]
     for head in ("det | 151 | 8-11 d-h", "amod | 133 | 4-10 d-h", "aux | 22 | 4-10 d-h"):
         assert head in numbers
     assert "7-6 d-h 15" in numbers

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "reproductions" / "structural_gte_small.py"
+from reproduced import FOLDER, parts, script
+
+SCRIPT = FOLDER / "structural_gte_small.py"
 PAGE = SCRIPT.with_name("structural-gte-small.md")
 NUMBER = re.compile(r"\d+\.\d+")
 SETTINGS = {"0.01", "0.001"}
 """Rates, which are no findings."""
-
-
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("structural_gte_small", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def parts(page: Path) -> tuple[str, str]:
-    """The page's text and its tables."""
-    before, rest = page.read_text("utf-8").split("<!-- numbers: begin -->")
-    numbers, after = rest.split("<!-- numbers: end -->")
-    return before + after, numbers.strip()
 
 
 def test_the_script_writes_its_tables_into_the_page(
@@ -37,7 +22,7 @@ def test_the_script_writes_its_tables_into_the_page(
 ) -> None:
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text("utf-8"), "utf-8")
-    module = script()
+    module = script("structural_gte_small")
     monkeypatch.setattr(module, "PAGE", copy)
     words = ["tiny", "english", "english", "--train-limit", "40", "--test-limit", "20", "--seeds", "1", "--rank", "4"]
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), *words, "--ranks", "--write"])
