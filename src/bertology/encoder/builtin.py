@@ -46,6 +46,17 @@ def packed(name: str, about: str, *, base: str) -> BuiltIn:
     return BuiltIn(about, load)
 
 
+def fine_tuned(name: str, about: str, *, base: str) -> BuiltIn:
+    """A fine-tuned model that lies in the package as its difference from another one."""
+
+    def load(device: str, dtype: str) -> HuggingFaceEncoder:
+        from bertology.encoder.difference import load_difference
+
+        return load_difference(MODELS / base, MODELS / name, name=name, device=device, dtype=dtype)
+
+    return BuiltIn(about, load)
+
+
 def _tiny(device: str, dtype: str) -> HuggingFaceEncoder:
     import torch
 
@@ -59,5 +70,8 @@ def _tiny(device: str, dtype: str) -> HuggingFaceEncoder:
 BUILT_IN: dict[str, BuiltIn] = {
     "mini": in_folder("mini", "a small English BERT trained for this project: 8 layers of 8 heads, MLM and NSP heads"),
     "mini@10%": packed("mini@10%", "mini after a tenth of its training, stored as 8-bit integers", base="mini"),
+    "mini-sentiment": fine_tuned("mini-sentiment", "mini fine-tuned to tell good from bad film reviews", base="mini"),
+    "mini-ner": fine_tuned("mini-ner", "mini fine-tuned to tag names: PER, LOC, ORG, MISC", base="mini"),
+    "mini-pairs": fine_tuned("mini-pairs", "mini fine-tuned on entailment, neutral, contradiction", base="mini"),
     "tiny": BuiltIn("random weights, never trained: 2 layers of 4 heads, only for trying things out", _tiny),
 }

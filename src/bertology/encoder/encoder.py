@@ -39,7 +39,7 @@ class Encoder(Protocol):
     """A model that turns texts into activations.
 
     `layers` and `heads` are 0 for encoders without attention (static vectors); `outputs` names the heads on top
-    (`mlm`, `nsp`, `label`, `token`, `answer`, `choice`), empty for a bare encoder.
+    (`mlm`, `nsp`, `label`, `token`, `answer_start`, `choice` ...), empty for a bare encoder.
     """
 
     @property

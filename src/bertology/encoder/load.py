@@ -7,6 +7,7 @@ random:MODEL[@SEED]       the same architecture with fresh weights
 static:MODEL              the model's input embeddings, without context
 glove:PATH                word vectors from a file
 random-vectors:DIM[@SEED] a random vector for each word
+circulant:DIM[@SEED]      the same with a row of random circulant matrices for each word
 """
 
 from __future__ import annotations
@@ -74,6 +75,16 @@ def _glove(rest: str, settings: Settings) -> Encoder:
 def _random_vectors(rest: str, settings: Settings) -> Encoder:
     from bertology.encoder.static import RandomVectors, StaticEncoder
 
+    return StaticEncoder(f"random-vectors:{rest}", RandomVectors(*_size_and_seed(rest)), settings.device)
+
+
+def _circulant(rest: str, settings: Settings) -> Encoder:
+    from bertology.encoder.static import CirculantVectors, StaticEncoder
+
+    return StaticEncoder(f"circulant:{rest}", CirculantVectors(*_size_and_seed(rest)), settings.device)
+
+
+def _size_and_seed(rest: str) -> tuple[int, int]:
     size, seed = _seeded(rest)
     if not (size.isdecimal() and 0 < int(size) <= 100_000):
         raise Refusal(
@@ -81,7 +92,7 @@ def _random_vectors(rest: str, settings: Settings) -> Encoder:
             "a whole number",
             "Write for example `random-vectors:300`, or `random-vectors:300@1`",
         )
-    return StaticEncoder(f"random-vectors:{rest}", RandomVectors(int(size), seed), settings.device)
+    return int(size), seed
 
 
 PREFIXES: dict[str, Callable[[str, Settings], Encoder]] = {
@@ -89,6 +100,7 @@ PREFIXES: dict[str, Callable[[str, Settings], Encoder]] = {
     "static": _static,
     "glove": _glove,
     "random-vectors": _random_vectors,
+    "circulant": _circulant,
 }
 
 

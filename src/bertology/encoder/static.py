@@ -18,12 +18,15 @@ from bertology.corpus.corpus import Input
 from bertology.encoder.encoder import Batch, Objective, Output
 from bertology.encoder.pieces import Ints, Pieces
 from bertology.encoder.vectors import Floats, WordVectors
+from bertology.maths.circulant import circulant_rows, scaled_to
 
 if TYPE_CHECKING:
     from bertology.encoder.attend import LayerActivations
 
 UNBOUNDED = 1_000_000
 IDS = 2**31 - 1
+ROWS = 2**20
+"""Different random vectors that circulant ones are; each of d numbers takes 33 bits instead of 32 d."""
 
 
 class Lexicon(Protocol):
@@ -183,6 +186,38 @@ class RandomVectors:
         radius, angle = np.sqrt(-2 * np.log(uniform[:, :pairs])), 2 * np.pi * uniform[:, pairs:]
         normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, : self.width]
         return normal.astype(np.float32)[where.reshape(ids.shape)]
+
+
+@dataclass(frozen=True)
+class CirculantVectors:
+    """Random vectors as in Arora et al. (2020): a row a word of random circulant matrices with signs, of mean norm 1.
+
+    There is one of `ROWS` rows for a word, by a hash of it; among 10,000 different words some 50 pairs share a row.
+    """
+
+    width: int
+    seed: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of size and seed."""
+        return hashlib.sha256(f"circulant-vectors.v1 {self.width} {self.seed}".encode()).hexdigest()[:32]
+
+    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
+        """One piece a word, each known."""
+        return [_words_as_pieces(item, [_word_id(word) % ROWS for word in item.words], unknown=-1) for item in inputs]
+
+    def vectors(self, ids: NDArray[np.int64]) -> Floats:
+        """The rows with these numbers."""
+        weights, signs = self._blocks
+        return circulant_rows(ids, weights, signs).astype(np.float32)
+
+    @cached_property
+    def _blocks(self) -> tuple[Floats, Floats]:
+        """(block, width) weights and signs; both generators have seeds of their own."""
+        blocks = np.arange(-(-ROWS // self.width))
+        weights, signs = (RandomVectors(self.width, 2 * self.seed + part).vectors(blocks) for part in (0, 1))
+        return scaled_to(1.0, weights, ROWS), np.where(signs < 0, -1.0, 1.0).astype(np.float32)
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

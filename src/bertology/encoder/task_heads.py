@@ -50,6 +50,12 @@ def with_head(
     return wrap(model.to(encoder.device), encoder.tokenizer, encoder.name)
 
 
+def labels_of(encoder: HuggingFaceEncoder) -> tuple[str, ...]:
+    """The classes of a model's head, by number."""
+    names: dict[int, str] = encoder.model.config.id2label
+    return tuple(str(names[place]) for place in sorted(names))
+
+
 def save(encoder: HuggingFaceEncoder, folder: Path) -> None:
     """Write config.json, model.safetensors and the tokeniser, as transformers' `from_pretrained` reads them."""
     with quietly():

@@ -1,4 +1,4 @@
-"""Tables of word vectors from files: GloVe text, word2vec text, or a NumPy array with a Parquet index."""
+"""Tables of word vectors from files: GloVe text, word2vec text or binary, or a NumPy array with a Parquet index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from bertology.errors import Refusal
 
 Floats = NDArray[np.float32]
 
-FORMS = "GloVe text, word2vec text (both may be .gz), or an .npy array beside a .parquet index"
+FORMS = (
+    "GloVe text, word2vec text, word2vec binary named .bin (all may be .gz), or an .npy array beside a .parquet index"
+)
+HEADER = "a first line with the number of words and their size"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,42 @@ def read_vectors(path: Path) -> WordVectors:
         return _from_array(path)
     if not path.is_file():
         raise Refusal(f"There is no file {path}", FORMS, "Check the path after `glove:`")
+    if ".bin" in path.suffixes:
+        return _from_binary(path)
     return _from_text(path)
+
+
+def _from_binary(path: Path) -> WordVectors:
+    """word2vec's binary form: a line with count and size, then each word, a space, and its numbers in 4 bytes each."""
+    with path.open("rb") as file, gzip.open(file) if path.suffix == ".gz" else file as stream:
+        try:
+            content = stream.read()
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise _malformed(path, 1, f"is where the gzip stream breaks off ({error})", "a whole file") from error
+    first, _, body = content.partition(b"\n")
+    announced = _header(first.decode("utf-8", "replace").rstrip(" \r"))
+    if announced is None:
+        raise _malformed(path, 1, "is no header", HEADER)
+    count, size = announced
+    if count * (4 * size + 1) > len(body):
+        raise _malformed(path, 1, f"announces {count} words and fewer follow", "as many as it announces")
+    rows: dict[str, int] = {}
+    table = np.zeros((count + 1, size), np.float32)
+    place = 0
+    for number in range(1, count + 1):
+        space = body.find(b" ", place)
+        end = space + 1 + 4 * size
+        if space < 0 or end > len(body):
+            raise _malformed(path, 1, f"announces {count} words and {number - 1} follow", "as many as it announces")
+        # Some writers end each vector with a line break, others do not.
+        word = body[place:space].decode("utf-8", "replace").lstrip("\n")
+        if word not in rows:
+            rows[word] = len(rows) + 1
+            table[rows[word]] = np.frombuffer(body, "<f4", size, space + 1)
+        place = end
+    if not np.isfinite(table).all():
+        raise _malformed(path, 1, "is followed by a number that is not finite", "finite numbers in 4 bytes each")
+    return WordVectors(rows, table[: len(rows) + 1], count - len(rows))
 
 
 def _from_text(path: Path) -> WordVectors:
@@ -120,7 +158,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 path, number + 1, f"is where the gzip stream breaks off ({error})", "a whole file"
             ) from error
         except UnicodeDecodeError as error:
-            raise _malformed(path, number, "is not UTF-8", "text, not word2vec's binary form") from error
+            raise _malformed(path, number, "is not UTF-8", "text; word2vec's binary form must be named .bin") from error
 
 
 def _malformed(path: Path, number: int, found: str, expected: str) -> Refusal:

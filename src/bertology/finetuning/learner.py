@@ -32,8 +32,7 @@ class Learner:
 
     def run(self, batch: Batch, *, hidden: bool = False) -> Output:
         """One forward pass, wherever the weights are."""
-        device = self.encoder.device
-        return self.encoder.run(Batch(*(t.to(device) for t in (batch.ids, batch.types, batch.mask))), hidden=hidden)
+        return self.encoder.run(in_rows(batch, self.encoder.device), hidden=hidden)
 
     @torch.no_grad()
     def shown(self, examples: Sequence[Example], *, hidden: bool = False) -> Iterator[tuple[Padded, Output]]:
@@ -45,3 +44,8 @@ class Learner:
         """Every example once, for a model in evaluation mode."""
         self.module.eval()
         yield from batches(examples, JUDGED_AT_ONCE)
+
+
+def in_rows(batch: Batch, device: str) -> Batch:
+    """A batch on a device; the options of each item, where it has some, one after the other."""
+    return Batch(*(t.to(device).reshape(-1, t.shape[-1]) for t in (batch.ids, batch.types, batch.mask)))

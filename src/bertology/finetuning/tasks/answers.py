@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from bertology.corpus.corpus import Item
 from bertology.corpus.sentence import Span
+from bertology.encoder.encoder import Output
 from bertology.encoder.pieces import Pieces
 from bertology.encoder.task_heads import HeadName
 from bertology.finetuning.examples import Example, Ints, Padded, Seen, Tokenise, whole
@@ -58,18 +59,26 @@ class Answers:
 
     def loss(self, learner: Learner, batch: Padded) -> Tensor:
         """The mean of the cross-entropies of the first and of the last piece."""
-        output = learner.run(batch.shown)
+        return self.losses(learner.run(batch.shown), batch).mean()
+
+    def losses(self, output: Output, batch: Padded) -> Tensor:
+        """The mean of the cross-entropies of the first and of the last piece of each window."""
         both: list[Tensor] = []
         for column, name in enumerate(("answer_start", "answer_end")):
             logits = _real(output.logits[name], batch)
-            both.append(nn.functional.cross_entropy(logits, batch.labels[:, column].to(logits.device)))
+            labels = batch.labels[:, column].to(logits.device)
+            both.append(nn.functional.cross_entropy(logits, labels, reduction="none"))
         return (both[0] + both[1]) / 2
 
     def answers(self, learner: Learner, seen: Seen) -> list[Answer]:
         """The best span over all windows; none where pointing at the first piece is better in every window."""
+        return self.read(learner.shown(seen.examples), seen)
+
+    def read(self, shown: Iterable[tuple[Padded, Output]], seen: Seen) -> list[Answer]:
+        """The best span over all windows, from what came of each."""
         best: list[tuple[float, Answer]] = [(-np.inf, None)] * len(seen.items)
         lacking = np.full(len(seen.items), np.inf)
-        for batch, output in learner.shown(seen.examples):
+        for batch, output in shown:
             start, end = (output.logits[name].float().cpu().numpy() for name in ("answer_start", "answer_end"))
             for row, place in enumerate(batch.places):
                 example = seen.examples[place]

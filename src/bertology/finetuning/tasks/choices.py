@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from bertology.corpus.corpus import Item
-from bertology.encoder.encoder import Batch
+from bertology.encoder.encoder import Output
 from bertology.encoder.pieces import Pieces
 from bertology.encoder.task_heads import HeadName
 from bertology.finetuning.examples import Example, Ints, Padded, Seen, Tokenise, stacked, whole
@@ -45,16 +44,23 @@ class Choices:
 
     def loss(self, learner: Learner, batch: Padded) -> Tensor:
         """Cross-entropy of the right option."""
-        logits = _options(learner, batch)
-        return nn.functional.cross_entropy(logits, batch.labels[:, 0].to(logits.device))
+        return self.losses(learner.run(batch.shown), batch).mean()
+
+    def losses(self, output: Output, batch: Padded) -> Tensor:
+        """Cross-entropy of the right option of each item."""
+        logits = _options(output, batch)
+        return nn.functional.cross_entropy(logits, batch.labels[:, 0].to(logits.device), reduction="none")
 
     def answers(self, learner: Learner, seen: Seen) -> list[int]:
         """The likeliest option."""
+        return self.read(learner.shown(seen.examples), seen)
+
+    def read(self, shown: Iterable[tuple[Padded, Output]], seen: Seen) -> list[int]:
+        """The likeliest option, from what came of each item."""
         found = [0] * len(seen.items)
-        with torch.no_grad():
-            for batch in learner.batches(seen.examples):
-                for place, answer in zip(batch.places, _options(learner, batch).argmax(-1).tolist(), strict=True):
-                    found[place] = answer
+        for batch, output in shown:
+            for place, answer in zip(batch.places, _options(output, batch).argmax(-1).tolist(), strict=True):
+                found[place] = answer
         return found
 
     def counts(self, items: Sequence[Item], answers: Sequence[int]) -> Counts:
@@ -72,13 +78,10 @@ class Choices:
         return {"majority": [usual] * len(items)}
 
 
-def _options(learner: Learner, batch: Padded) -> Tensor:
+def _options(output: Output, batch: Padded) -> Tensor:
     """(item, option) the score of each option; -inf where an item has no such option."""
-    shown = batch.shown
-    items, options, _ = shown.ids.shape
-    flat = Batch(*(tensor.flatten(0, 1) for tensor in (shown.ids, shown.types, shown.mask)))
-    logits = learner.run(flat).logits["choice"].float().reshape(items, options)
-    return logits.masked_fill(shown.mask[..., 0].to(logits.device) == 0, float("-inf"))
+    logits = output.logits["choice"].float().reshape(batch.shown.ids.shape[:2])
+    return logits.masked_fill(batch.shown.mask[..., 0].to(logits.device) == 0, float("-inf"))
 
 
 def _shortened(pieces: Pieces, longest: int) -> tuple[Ints, Ints, bool]:

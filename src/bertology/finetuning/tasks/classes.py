@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor, nn
 
 from bertology.corpus.corpus import Item
+from bertology.encoder.encoder import Output
 from bertology.encoder.task_heads import HeadName
 from bertology.finetuning.examples import UNLABELLED, Padded, Seen, Tokenise, classified
 from bertology.finetuning.learner import Learner
@@ -34,10 +35,20 @@ class Classes:
         logits = learner.run(batch.shown).logits["label"].float()
         return nn.functional.cross_entropy(logits, batch.labels[:, 0].to(logits.device), ignore_index=UNLABELLED)
 
+    def losses(self, output: Output, batch: Padded) -> Tensor:
+        """Cross-entropy of the class of each item."""
+        logits = output.logits["label"].float()
+        labels = batch.labels[:, 0].to(logits.device)
+        return nn.functional.cross_entropy(logits, labels, ignore_index=UNLABELLED, reduction="none")
+
     def answers(self, learner: Learner, seen: Seen) -> list[str]:
         """The likeliest class."""
+        return self.read(learner.shown(seen.examples), seen)
+
+    def read(self, shown: Iterable[tuple[Padded, Output]], seen: Seen) -> list[str]:
+        """The likeliest class, from what came of each item."""
         found = [""] * len(seen.items)
-        for batch, output in learner.shown(seen.examples):
+        for batch, output in shown:
             for place, answer in zip(batch.places, output.logits["label"].argmax(-1).tolist(), strict=True):
                 found[place] = self.labels[answer]
         return found

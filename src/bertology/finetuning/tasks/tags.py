@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from bertology.corpus.bio import is_tag
 from bertology.corpus.corpus import Item
+from bertology.encoder.encoder import Output
 from bertology.encoder.task_heads import HeadName
 from bertology.finetuning.examples import UNLABELLED, Padded, Seen, Tokenise, tagged
 from bertology.finetuning.learner import Learner
@@ -47,10 +48,21 @@ class Tags:
         labels = batch.labels.to(logits.device)
         return nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNLABELLED)
 
+    def losses(self, output: Output, batch: Padded) -> Tensor:
+        """The mean cross-entropy of the tags of each sentence; 0 for one without any."""
+        logits = output.logits["token"].float()
+        labels = batch.labels.to(logits.device)
+        losses = nn.functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=UNLABELLED, reduction="none")
+        return losses.sum(1) / (labels != UNLABELLED).sum(1).clamp(min=1)
+
     def answers(self, learner: Learner, seen: Seen) -> list[Answer]:
         """The likeliest tag of each word."""
+        return self.read(learner.shown(seen.examples), seen)
+
+    def read(self, shown: Iterable[tuple[Padded, Output]], seen: Seen) -> list[Answer]:
+        """The likeliest tag of each word, from what came of each sentence."""
         found: list[Answer] = [()] * len(seen.items)
-        for batch, output in learner.shown(seen.examples):
+        for batch, output in shown:
             tags = output.logits["token"].argmax(-1).cpu().numpy()
             for row, place in enumerate(batch.places):
                 found[place] = [self.labels[tag] for tag in tags[row, seen.examples[place].first_pieces]]

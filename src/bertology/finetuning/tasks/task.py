@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from bertology.corpus.corpus import Item
+from bertology.encoder.encoder import Output
 from bertology.encoder.task_heads import HeadName
 from bertology.finetuning.examples import Padded, Seen, Tokenise
 from bertology.finetuning.learner import Learner
@@ -62,4 +63,16 @@ class Task(Protocol):
 
     def guesses(self, learnt: Sequence[Item], items: Sequence[Item]) -> Mapping[str, list[Any]]:
         """Answers that need no model, by the name of what gives them."""
+        ...
+
+
+class HeadTask(Task, Protocol):
+    """A task whose answers are read from the model's own head, so that any output of it can be judged."""
+
+    def losses(self, output: Output, batch: Padded) -> Tensor:
+        """(example,) the cross-entropy of each example in nats."""
+        ...
+
+    def read(self, shown: Iterable[tuple[Padded, Output]], seen: Seen) -> list[Any]:
+        """The answer to each item, from what came of all its examples."""
         ...

@@ -1,0 +1,1 @@
+"""What several analyses of `causes` measure alike."""
