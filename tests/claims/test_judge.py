@@ -12,7 +12,7 @@ from bertology.claims.judge import judge, layers_of
 from bertology.errors import Refusal
 from bertology.results.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import HeadGrid, LayerCurve, Table
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Table
 
 
 def estimates(values: Any, half: float) -> Estimates:
@@ -189,3 +189,21 @@ def test_a_claim_names_its_runs() -> None:
         claim({"kind": "greater", "this": {"measure": "m"}, "than": 0.0}, analysis=None)
     with pytest.raises(ValueError, match="runs that are not there"):
         claim({"kind": "greater", "this": {"measure": "m", "run": "other"}, "than": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [({"point": 64}, "holds"), ({"share": 1.0}, "holds"), ({"point": 2}, "fails"), ({"share": 0.25}, "holds")],
+)
+def test_a_number_along_a_curve_is_that_of_the_nearest_point(where: dict[str, float], expected: str) -> None:
+    data = Curve(
+        along="rank",
+        points=np.array([1.0, 8.0, 64.0]),
+        measures={"m": estimates([0.1, 0.6, 0.8], 0.01)},
+        baselines={"b": {"m": estimates([0.0] * 3, 0)}},
+    )
+    test = {"kind": "greater", "this": {"measure": "m", **where}, "than": 0.5}
+    verdict = judge(claim(test), {"": result(data)})
+    assert verdict.outcome == expected
+    nearest = {0.1: "at 1 rank", 0.6: "at 8 rank", 0.8: "at 64 rank"}
+    assert any(told in verdict.why for told in nearest.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ ALLOWED = ("not measured here", "could not be measured", "too few")
 
 def test_there_are_many_and_each_is_told_in_full() -> None:
     claims = all_claims()
-    assert len(claims) >= 40
+    assert len(claims) >= 50
     for claim in claims:
         assert claim.finding.endswith(".") and claim.place and claim.published, claim.id
         assert claim.paper in CITATIONS
@@ -53,3 +54,22 @@ def test_every_claim_on_attention_gets_a_verdict_on_an_untrained_model_and_few_h
 
 def _cheap(analysis: str) -> bool:
     return analysis in {f"attention/{name}" for name in ("targets", "entropy", "patterns", "kovaleva", "confidence")}
+
+
+def test_findings_about_fine_tuned_models_are_asked_of_the_partner_or_not_at_all() -> None:
+    test = {"kind": "greater", "this": {"measure": "all", "layers": [1, 12]}, "than": 0.0}
+    told = {
+        "id": "c",
+        "finding": "f.",
+        "place": "p",
+        "published": "x",
+        "analysis": "attention/entropy",
+        "of": "against",
+    }
+    claim = Claim.model_validate({**told, "test": test})
+    alone = Subject(corpus=corpus_named("english", limit=5), encoder=load("tiny"))
+    [without] = examine([claim], alone)
+    assert without.verdict.outcome == "not applicable"
+    assert "--against" in without.verdict.why
+    [with_partner] = examine([claim], replace(alone, against=load("mini-pairs")))
+    assert "mini-pairs" in str(with_partner.results[0].inputs)

@@ -18,15 +18,22 @@ class _Part(BaseModel):
 
 
 class Run(_Part):
-    """One analysis with its options; `corpus` names controlled stimuli that do not depend on the user's corpus."""
+    """One analysis with its options; `corpus` names controlled stimuli that do not depend on the user's corpus.
+
+    `of` against: it is run on the model given with --against, which has learnt a task.
+    """
 
     analysis: str
     options: Mapping[str, Any] = Field(default_factory=dict)
     corpus: str | None = None
+    of: Literal["model", "against"] = "model"
 
 
 class Selection(_Part):
-    """A number of a result: a measure (or one of its baselines), at a row or over layers, heads taken together."""
+    """A number of a result: a measure (or one of its baselines), at a row or over layers, heads taken together.
+
+    Along a curve it is taken at `point`, or at `share` of its last point; the nearest there is.
+    """
 
     measure: str
     plus: tuple[str, ...] = ()
@@ -36,6 +43,8 @@ class Selection(_Part):
     row: str | None = None
     column: str | None = None
     layers: tuple[int, int] | None = None
+    point: float | None = None
+    share: float | None = None
 
 
 class Greater(_Part):
@@ -123,7 +132,10 @@ class Claim(_Part):
     analysis: str | None = None
     options: Mapping[str, Any] = Field(default_factory=dict)
     corpus: str | None = None
+    of: Literal["model", "against"] = "model"
     runs: Mapping[str, Run] = Field(default_factory=dict)
+    slow: bool = False
+    """Whether it takes minutes, so that it is judged only where that is asked for."""
     test: Test
 
     @model_validator(mode="after")
@@ -139,7 +151,7 @@ class Claim(_Part):
     def measured_by(self) -> Mapping[str, Run]:
         """The runs by name; the only one of a simple claim is named by nothing."""
         if self.analysis is not None:
-            return {"": Run(analysis=self.analysis, options=self.options, corpus=self.corpus)}
+            return {"": Run(analysis=self.analysis, options=self.options, corpus=self.corpus, of=self.of)}
         return self.runs
 
 

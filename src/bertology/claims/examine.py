@@ -15,6 +15,12 @@ from bertology.errors import Refusal
 from bertology.recording.recorder import Progress
 from bertology.results.result import Result
 
+NO_PARTNER = Refusal(
+    "The finding is about a model that has learnt a task, and none was given",
+    "a fine-tuned model",
+    "Name it with --against",
+)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -35,9 +41,12 @@ def examine(
     """The verdict on each claim, in order."""
     wanted = [run for claim in claims for run in claim.measured_by.values()]
     found: dict[str, Result | Refusal] = {}
-    for corpus in dict.fromkeys(run.corpus for run in wanted):
-        asked = [run for run in wanted if run.corpus == corpus]
-        found |= _ran(asked, _on(subject, corpus), progress, notify)
+    for of, corpus in dict.fromkeys((run.of, run.corpus) for run in wanted):
+        asked = [run for run in wanted if (run.of, run.corpus) == (of, corpus)]
+        if of == "against" and subject.against is None:
+            found |= {_key(run): NO_PARTNER for run in asked}
+        else:
+            found |= _ran(asked, _on(_of(subject, of), corpus), progress, notify)
     return [_finding(claim, found) for claim in claims]
 
 
@@ -70,7 +79,14 @@ def _ran(
 
 
 def _key(run: Run) -> str:
-    return json.dumps([run.analysis, dict(run.options), run.corpus], sort_keys=True)
+    return json.dumps([run.analysis, dict(run.options), run.corpus, run.of], sort_keys=True)
+
+
+def _of(subject: Subject, of: str) -> Subject:
+    """What a claim is asked of: the model, or the one it is compared with."""
+    if of == "model":
+        return subject
+    return replace(subject, encoder=subject.against, against=None, recording=None)
 
 
 def _on(subject: Subject, corpus: str | None) -> Subject:

@@ -36,7 +36,7 @@ from bertology.claims.claim import (
 from bertology.errors import Refusal
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Head, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
 
 Outcome = Literal["holds", "fails", "inconclusive", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("holds", "fails", "inconclusive", "not applicable")
@@ -204,7 +204,7 @@ class _Judge:
         return Verdict("fails" if any(before[0] > after[2] for before, after in pairs) else "inconclusive", told)
 
     def _number(self, selection: Selection) -> Estimate:
-        data = self._data(selection.run, (HeadGrid, LayerCurve, Table, Matrix))
+        data = self._data(selection.run, (HeadGrid, LayerCurve, Table, Matrix, Curve))
         summed = [self._measure(data, one, selection.baseline) for one in (selection.measure, *selection.plus)]
         estimates = _sum(summed)
         match data:
@@ -214,6 +214,8 @@ class _Judge:
                 number = estimates[data.rows_named.index(str(selection.row))]
                 if isinstance(data, Matrix):
                     number = number[data.columns_named.index(str(selection.column))]
+            case Curve():
+                number = estimates[_nearest(data, selection)]
             case _:
                 first = data.first if isinstance(data, LayerCurve) else 1
                 number = _mean(estimates[self._rows(selection.layers, len(estimates.value), first)])
@@ -259,7 +261,19 @@ class _Judge:
         parts = [selection.run, selection.baseline or "", measure, selection.row or ""]
         if selection.layers is not None:
             parts.append(f"layers {selection.layers[0]}-{selection.layers[1]} of {self._claim.depth}")
+        data = self._results[selection.run].data
+        if isinstance(data, Curve):
+            parts.append(f"at {data.points[_nearest(data, selection)]:g} {data.along}")
         return ", ".join(part for part in parts if part)
+
+
+def _nearest(curve: Curve, selection: Selection) -> int:
+    """The place of the point that is asked for, or of the nearest one."""
+    last = float(curve.points[-1])
+    wanted = (
+        selection.point if selection.point is not None else last * (1.0 if selection.share is None else selection.share)
+    )
+    return int(np.abs(curve.points - wanted).argmin())
 
 
 def _compared(this: Estimate, than: Estimate) -> Outcome:
