@@ -7,11 +7,15 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+import bertology
 from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
 from bertology.citations import CITATIONS
+from bertology.claims.shelf import all_claims
+from bertology.corpus.builtin import corpus_named
 from bertology.corpus.read import readers
 from bertology.recording.sites import LOGITS, RAW, reductions
+from bertology.report.drawings import drawn
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -19,6 +23,7 @@ def on_files(files: Files, config: Any) -> Files:
     analyses = registry.load_all()
     pages = {"analyses.md": _overview(analyses), "corpora.md": _corpora(), "command-line.md": _command_line()}
     pages |= {f"analyses/{analysis.name}.md": _page(analysis) for analysis in analyses}
+    pages |= {"claims.md": _claims(), "gallery.md": _gallery()}
     for uri, content in pages.items():
         files.append(File.generated(config, uri, content=content))
     return files
@@ -46,6 +51,48 @@ def _page(analysis: Analysis) -> str:
     )
 
 
+def _claims() -> str:
+    """Every published finding that `bertology claims` judges, by paper."""
+    claims = all_claims()
+    parts = [
+        "# Findings",
+        "",
+        f"`bertology claims MODEL` judges these {len(claims)} published findings by their intervals.",
+        "",
+    ]
+    for paper in dict.fromkeys(claim.paper for claim in claims):
+        parts += [f"## {CITATIONS[paper]}", "", "| finding | published | measured by |", "|---|---|---|"]
+        for claim in claims:
+            if claim.paper == paper:
+                names = dict.fromkeys(run.analysis for run in claim.measured_by.values())
+                links = ", ".join(f"[{name}](analyses/{name}.md)" for name in names)
+                parts.append(f"| {claim.finding} | {claim.place}: {claim.published} | {links} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+GALLERY = ("attention/targets", "attention/entropy", "attention/distance", "attention/norms", "geometry/anisotropy")
+
+
+def _gallery() -> str:
+    """A few results on the built-in model and corpus, drawn as the report draws them."""
+    corpus = corpus_named("english", limit=30)
+    parts = ["# Gallery", "", "`mini` on the first 30 inputs of `english`; hover over a mark for its number.", ""]
+    parts += [f"<style>{DRAWN}</style>", ""]
+    for name in GALLERY:
+        result = bertology.run(name, "mini", corpus)
+        parts += [f"## [{name}](analyses/{name}.md)", "", registry.get(name).question, "", drawn(result), ""]
+    return "\n".join(parts)
+
+
+DRAWN = """
+.figures { display: flex; flex-wrap: wrap; gap: 1.5rem 2rem; } .figures figure { margin: 0; }
+.figures svg text { font-size: 10px; fill: currentColor; opacity: .7; } .figures .mark { fill: #1f77b4; }
+.figures .curve { fill: none; stroke: #1f77b4; stroke-width: 2; } .figures .band { fill: #1f77b4; opacity: .18; }
+.figures .baseline { fill: none; stroke: currentColor; opacity: .6; stroke-width: 1.5; }
+"""
+
+
 def _corpora() -> str:
     parts = ["# Corpora", "", "Give any of these to `--corpus`; `--format` says which where the suffix does not.", ""]
     for reader in readers().values():
@@ -58,9 +105,12 @@ def _corpora() -> str:
 
 
 def _command_line() -> str:
-    from bertology.cli import listing, new, record, report, run, view
+    from bertology.cli import claims, finetune, listing, new, record, report, run, view
 
-    modules = {"report": report, "view": view, "run": run, "record": record, "list": listing, "new": new}
+    modules = {
+        "report": report, "claims": claims, "view": view, "run": run, "record": record, "finetune": finetune,
+        "list": listing, "new": new,
+    }  # fmt: skip
     parts = [
         "# Command line",
         "",

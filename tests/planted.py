@@ -63,13 +63,14 @@ def entries_of(corpus: Corpus) -> tuple[Entry, ...]:
     """[CLS] words [SEP] (words [SEP]): one piece a word, ids by a stable numbering of the words."""
     vocabulary = {word: number for number, word in enumerate(sorted({w for s in corpus.sentences for w in s.words}))}
     return tuple(
-        Entry(number, variant, 0, shown, _pieces(shown, vocabulary))
+        Entry(number, variant, 0, shown, pieces_of(shown, vocabulary))
         for number, item in enumerate(corpus)
         for variant, shown in enumerate(item.inputs)
     )
 
 
-def _pieces(shown: Input, vocabulary: dict[str, int]) -> Pieces:
+def pieces_of(shown: Input, vocabulary: dict[str, int]) -> Pieces:
+    """[CLS] words [SEP], one piece a word, numbered by the vocabulary."""
     tokens, part, word, special, ids = ["[CLS]"], [-1], [-1], [int(Special.CLS)], [1]
     count = 0
     for index, sentence in enumerate(shown.parts):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from bertology.claims.examine import Finding
 from bertology.claims.judge import OUTCOMES, Verdict
 from bertology.claims.shelf import all_claims
-from bertology.report.page import Section, page
+from bertology.report.content import Content, Section, part_of
+from bertology.report.page import page
+from bertology.report.text import as_json, as_markdown
 from bertology.results.estimate import Estimates
-from bertology.results.figures import head_grid, layer_curve
+from bertology.results.figures import curve, head_grid, layer_curve
 from bertology.results.shapes import HeadGrid, LayerCurve
 from drawn import estimates, measured, result
 
@@ -43,7 +47,7 @@ def test_no_line_runs_through_a_gap() -> None:
     ids=["grid", "empty grid", "empty curve", "curve"],
 )
 def test_a_page_copes_with_gaps(shape: HeadGrid | LayerCurve) -> None:
-    html = page("title", [], [], [Section("What?", "about", result(shape))])
+    html = page(Content("title", [], [], [Section("What?", "about", result(shape))]))
     assert "<svg" in html and "nothing to measure" in html and '"nan"' not in html
 
 
@@ -53,9 +57,55 @@ def test_the_scoreboard_shows_every_verdict_with_its_numbers_and_its_paper() -> 
         Finding(CLAIM.model_copy(update={"id": outcome}), Verdict(outcome, f"why <{outcome}>"), (shown,))
         for outcome in OUTCOMES
     ]
-    html = page("title", [], findings, [Section("What?", "about", shown)])
+    section = Section("What?", "About it. Twice. Thrice.", shown)
+    html = page(Content("title", ["a <notice>"], findings, [section], ["mini over english"]))
     assert "4 published findings: 1 holds, 1 fails, 1 inconclusive, 1 not applicable." in html
     for outcome in OUTCOMES:
         assert f"why &lt;{outcome}&gt;" in html
-    assert html.count(f'<a href="#{shown.analysis}">') == 4 and f'id="{shown.analysis}"' in html
-    assert html.count("What Does BERT Look At?") == 1
+    assert html.count(f'<a href="#{section.name}">') == 4 and f'id="{section.name}"' in html
+    assert html.count("About it. Twice.</p>") == 4 and "a &lt;notice&gt;" in html
+    assert html.count("What Does BERT Look At?") == 4 + 1
+    assert "1 passes over the texts: mini over english." in html
+
+
+def test_a_verdict_opens_to_the_figure_of_what_was_tested() -> None:
+    shape = LayerCurve(measures={"m": estimates(2), "o": estimates(2)}, baselines={"b": {"m": estimates(2)}})
+    test = {"kind": "greater", "this": {"measure": "o"}, "than": 0.0}
+    claim = CLAIM.model_validate({**CLAIM.model_dump(), "test": test})
+    html = page(Content("title", [], [Finding(claim, Verdict("holds", "why"), (result(shape),))], []))
+    assert html.count("<figure>") == 1 and "<h4>o</h4>" in html
+
+
+def test_a_curve_is_drawn_along_what_it_is_over() -> None:
+    values = estimates(3, gap=False)
+    drawn = curve("m", values, {}, np.array([10.0, 100.0, 1000.0]), "examples")
+    assert "examples 100: " in drawn and drawn.count("<circle") == 3
+    places = [float(part.split('"')[0]) for part in drawn.split('cx="')[1:]]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
+    even = curve("m", values, {}, np.array([0.0, 1.0, 4.0]), "blocks")
+    places = [float(part.split('"')[0]) for part in even.split('cx="')[1:]]
+    assert places[2] - places[1] == pytest.approx(3 * (places[1] - places[0]), abs=0.5)
+
+
+def test_markdown_and_json_say_what_the_page_says() -> None:
+    shown = result(LayerCurve(**measured(2)))
+    finding = Finding(CLAIM, Verdict("fails", "a | b"), (shown,))
+    content = Content("title", ["notice"], [finding], [Section("What?", "About.", shown)])
+    text = as_markdown(content)
+    assert text.startswith("# title") and "| fails |" in text and "a \\| b" in text and "## What " in text
+    told = json.loads(as_json(content))
+    assert told["findings"][0]["verdict"] == "fails" and told["results"][0]["analysis"] == shown.analysis
+
+
+@pytest.mark.parametrize(
+    ("analysis", "part"),
+    [
+        ("attention/entropy", "What heads look at"),
+        ("attention/change", "What fine-tuning changed"),
+        ("geometry/similarity", "What fine-tuning changed"),
+        ("geometry/phrases", "What layers know"),
+        ("mine/own", "What layers know"),
+    ],
+)
+def test_every_analysis_has_a_part(analysis: str, part: str) -> None:
+    assert part_of(analysis) == part

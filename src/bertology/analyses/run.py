@@ -53,15 +53,16 @@ def run_all(
     progress: Callable[[str], Progress] | None = None,
     notify: Announce | None = None,
     refused: dict[str, Refusal] | None = None,
+    passes: list[str] | None = None,
 ) -> list[Result]:
     """Each analysis's result, from as few forward passes as there are encoders to record.
 
     `progress` is given what is being recorded and returns the meter to call. Where `refused` is given, an analysis that
-    does not fit the model or corpus is put there with its reason and the others go on.
+    does not fit the model or corpus is put there with its reason and the others go on. `passes` is told of each pass.
     """
     settled = [(analysis, analysis.settled(options)) for analysis, options in asked]
     fitting = [pair for pair in settled if _fits(pair[0], subject, refused)]
-    recordings = _Recordings(fitting, subject, progress, notify)
+    recordings = _Recordings(fitting, subject, progress, notify, passes)
     results: list[Result] = []
     for analysis, options in fitting:
         try:
@@ -80,7 +81,9 @@ class _Recordings:
         subject: Subject,
         progress: Callable[[str], Progress] | None,
         notify: Announce | None,
+        passes: list[str] | None,
     ) -> None:
+        self._passes = passes
         self._settled = settled
         self._subject = subject
         self._progress = progress
@@ -122,6 +125,8 @@ class _Recordings:
         encoder = self._encoder(role)
         if encoder is None or self._subject.corpus is None:
             return None
+        if self._passes is not None:
+            self._passes.append(f"{encoder.name} over {self._subject.corpus.name}")
         return record(
             encoder,
             self._subject.corpus,
@@ -192,7 +197,7 @@ def _result(analysis: Analysis, options: Mapping[str, Any], subject: Subject, re
         version=analysis.version,
         options=dict(options),
         inputs=recorded or ({"corpus": corpus.summary()} if corpus is not None else {}),
-        n=len(main) if isinstance(main, Recording) else len(corpus or ()),
+        n=len(main) if isinstance(main, Recording) else sum(len(item.inputs) for item in corpus or ()),
         data=data,
         provenance={"versions": versions(), "special_tokens": analysis.special, "cites": list(analysis.cites)},
     )

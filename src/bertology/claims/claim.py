@@ -155,6 +155,20 @@ class Claim(_Part):
         return self.runs
 
 
+def measures_of(test: Test) -> set[str]:
+    """The measures that a test looks at."""
+    match test:
+        case Greater():
+            selections = [part for part in (test.this, test.than) if isinstance(part, Selection)]
+        case Between():
+            selections = [test.this]
+        case Ordered() | PeaksInOrder():
+            selections = list(test.these)
+        case _:
+            return {test.measure}
+    return {measure for one in selections for measure in (one.measure, *one.plus)}
+
+
 def _runs_of(test: Any) -> set[str]:
     match test:
         case Greater():

@@ -37,8 +37,9 @@ def examine(
     *,
     progress: Callable[[str], Progress] | None = None,
     notify: Announce | None = None,
+    passes: list[str] | None = None,
 ) -> list[Finding]:
-    """The verdict on each claim, in order."""
+    """The verdict on each claim, in order; `passes` is told of each pass over a corpus."""
     wanted = [run for claim in claims for run in claim.measured_by.values()]
     found: dict[str, Result | Refusal] = {}
     for of, corpus in dict.fromkeys((run.of, run.corpus) for run in wanted):
@@ -46,7 +47,7 @@ def examine(
         if of == "against" and subject.against is None:
             found |= {_key(run): NO_PARTNER for run in asked}
         else:
-            found |= _ran(asked, _on(_of(subject, of), corpus), progress, notify)
+            found |= _ran(asked, _on(_of(subject, of), corpus), progress, notify, passes)
     return [_finding(claim, found) for claim in claims]
 
 
@@ -60,6 +61,7 @@ def _ran(
     subject: Subject,
     progress: Callable[[str], Progress] | None,
     notify: Announce | None,
+    passes: list[str] | None,
 ) -> dict[str, Result | Refusal]:
     distinct = {_key(run): run for run in asked}
     declared: dict[str, tuple[Analysis, dict[str, object]]] = {}
@@ -70,7 +72,9 @@ def _ran(
         except Refusal as refusal:
             found[key] = refusal
     refused: dict[str, Refusal] = {}
-    results = run_all(list(declared.values()), subject, progress=progress, notify=notify, refused=refused)
+    results = run_all(
+        list(declared.values()), subject, progress=progress, notify=notify, refused=refused, passes=passes
+    )
     for key, (analysis, options) in declared.items():
         settled = analysis.settled(options)
         same = (one for one in results if one.analysis == analysis.name and one.options == settled)

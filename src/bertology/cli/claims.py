@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertology.cli import inputs
+from bertology.cli import inputs, judging
 
 if TYPE_CHECKING:
     from bertology.claims.examine import Finding
@@ -18,13 +18,15 @@ STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not appli
 
 
 def claims(
-    model: Annotated[str | None, typer.Argument(help="The model; the built-in one if left out.")] = None,
+    model: judging.Model = None,
     against: inputs.Against = None,
     corpus: inputs.CorpusName = None,
     format: inputs.Format = None,
     skip_bad: inputs.SkipBad = False,
     limit: inputs.Limit = None,
     paper: Annotated[list[str] | None, typer.Option(help="Only claims of this paper, as in clark2019.")] = None,
+    quick: judging.Quick = False,
+    full: judging.Full = False,
     recording: inputs.RecordingDir = None,
     long: inputs.LongPolicy = "skip",
     device: inputs.Device = "cpu",
@@ -34,54 +36,28 @@ def claims(
     as_json: inputs.Json = False,
 ) -> None:
     """Run what the claims need and print the scoreboard."""
-    from bertology.claims.examine import examine
-    from bertology.claims.shelf import all_claims
-    from bertology.cli.progress import progress_bars
-    from bertology.errors import unknown_name
-    from bertology.recording.recorder import Policy
-
-    chosen = all_claims()
-    papers = sorted({claim.paper for claim in chosen})
-    for one in paper or ():
-        if one not in papers:
-            raise unknown_name("paper with claims", one, papers)
-    if paper:
-        chosen = tuple(claim for claim in chosen if claim.paper in paper)
-    read = None if recording else inputs.read_corpus(corpus, format, None, skip_bad, limit, "original")
-    subject = inputs.subject_of(
+    done = judging.judged(
+        judging.chosen(paper, full=full),
         model=model,
         against=against,
-        corpus=read,
+        corpus=corpus,
+        format=format,
+        skip_bad=skip_bad,
+        limit=limit,
+        quick=quick,
         recording=recording,
-        policy=Policy(long=long),
+        long=long,
         device=device,
-        dtype="float32",
-        allow_pickle=allow_pickle,
         store=store,
         no_store=no_store,
-        randomise=True,
+        allow_pickle=allow_pickle,
     )
-    with progress_bars() as progress:
-        findings = examine(chosen, subject, progress=progress, notify=lambda line: typer.echo(line, err=True))
     if as_json:
-        typer.echo(json.dumps([as_record(finding) for finding in findings], ensure_ascii=False))
+        from bertology.report.text import as_record
+
+        typer.echo(json.dumps([as_record(finding) for finding in done.findings], ensure_ascii=False))
     else:
-        show(findings)
-
-
-def as_record(finding: Finding) -> dict[str, Any]:
-    """One finding as plain values."""
-    claim = finding.claim
-    return {
-        "id": claim.id,
-        "finding": claim.finding,
-        "paper": claim.paper,
-        "place": claim.place,
-        "published": claim.published,
-        "analyses": [run.analysis for run in claim.measured_by.values()],
-        "verdict": finding.verdict.outcome,
-        "why": finding.verdict.why,
-    }
+        show(done.findings)
 
 
 def show(findings: list[Finding]) -> None:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertology.cli import inputs
+from bertology.cli import inputs, judging
 from bertology.errors import Refusal
+
+if TYPE_CHECKING:
+    from bertology.report.content import Content
 
 HELP = "Judge the published findings on a model and write one self-contained page."
 
 
 def report(
-    model: Annotated[str | None, typer.Argument(help="The model; the built-in one if left out.")] = None,
+    model: judging.Model = None,
     against: inputs.Against = None,
     corpus: inputs.CorpusName = None,
     format: inputs.Format = None,
     skip_bad: inputs.SkipBad = False,
     limit: inputs.Limit = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    quick: judging.Quick = False,
+    full: judging.Full = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown instead of a page.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write every number as JSON instead of a page.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; report.html.")] = None,
     long: inputs.LongPolicy = "skip",
     device: inputs.Device = "cpu",
     store: inputs.Store = None,
@@ -28,49 +35,61 @@ def report(
     allow_pickle: inputs.AllowPickle = False,
 ) -> None:
     """Run what the claims need and write the page; what cannot be judged is named on it with its reason."""
-    from bertology.analyses import registry
-    from bertology.claims.examine import examine
-    from bertology.claims.shelf import all_claims
-    from bertology.cli.progress import progress_bars
-    from bertology.encoder.builtin import BUILT_IN
-    from bertology.recording.recorder import Policy
-    from bertology.report.page import Section, page
+    from bertology.report.page import page
+    from bertology.report.text import as_json as json_of
+    from bertology.report.text import as_markdown
 
-    read = inputs.read_corpus(corpus, format, None, skip_bad, limit, "original")
-    subject = inputs.subject_of(
+    if markdown and as_json:
+        raise Refusal("Both --markdown and --json were given", "one of them", "Write two reports: passes are shared")
+    write, suffix = (as_markdown, ".md") if markdown else (json_of, ".json") if as_json else (page, ".html")
+    done = judging.judged(
+        judging.chosen(None, full=full),
         model=model,
         against=against,
-        corpus=read,
+        corpus=corpus,
+        format=format,
+        skip_bad=skip_bad,
+        limit=limit,
+        quick=quick,
         recording=None,
-        policy=Policy(long=long),
+        long=long,
         device=device,
-        dtype="float32",
-        allow_pickle=allow_pickle,
         store=store,
         no_store=no_store,
-        randomise=True,
+        allow_pickle=allow_pickle,
     )
-    with progress_bars() as progress:
-        findings = examine(all_claims(), subject, progress=progress, notify=_tell)
-    results = {id(result): result for finding in findings for result in finding.results}
-    declared = {result.analysis: registry.get(result.analysis) for result in results.values()}
-    sections = [Section(declared[r.analysis].question, declared[r.analysis].about, r) for r in results.values()]
-    name = subject.encoder.name if subject.encoder else ""
-    built_in = BUILT_IN.get(model or inputs.DEFAULT_MODEL)
-    notices = [f"{name}: {built_in.about}"] if built_in else []
-    for notice in notices:
-        typer.echo(notice, err=True)
+    file = output or Path(f"report{suffix}")
     try:
-        _write(output, page(f"{name} on {read.name}", notices, findings, sections))
+        _write(file, write(content_of(done, full=full)))
     except OSError as error:
         raise Refusal(
-            f"{output} cannot be written ({error.strerror})", "a file in a folder that exists", "Choose another with -o"
+            f"{file} cannot be written ({error.strerror})", "a file in a folder that exists", "Choose another with -o"
         ) from error
-    typer.echo(str(output))
+    typer.echo(str(file))
 
 
-def _tell(line: str) -> None:
-    typer.echo(line, err=True)
+def content_of(done: judging.Judged, *, full: bool) -> Content:
+    """What the report says of the verdicts and of every analysis they rest on."""
+    from bertology.analyses import registry
+    from bertology.claims.shelf import all_claims
+    from bertology.encoder.builtin import BUILT_IN
+    from bertology.report.content import Content, Section
+    from bertology.report.inside import inside
+
+    subject = done.subject
+    results = {id(result): result for finding in done.findings for result in finding.results}
+    declared = {result.analysis: registry.get(result.analysis) for result in results.values()}
+    sections = [Section(declared[r.analysis].question, declared[r.analysis].about, r) for r in results.values()]
+    models = [encoder.name for encoder in (subject.encoder, subject.against) if encoder is not None]
+    notices = [f"{name}: {BUILT_IN[name].about}" for name in models if name in BUILT_IN]
+    left = [claim.id for claim in all_claims() if claim.slow]
+    if left and not full:
+        notices.append(f"{len(left)} findings take minutes and were not judged: --full judges {', '.join(left)}.")
+    corpus = subject.corpus.name if subject.corpus is not None else ""
+    views = ""
+    if subject.encoder is not None and subject.corpus is not None:
+        views = inside(subject.encoder, subject.corpus, list(results.values()))
+    return Content(f"{' and '.join(models)} on {corpus}", notices, done.findings, sections, done.passes, views)
 
 
 def _write(output: Path, text: str) -> None:

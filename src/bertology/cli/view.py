@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from bertology.cli import inputs
+from bertology.errors import Refusal
+
+if TYPE_CHECKING:
+    from bertology.corpus.corpus import Item
 
 HELP = "Look inside: attention on a text or a pair of texts, as one self-contained page."
 
 
 def view(
-    text: Annotated[str, typer.Argument(help="The text.")],
+    text: Annotated[str | None, typer.Argument(help="The text, unless --corpus names one.")] = None,
     text_b: Annotated[str | None, typer.Argument(help="A second text, to make a pair.")] = None,
     model: inputs.Model = None,
     against: inputs.Against = None,
+    against_text: Annotated[str | None, typer.Option(help="A second text to compare with.")] = None,
+    corpus: inputs.CorpusName = None,
+    format: inputs.Format = None,
+    number: Annotated[int, typer.Option(min=1, help="Which item of --corpus to show; its tree is drawn with it.")] = 1,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(help="A result (`bertology run ... --json`) or a folder of them, to label heads and draw arcs."),
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("view.html"),
     quantity: Annotated[
         list[str] | None,
@@ -42,6 +54,35 @@ def view(
     if model is None:
         typer.echo(f"no --model given: using {encoder.name!r}, the built-in model", err=True)
     other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
-    quantities = ("attention", *(quantity or ()))
-    made = view_of(encoder, text, text_b, against=other, quantities=quantities, neurons=neurons, view=shown)
+    made = view_of(
+        encoder,
+        _text(text, corpus, format, number),
+        text_b,
+        against=other,
+        against_text=against_text,
+        quantities=("attention", *(quantity or ())),
+        neurons=neurons,
+        results=results or None,
+        view=shown,
+    )
+    for note in made.payload.notes:
+        typer.echo(note, err=True)
     typer.echo(str(made.save(output)))
+
+
+def _text(text: str | None, corpus: str | None, format: str | None, number: int) -> str | Item:
+    """The text given, or the item of the corpus that was asked for."""
+    if (text is None) == (corpus is None):
+        raise Refusal(
+            "Both a text and a corpus are given" if text else "There is no text to look at",
+            "a text, or --corpus with --number",
+            'Write for example: bertology view "I went to the store."',
+        )
+    if text is not None:
+        return text
+    read = inputs.read_corpus(corpus, format, None, False, number, "original")
+    if len(read) < number:
+        raise Refusal(
+            f"{read.name} has {len(read)} items", f"--number from 1 to {len(read)}", "Give a number that it has"
+        )
+    return read[number - 1]

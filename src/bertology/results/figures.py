@@ -1,4 +1,4 @@
-"""The report page's own drawings, which need no further package: a grid of heads, a curve over layers, as SVG.
+"""The report page's own drawings, which need no further package: a grid of heads, curves, as SVG.
 
 Every mark carries its number as a tooltip; what could not be measured is a cross, and no line runs through it.
 
@@ -7,7 +7,7 @@ Colours are one hue at varying strength, so they read alike for colour-blind eye
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -18,6 +18,8 @@ from bertology.results.shapes import Head
 CELL = 16
 WIDTH, HEIGHT = 420, 220
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
+GROWS = 30
+"""Points that grow by such a factor are drawn along their logarithm."""
 
 
 def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates]) -> str:
@@ -49,20 +51,39 @@ def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates
 
 def layer_curve(name: str, estimates: Estimates, baselines: Mapping[str, Estimates], first: int) -> str:
     """The value by layer with its interval as a band; each baseline as a dashed line."""
+    places = np.arange(estimates.shape[0], dtype=float)
+    return _line(name, estimates, baselines, places, [str(place + first) for place in range(len(places))], "layer")
+
+
+def curve(name: str, estimates: Estimates, baselines: Mapping[str, Estimates], points: Floats, along: str) -> str:
+    """The value along a quantity; points that grow by a factor lie as far apart as their number, others evenly."""
+    grows = len(points) > 2 and points.min() > 0 and points.max() / points.min() >= GROWS
+    places = np.log(points) if grows else np.asarray(points, float)
+    return _line(name, estimates, baselines, places, [f"{point:g}" for point in points], along)
+
+
+def _line(
+    name: str,
+    estimates: Estimates,
+    baselines: Mapping[str, Estimates],
+    places: Floats,
+    labels: Sequence[str],
+    along: str,
+) -> str:
     everything = [estimates, *baselines.values()]
     low, high = _extremes(np.concatenate([np.concatenate([e.low, e.high, e.value]) for e in everything]))
     low, high = (min(low, 0.0), high) if low > 0 and low < 0.3 * high else (low, high)
     spread = high - low or 1.0
-    layers = estimates.shape[0]
+    begin, length = float(places.min()), float(np.ptp(places)) or 1.0
 
-    def x(index: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * (index / max(1, layers - 1))
+    def x(index: int) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * (places[index] - begin) / length
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / spread
 
     marks = [_text(LEFT - 6, y(v) + 4, f"{v:.2g}", "end") for v in np.linspace(low, high, 4)]
-    marks += [_text(x(i), HEIGHT - BOTTOM + 16, str(i + first), "middle") for i in range(layers)]
+    marks += [_text(x(i), HEIGHT - BOTTOM + 16, label, "middle") for i, label in enumerate(labels)]
     for index, (baseline, line) in enumerate(baselines.items()):
         dashes = ("6 4", "2 3", "8 3 2 3")[index % 3]
         for run in _runs(line.value):
@@ -77,16 +98,16 @@ def layer_curve(name: str, estimates: Estimates, baselines: Mapping[str, Estimat
     for run in _runs(estimates.value):
         points = " ".join(f"{x(i):.1f},{y(estimates.value[i]):.1f}" for i in run)
         marks.append(f'<polyline points="{points}" class="curve"/>')
-    for i in range(layers):
+    for i, label in enumerate(labels):
         if np.isnan(estimates.value[i]):
-            marks.append(_gap(x(i), HEIGHT - BOTTOM - 3, f"layer {i + first}"))
+            marks.append(_gap(x(i), HEIGHT - BOTTOM - 3, f"{along} {label}"))
             continue
-        tip = escape(f"layer {i + first}: {estimates[i]}, n = {estimates[i].n}")
+        tip = escape(f"{along} {label}: {estimates[i]}, n = {estimates[i].n}")
         marks.append(
             f'<circle cx="{x(i):.1f}" cy="{y(estimates.value[i]):.1f}" r="4" class="mark"><title>{tip}</title></circle>'
         )
-    marks.append(_text((LEFT + WIDTH) / 2, HEIGHT - 2, "layer", "middle"))
-    return _svg(WIDTH, HEIGHT, f"{name} by layer", marks)
+    marks.append(_text((LEFT + WIDTH) / 2, HEIGHT - 2, along, "middle"))
+    return _svg(WIDTH, HEIGHT, f"{name} by {along}", marks)
 
 
 def _extremes(values: Floats) -> tuple[float, float]:

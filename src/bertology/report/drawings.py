@@ -1,0 +1,88 @@
+"""A result as it is drawn on the page: grids, curves and tables, each number beside its baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from bertology.results.estimate import Estimate, Estimates
+from bertology.results.figures import curve, head_grid, layer_curve
+from bertology.results.html_table import html_table
+from bertology.results.result import Result
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve
+
+ROWS = 60
+"""Longer tables are cut on the page, which says so; the JSON has them whole."""
+
+
+def drawn(result: Result, only: Collection[str] = ()) -> str:
+    """The whole result, or only some of its measures, where it has these."""
+    return "".join(_parts(result, only))
+
+
+def _parts(result: Result, only: Collection[str]) -> Iterable[str]:
+    match result.data:
+        case HeadGrid() as grid:
+            yield '<div class="figures">'
+            for name, estimates in _chosen(grid, only):
+                unit = f"{grid.units.get(name, '')}; pale to strong: {_range(estimates)}"
+                yield _figure(name, head_grid(name, estimates, _beside(grid, name)), unit)
+            yield f"</div>{_strongest(grid, only)}"
+        case LayerCurve() as layers:
+            yield '<div class="figures">'
+            for name, estimates in _chosen(layers, only):
+                beside = _beside(layers, name)
+                caption = f"{layers.units.get(name, '')}; dashed: {', '.join(beside) or 'none'}"
+                yield _figure(name, layer_curve(name, estimates, beside, layers.first), caption)
+            yield "</div>"
+        case Curve() as along:
+            yield '<div class="figures">'
+            for name, estimates in _chosen(along, only):
+                beside = _beside(along, name)
+                caption = f"{along.units.get(name, '')}; dashed: {', '.join(beside) or 'none'}"
+                yield _figure(name, curve(name, estimates, beside, along.points, along.along), caption)
+            yield "</div>"
+        case _:
+            rows = [row for row in result.rows() if not only or row.get("measure", "") in only]
+            yield html_table(rows[:ROWS])
+            if len(rows) > ROWS:
+                yield f'<p class="soft">The first {ROWS} of {len(rows)} rows; --json has all.</p>'
+
+
+def _chosen(data: HeadGrid | LayerCurve | Curve, only: Collection[str]) -> list[tuple[str, Estimates]]:
+    wanted = [name for name in data.measures if name in only]
+    return [(name, data.measures[name]) for name in wanted or data.measures]
+
+
+def _beside(data: HeadGrid | LayerCurve | Curve, name: str) -> dict[str, Estimates]:
+    return {baseline: measures[name] for baseline, measures in data.baselines.items() if name in measures}
+
+
+def _figure(name: str, drawing: str, caption: str) -> str:
+    return f'<figure><h4>{escape(name)}</h4>{drawing}<figcaption class="soft">{escape(caption)}</figcaption></figure>'
+
+
+def _range(estimates: Estimates) -> str:
+    measured = estimates.value[np.isfinite(estimates.value)]
+    return f"{measured.min():.3g} to {measured.max():.3g}" if measured.size else "nothing measured"
+
+
+def _strongest(grid: HeadGrid, only: Collection[str]) -> str:
+    rows: list[dict[str, Any]] = []
+    for name, estimates in _chosen(grid, only):
+        if not np.isfinite(estimates.value).any():
+            continue
+        place = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
+        head = Head(int(place[0]), int(place[1]))
+        best: Estimate = estimates[head]
+        row: dict[str, Any] = {
+            "measure": name,
+            "highest head": str(head),
+            "value [95 % interval]": str(best),
+            "n": best.n,
+        }
+        rows.append(row | {b: str(measured[head]) for b, measured in _beside(grid, name).items()})
+    return html_table(rows)

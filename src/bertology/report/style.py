@@ -1,0 +1,38 @@
+"""How the page looks: light and dark, narrow and wide, on paper."""
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #5b6470; --line: #d8dde3; --hue: #1f5fa8;
+  --yes: #00695c; --no: #b3400e; --maybe: #7a5d00; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8eaed; --paper: #16181c; --soft: #a2abb6; --line: #343a42; --hue: #7fb5f0;
+    --yes: #4fc3a8; --no: #ff9d66; --maybe: #e0bd4d; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  max-width: 1080px; padding: 1.5rem 1rem 4rem; }
+h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.3rem; margin: 2.5rem 0 .3rem; border-top: 2px solid var(--line);
+  padding-top: 1.5rem; } h3 { font-size: 1.05rem; margin: 2rem 0 .3rem; font-weight: 600; }
+h4 { font-size: .95rem; margin: 0 0 .3rem; font-weight: 600; }
+p { max-width: 70ch; } .soft { color: var(--soft); font-size: .9rem; }
+.notice { border-left: 4px solid var(--hue); padding: .2rem 1rem;
+  background: color-mix(in srgb, var(--hue) 9%, transparent); }
+nav { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: 1rem 0; font-size: .95rem; }
+.figures { display: flex; flex-wrap: wrap; gap: 1.5rem 2rem; } figure { margin: 0; max-width: 100%; }
+svg { max-width: 100%; height: auto; } svg text { font-size: 10px; fill: var(--soft); }
+.mark { fill: var(--hue); } .curve { fill: none; stroke: var(--hue); stroke-width: 2; }
+.band { fill: var(--hue); opacity: .18; } .baseline { fill: none; stroke: var(--soft); stroke-width: 1.5; }
+.board > details { margin: 0; border-bottom: 1px solid var(--line); } .board summary { display: flex; gap: 1rem;
+  padding: .35rem 0; cursor: pointer; align-items: baseline; } .board .opened { margin: .2rem 0 1rem 8.5rem; }
+.board .opened p { margin: .3rem 0; }
+.verdict { flex: 0 0 7.5rem; font-size: .85rem; font-weight: 600; }
+.verdict::before { display: inline-block; width: 1.3em; }
+.holds::before { content: "✓"; } .fails::before { content: "✗"; } .inconclusive::before { content: "~"; }
+.not-applicable::before { content: "–"; } .holds { color: var(--yes); } .fails { color: var(--no); }
+.inconclusive { color: var(--maybe); } .not-applicable { color: var(--soft); font-weight: 400; }
+a { color: var(--hue); }
+@media (max-width: 600px) { .board .opened { margin-left: 0; } .board summary { flex-direction: column; gap: 0; }
+  .verdict { flex: none; } }
+@media print { details > * { display: block; } nav { display: none; } }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+td, th { text-align: right; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+td:first-child, th:first-child { text-align: left; } details { margin: 1rem 0; } pre { white-space: pre-wrap;
+  overflow-wrap: anywhere; font-size: .8rem; }
+"""
