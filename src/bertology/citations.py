@@ -129,4 +129,33 @@ CITATIONS: dict[str, str] = {
     "vanaken2020": (
         "van Aken, Winter, Löser & Gers (2020). VisBERT: Hidden-State Visualizations for Transformers. WWW Companion."
     ),
+    "wiedemann2019": (
+        "Wiedemann, Remus, Chawla & Biemann (2019). Does BERT Make Any Sense? Interpretable Word Sense Disambiguation "
+        "with Contextualized Embeddings. KONVENS."
+    ),
+    "pilehvar2019": (
+        "Pilehvar & Camacho-Collados (2019). WiC: the Word-in-Context Dataset for Evaluating Context-Sensitive Meaning "
+        "Representations. NAACL."
+    ),
+    "si2019": (
+        "Si, Wang, Kan & Jiang (2019). What does BERT Learn from Multiple-Choice Reading Comprehension Datasets? "
+        "arXiv:1910.12391."
+    ),
+    "jin2020": (
+        "Jin, Jin, Zhou & Szolovits (2020). Is BERT Really Robust? A Strong Baseline for Natural Language Attack on "
+        "Text Classification and Entailment. AAAI."
+    ),
+    "arora2020": "Arora, May, Zhang & Ré (2020). Contextual Embeddings: When Are They Worth It? ACL.",
+    "wang2019": (
+        "Wang, Singh, Michael, Hill, Levy & Bowman (2019). GLUE: A Multi-Task Benchmark and Analysis Platform for "
+        "Natural Language Understanding. ICLR."
+    ),
+    "michel2019": "Michel, Levy & Neubig (2019). Are Sixteen Heads Really Better than One? NeurIPS.",
+    "bach2015": (
+        "Bach, Binder, Montavon, Klauschen, Müller & Samek (2015). On Pixel-Wise Explanations for Non-Linear "
+        "Classifier Decisions by Layer-Wise Relevance Propagation. PLoS ONE 10(7)."
+    ),
+    "louizos2018": (
+        "Louizos, Welling & Kingma (2018). Learning Sparse Neural Networks through L0 Regularization. arXiv:1712.01312."
+    ),
 }

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import planted
+import sensed
 from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.run import Subject, run, run_all
@@ -21,10 +22,14 @@ from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, read_text
 from bertology.corpus.sentence import LAYERS
 from bertology.encoder.encoder import Encoder
+from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
+from bertology.encoder.task_heads import with_head
+from bertology.encoder.variant import Variant
 from bertology.errors import Refusal
 from bertology.recording.recorder import Policy
-from bertology.report.page import Section, page
+from bertology.report.content import Content, Section
+from bertology.report.page import page
 from bertology.results.result import Result
 from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
 
@@ -34,9 +39,23 @@ ANALYSES = registry.load_all()
 every_analysis = pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.name)
 
 
-@pytest.fixture(scope="module")
-def encoder() -> Encoder:
-    return load("tiny")
+CLASSIFIED = {"causes/substitution": ("contradiction", "entailment", "neutral")}
+"""Analyses of models that give classes, and the classes of their corpus."""
+
+
+@cache
+def tiny(labels: tuple[str, ...] = ()) -> Encoder:
+    base = load("tiny")
+    if not labels:
+        return base
+    assert isinstance(base, HuggingFaceEncoder)
+    return with_head(base, "label", labels, variant=Variant(), seed=0)
+
+
+@pytest.fixture
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    given = getattr(request.node, "callspec", None)
+    return tiny(CLASSIFIED.get(given.params["analysis"].name, ()) if given else ())
 
 
 CORPORA = (
@@ -49,8 +68,15 @@ CORPORA = (
 )
 """Each analysis is run on the first of these that carries the annotation it needs; roles and questions are planted."""
 OWN_CORPORA = {
+    "causes/substitution": "generated:nli@0:6",
+    "causes/unanswerable": "generated:reading@0:8",
     "probes/agreement": "generated:minimal_pairs",
     "probes/sentence": "tasks:bigram_shift:english",
+    "meaning/diagnostic": "diagnostic",
+    "meaning/senses": "english+senses",
+    "meaning/context_pairs": "english+senses",
+    "meaning/sense_probe": "english+senses",
+    "meaning/sense_map": "english+senses",
 }
 """Of so few sentences of a treebank some analyses could make nothing."""
 
@@ -59,6 +85,8 @@ OWN_CORPORA = {
 def read(name: str) -> Corpus:
     named, _, added = name.partition("+")
     corpus = corpus_named(named, limit=40)
+    if added == "senses":
+        return sensed.only_with(corpus_named(named), "bank", "match")
     if added == "questions":
         return planted.asked(corpus)
     return corpus.map(planted.with_roles) if added else corpus
@@ -169,7 +197,7 @@ def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: En
     with redirect_stdout(io.StringIO()) as printed:
         show(result, analysis)
     assert analysis.question in printed.getvalue()
-    html = page("title", [], [], [Section(analysis.question, analysis.about, result)])
+    html = page(Content("title", [], [], [Section(analysis.question, analysis.about, result)]))
     assert analysis.name in html and "http" not in html.replace("http-equiv", "")
     assert result.figure().to_dict()["datasets"]
 

@@ -109,6 +109,41 @@ def test_a_gate_is_its_value_times_the_head_in_the_output_projection(name: str, 
 
 
 @pytest.mark.parametrize("name", FAMILIES)
+def test_a_shift_is_a_bias_of_the_output_projection(name: str) -> None:
+    """A head that always gives one vector: nothing of its own, and that vector through its part of the projection."""
+    encoder = models.encoder(name)
+    where, head, layer = PROJECTIONS[name], 2, 1
+    columns = slice(head * SIZE, (head + 1) * SIZE)
+    always = torch.randn(SIZE, generator=torch.Generator().manual_seed(0))
+
+    def change(reference: Any) -> None:
+        projection = _modules(reference, where.output)[0 if where.shared else layer]
+        weight = projection.weight.data if where.transposed else projection.weight.data.T
+        added = always @ weight[columns]
+        projection.bias = torch.nn.Parameter(added + (0 if projection.bias is None else projection.bias.data))
+        weight[columns] = 0
+
+    layers = slice(None) if where.shared else layer
+    scale, shift = _ones(encoder), torch.zeros(encoder.layers, encoder.heads, SIZE)
+    scale[layers, head], shift[layers, head] = 0, always
+    gated = _last(encoder, Gates(scale=scale, shift=shift))
+    torch.testing.assert_close(gated, _expected(encoder, change), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_row_may_have_gates_of_its_own(name: str) -> None:
+    encoder = models.encoder(name)
+    generator = torch.Generator().manual_seed(0)
+    scale = torch.rand(encoder.layers, encoder.heads, 3, generator=generator)
+    shift = torch.randn(encoder.layers, encoder.heads, 3, SIZE, generator=generator)
+    rows = Gates(scale=scale, uniform=scale > 0.7, shift=shift)
+    each = [Gates(scale=scale[:, :, r], uniform=scale[:, :, r] > 0.7, shift=shift[:, :, r]) for r in range(3)]
+    lengths = _batch(encoder).mask.sum(1).tolist()
+    alone = [_last(encoder, gates).split(lengths)[row] for row, gates in enumerate(each)]
+    torch.testing.assert_close(_last(encoder, rows), torch.cat(alone), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
 def test_a_uniform_head_is_a_head_without_queries(name: str) -> None:
     """A head whose scores are all 0 attends to every token it may see alike: the same, made by hand."""
     encoder = models.encoder(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from bertology.maths.classifier import UNUSED, Classifiers, Form, Recipe, fit
+from bertology.maths.classifier import UNUSED, Classifiers, Form, Recipe, fit, fit_each
 
 Array = np.ndarray[Any, Any]
 
@@ -35,9 +36,20 @@ def test_each_problem_equals_sklearn() -> None:
             kept = own != UNUSED
             model: Any = LogisticRegression(C=1 / (0.01 * kept.sum()), max_iter=2000, tol=1e-8)
             model.fit(standard[kept], own[kept])
-            np.testing.assert_allclose(found.weights[group, task].numpy(), model.coef_, atol=5e-3)
+            np.testing.assert_allclose(found.weights[group, task].numpy(), model.coef_, atol=2e-3)
             agreed = found.predict(groups)[group, task] == model.predict(standard)
             assert agreed.mean() > 0.995
+
+
+def test_every_penalty_at_once_equals_each_alone() -> None:
+    x, labels, other = made()
+    tasks = np.stack([np.where(np.arange(len(labels)) % 3 == 0, UNUSED, labels), other])
+    penalties = (0.01, 0.3, 10.0)
+    together = fit_each(x[None], tasks, 3, replace(EXACT, penalties=penalties))
+    for penalty, found in zip(penalties, together, strict=True):
+        alone = fit(x[None], tasks, 3, replace(EXACT, penalties=(penalty,)))
+        np.testing.assert_allclose(found.weights.numpy(), alone.weights.numpy(), atol=2e-3)
+        assert (found.penalty == penalty).all()
 
 
 def test_features_that_are_not_used_have_no_weight() -> None:
@@ -67,6 +79,18 @@ def score(found: Classifiers, x: Array, gold: Array) -> Array:
     return (found.predict(x[None])[0] == gold).mean(-1)
 
 
+def test_fewer_examples_than_features() -> None:
+    generator = np.random.default_rng(3)
+    x, labels = generator.normal(size=(2, 25, 40)), generator.integers(0, 3, 25)
+    found = fit(x, labels[None], 3, EXACT)
+    for group, features in enumerate(x):
+        standard = (features - features.mean(0)) / features.std(0)
+        model: Any = LogisticRegression(C=1 / (0.01 * 25), max_iter=2000, tol=1e-8).fit(standard, labels)
+        np.testing.assert_allclose(found.weights[group, 0].numpy(), model.coef_, atol=2e-3)
+    other = generator.normal(size=(2, 9, 40))
+    assert found.log_chances(other).shape == (2, 1, 9, 3)
+
+
 @pytest.mark.parametrize(
     ("form", "sizes"), [("linear", ()), ("rank", (3,)), ("mlp", (16,)), ("mlp", (16, 8)), ("bilinear", (8,))]
 )
@@ -92,8 +116,9 @@ def test_it_finds_what_is_there_and_chance_where_nothing_is() -> None:
     noise = generator.integers(0, 2, 900)
     gold = np.stack([straight, product, noise])
     shown, held = (np.where(part, gold, UNUSED) for part in (np.arange(900) < 500, np.arange(900) // 100 == 5))
-    for form, sizes in (("linear", ()), ("mlp", (20,)), ("bilinear", (6,))):
-        recipe = Recipe(form, sizes, penalties=(1e-3, 1e-1))  # type: ignore[arg-type]
+    forms: tuple[tuple[Form, tuple[int, ...]], ...] = (("linear", ()), ("mlp", (20,)), ("bilinear", (6,)))
+    for form, sizes in forms:
+        recipe = Recipe(form, sizes, penalties=(1e-3, 1e-1))
         found = fit(x[None], shown, 2, recipe, held=held, seeds=(0, 0, 0))
         right = (found.predict(x[None])[0] == gold)[:, 600:].mean(1)
         assert abs(right[2] - 0.5) < 0.1, form

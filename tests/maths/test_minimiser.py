@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bertology.maths.minimiser import End, Seen, Which, minimise
+from bertology.maths.minimiser import End, Objective, Seen, Which, minimise
 
 
-def quadratic(curvature: Tensor, centre: Tensor) -> object:
+def quadratic(curvature: Tensor, centre: Tensor) -> Objective:
     """(group, problem, parameter) curvatures and centres of bowls."""
 
     def objective(place: Tensor, which: Which) -> Seen:
@@ -24,7 +24,7 @@ def test_bowls_of_very_different_steepness() -> None:
     generator = torch.Generator().manual_seed(0)
     curvature = torch.logspace(-1, 3, 24).view(2, 3, 4)
     centre = torch.randn(2, 3, 4, generator=generator)
-    found = minimise(quadratic(curvature, centre), torch.zeros(2, 3, 4), End(200, 1e-5))  # type: ignore[arg-type]
+    found = minimise(quadratic(curvature, centre), torch.zeros(2, 3, 4), End(200, 1e-5))
     torch.testing.assert_close(found, centre, atol=1e-3, rtol=1e-3)
 
 
@@ -57,7 +57,7 @@ def test_a_preconditioner_changes_the_way_and_not_the_end() -> None:
 
     def counted(place: Tensor, which: Which) -> Seen:
         steps.append(1)
-        return quadratic(curvature, centre)(place, which)  # type: ignore[operator]
+        return quadratic(curvature, centre)(place, which)
 
     found = minimise(counted, torch.zeros(1, 1, 6), End(300, 1e-6), lambda slope, which: slope / curvature)
     torch.testing.assert_close(found, centre, atol=1e-4, rtol=1e-4)

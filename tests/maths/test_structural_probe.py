@@ -13,6 +13,7 @@ from bertology.maths.structural_probe import (
     ABSENT,
     Member,
     TreeBatch,
+    gradients,
     held_out_losses,
     initial,
     losses,
@@ -67,7 +68,7 @@ def test_losses_and_gradient_are_those_of_the_formula() -> None:
     batch = batch_of(1)
     members = members_of(("distance", "depth"), (2, 7), (0, 1))
     weights = initial(members, 2, WIDTH) * 6
-    found, gradient = losses(weights, members, batch, gradient=True)
+    found, gradient = losses(weights, members, batch), gradients(weights, members, batch)
     leaf = weights.clone().requires_grad_()
     total = torch.zeros(())
     start = 0

@@ -16,7 +16,10 @@ from bertology.errors import Refusal, unknown_name
 BUILT_IN: dict[str, str] = {
     "english": "356 sentences in 28 short documents, with trees, entities, coreference and senses",
     "chinese": "60 sentences in 6 short documents, with trees, entities and coreference",
+    "diagnostic": "291 inference pairs in the form of GLUE's diagnostic set, by category and sub-type",
 }
+PAIRS = {"diagnostic"}
+"""Built-in corpora that are tables of pairs; the others are treebanks."""
 
 
 def corpus_named(
@@ -32,8 +35,9 @@ def corpus_named(
     if name.startswith(PREFIX) and format is None and not Path(name).exists():
         return generated_named(name, limit=limit, **options)
     if name in BUILT_IN and not Path(name).exists():
-        with resources.as_file(resources.files("bertology.corpus") / "data" / f"{name}.conllu") as path:
-            return read(path, "conllu", skip_bad=skip_bad, limit=limit, **options)
+        suffix, form = ("tsv", "diagnostic") if name in PAIRS else ("conllu", "conllu")
+        with resources.as_file(resources.files("bertology.corpus") / "data" / f"{name}.{suffix}") as path:
+            return read(path, form, skip_bad=skip_bad, limit=limit, **options)
     if not Path(name).exists() and format is None and "/" not in name and "." not in name:
         known = [*BUILT_IN, *(PREFIX + generator for generator in generators())]
         raise unknown_name("built-in corpus", name, known, remedy="Or give the path of a file or folder")

@@ -20,7 +20,9 @@ class Gates:
     """What to do with each head: multiply its output by `scale`, let it attend to all alike, silence some pieces.
 
     `scale` is (layer, head) and may require gradients (learned gates); `uniform` is (layer, head) booleans: the head's
-    map is replaced by 1/n over the tokens it may see. `silent` is (layer, head, batch, piece) booleans, 1 for a layer
+    map is replaced by 1/n over the tokens it may see; `shift` is (layer, head, size), added to the scaled output of
+    the head at every piece. Each of these may have an axis for the batch after that of the heads; it is then for one
+    batch, and every row of it has gates of its own. `silent` is (layer, head, batch, piece) booleans, 1 for a layer
     or head axis meaning all of them: pieces whose value vectors count as zero, their attention staying as it is. It
     is for one batch.
     """
@@ -28,6 +30,7 @@ class Gates:
     scale: Tensor | None = None
     uniform: Tensor | None = None
     silent: Tensor | None = None
+    shift: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -138,9 +141,16 @@ def attend(
         value = value.masked_fill(_of_layer(gates.silent, layer).to(value.device), 0.0)
     context = torch.matmul(attention.to(value.dtype), value)
     if gates is not None and gates.scale is not None:
-        context = context * gates.scale[layer].to(context).view(1, -1, 1, 1)
+        context = context * _by_row(gates.scale[layer].to(context), 1)[..., None, None]
+    if gates is not None and gates.shift is not None:
+        context = context + _by_row(gates.shift[layer].to(context), 2).unsqueeze(-2)
     tap.see(LayerActivations(layer, attention, query, key, value, context, block=block))
     return context
+
+
+def _by_row(gate: Tensor, axes: int) -> Tensor:
+    """(batch or 1, head, ...): a gate of one layer, whose `axes` axes are more where every row has its own."""
+    return gate.unsqueeze(0) if gate.ndim == axes else gate.transpose(0, 1)
 
 
 def _of_layer(silent: Tensor, layer: int) -> Tensor:
@@ -151,4 +161,5 @@ def _of_layer(silent: Tensor, layer: int) -> Tensor:
 def _with_uniform_heads(attention: Tensor, uniform: Tensor, mask: Tensor | None) -> Tensor:
     seen = torch.ones_like(attention[:, :1]) if mask is None else (mask > torch.finfo(mask.dtype).min / 2).to(attention)
     even = seen / seen.sum(-1, keepdim=True).clamp(min=1)
-    return torch.where(uniform.to(attention.device).view(1, -1, 1, 1), even.expand_as(attention), attention)
+    chosen = _by_row(uniform.to(attention.device), 1)[..., None, None]
+    return torch.where(chosen, even.expand_as(attention), attention)

@@ -140,7 +140,8 @@ class HuggingFaceEncoder:
         digest.update(self.tokeniser.fingerprint.encode())
         digest.update(fingerprint.of_weights(self.model, without=self.absent).encode())
         gates = self.gates or Gates()
-        for kind, gate in (("scale", gates.scale), ("uniform", gates.uniform), ("silent", gates.silent)):
+        for kind in ("scale", "uniform", "silent", "shift"):
+            gate: Tensor | None = getattr(gates, kind)
             if gate is not None:
                 digest.update(f"{kind}{gate.dtype}".encode())
                 digest.update(fingerprint.content(gate))
@@ -148,12 +149,12 @@ class HuggingFaceEncoder:
 
     def gated(self, gates: Gates | None) -> HuggingFaceEncoder:
         """The same weights with these gates on every pass."""
-        for gate in (gates.scale, gates.uniform) if gates else ():
-            if gate is not None and tuple(gate.shape) != (self.layers, self.heads):
+        for gate, axes in ((gates.scale, 2), (gates.uniform, 2), (gates.shift, 3)) if gates else ():
+            if gate is not None and (gate.shape[:2] != (self.layers, self.heads) or gate.ndim not in {axes, axes + 1}):
                 raise Refusal(
                     f"Gates of shape {tuple(gate.shape)} do not fit {self.name}",
                     f"one value for each of {self.layers} layers and {self.heads} heads",
-                    "Make the gates with shape (layers, heads) of this encoder",
+                    "Make the gates with shape (layers, heads), or (layers, heads, batch), of this encoder",
                 )
         silent = gates.silent if gates else None
         if silent is not None and (silent.ndim != 4 or not self._for_its_heads(silent)):

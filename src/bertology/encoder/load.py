@@ -133,7 +133,10 @@ def _transformer(name: str, settings: Settings) -> HuggingFaceEncoder:
     folder = _folder(name, settings)
 
     from bertology.encoder.huggingface import load_directory
+    from bertology.encoder.pruning import is_pruned, load_pruned
 
+    if is_pruned(folder):
+        return load_pruned(folder, name=name, device=settings.device, dtype=settings.dtype)
     return load_directory(
         folder, name=name, device=settings.device, dtype=settings.dtype, allow_pickle=settings.allow_pickle
     )

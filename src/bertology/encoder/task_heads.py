@@ -14,6 +14,7 @@ import transformers
 
 from bertology.encoder import variant as variants
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, quietly, wrap
+from bertology.encoder.pruning import PrunedEncoder
 from bertology.encoder.variant import Variant
 from bertology.errors import Refusal
 
@@ -36,6 +37,12 @@ def with_head(
     The encoder itself is left as it is; a head that it had is not carried over.
     """
     variant.refuse_unfit(encoder.layers, encoder.name)
+    if isinstance(encoder, PrunedEncoder):
+        raise Refusal(
+            f"{encoder.name} was pruned, and no other head can be put on it",
+            "a model with all its heads",
+            "Fine-tune the whole model, and prune that",
+        )
     config = _config(encoder, head, labels)
     model = from_config(_class_of(head, config, encoder.name), config, seed)
     if not variant.random:

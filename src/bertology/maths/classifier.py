@@ -11,14 +11,16 @@ several penalties each problem takes the one with the least loss on what it hold
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bertology.maths.classifier_network import Form as Form
+from bertology.maths.classifier_network import Recipe as Recipe
+from bertology.maths.classifier_network import first_parameters, scores_of, unpacked
 from bertology.maths.minimiser import End, Objective, Precondition, Seen, Which, minimise
 
 UNUSED = -1
@@ -28,31 +30,11 @@ CELLS_AT_ONCE = 2**25
 """Groups are fitted together until their scores have so many numbers."""
 
 LEAST_SAMPLE = 512
+SAMPLED = 3
+"""Covariances are taken over so many examples a feature, if there are more."""
 
-Form = Literal["linear", "rank", "mlp", "bilinear"]
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a classifier is and how it is fitted.
-
-    `linear`: scores W x + b. `rank`: the same through `sizes[0]` units without a non-linearity (W2 W1 x). `mlp`: ReLU
-    layers of these sizes. `bilinear`: features are two vectors end to end; W ((A x) * (B y)) with `sizes[0]` products.
-    """
-
-    form: Form = "linear"
-    sizes: tuple[int, ...] = ()
-    penalties: tuple[float, ...] = (1e-3,)
-    iterations: int = 100
-    patience: int = 10
-    tolerance: float = 1e-4
-
-    @property
-    def name(self) -> str:
-        """As it is written in options: linear, rank:10, mlp:50, mlp:50:50, bilinear:20."""
-        return ":".join([self.form, *map(str, self.sizes)])
 
 
 @dataclass(frozen=True)
@@ -113,12 +95,48 @@ def fit(
         some = features[first : first + at_once]
         mean, scale = moments(some[:, seen] if seen.any() else some)
         x = standardised(some, mean, scale)
-        problem = _Problem(recipe, x, gold[0], gold[1], classes, held is not None, used)
+        basis = _basis(x[:, seen]) if recipe.form == "linear" and used is None else None
+        inside = x if basis is None else x @ basis
+        problem = _Problem(recipe, inside, gold[0], gold[1], classes, held is not None, used)
         start = problem.start(seeds or (0,) * problems)
         found = minimise(problem.objective, start, problem.end, problem.precondition)
-        parts.append((*problem.chosen(found), mean, scale))
+        own, place = problem.chosen(found)
+        parts.append((own if basis is None else _outside(own, basis, classes), place, mean, scale))
     parameters, place, mean, scale = (torch.cat(some) for some in zip(*parts, strict=True))
     return Classifiers(recipe, parameters, mean, scale, classes, np.array(recipe.penalties)[place.cpu().numpy()])
+
+
+def fit_each(features: Floats, labels: Ints, classes: int, recipe: Recipe) -> tuple[Classifiers, ...]:
+    """The same without a choice: the classifiers of every penalty, for those who choose by something else.
+
+    Features are standardised over all examples, also those that no problem uses: what one problem finds does not depend
+    on what others learn from.
+    """
+    gold = gold_of(labels, len(recipe.penalties))
+    mean, scale = moments(features)
+    problem = _Problem(recipe, standardised(features, mean, scale), gold, gold, classes, False, None)
+    start = problem.start((0,) * len(labels))
+    found = minimise(problem.objective, start, problem.end, problem.precondition)
+    each = found.unflatten(1, (-1, len(recipe.penalties))).unbind(2)
+    return tuple(
+        Classifiers(recipe, own, mean, scale, classes, np.full(own.shape[:2], penalty))
+        for own, penalty in zip(each, recipe.penalties, strict=True)
+    )
+
+
+def _basis(x: Tensor) -> Tensor | None:
+    """(group, feature, example) an orthonormal basis of the examples, where they are fewer than the features.
+
+    The best weights lie among the examples, so that fewer of them do: the rest would stay at zero.
+    """
+    return torch.linalg.qr(x.transpose(1, 2)).Q if 0 < x.shape[1] < x.shape[2] else None
+
+
+def _outside(parameters: Tensor, basis: Tensor, classes: int) -> Tensor:
+    """(group, problem, parameter) of features, from those of a basis."""
+    size = basis.shape[-1] * classes
+    weights = parameters[..., :size].unflatten(-1, (classes, -1)) @ basis[:, None].transpose(-1, -2)
+    return torch.cat([weights.flatten(2), parameters[..., size:]], -1)
 
 
 @dataclass(frozen=True)
@@ -156,7 +174,7 @@ class _Problem:
         self.precondition: Precondition | None = self._conditioned if linear and used is None else None
         if self.precondition is not None:
             # Some of the examples tell the covariance well enough for a first guess.
-            some = self.x[:, :: max(1, self.x.shape[1] // max(LEAST_SAMPLE, 2 * self.x.shape[2]))]
+            some = self.x[:, :: max(1, self.x.shape[1] // max(LEAST_SAMPLE, SAMPLED * self.x.shape[2]))]
             self.inverse = self._inverses(some.transpose(1, 2) @ some / some.shape[1])
 
     def start(self, seeds: tuple[int, ...]) -> Tensor:
@@ -180,17 +198,20 @@ class _Problem:
 
     def _convex(self, parameters: Tensor, which: Which) -> Seen:
         """Loss and gradient of linear classifiers, without a graph."""
-        x, penalty = _of(self.x, which.groups), _of(self.penalty, which.problems)
-        weights, bias = unpacked(self.recipe, parameters, x.shape[-1], self.classes)
+        penalty = _of(self.penalty, which.problems)
+        x = [self.x[group] for group in which.groups.tolist()]  # views: to take some of the groups would copy them
+        weights, bias = unpacked(self.recipe, parameters, x[0].shape[-1], self.classes)
         allowed = None if self.allowed is None else _of(self.allowed, which.problems)
         if allowed is not None:
             weights = weights * allowed[None, :, None]
         # Two classes have opposite scores all the way from zero: one of them says it all.
         shown = slice(1, 2) if self.classes == 2 else slice(None)
-        scores = (weights[:, :, shown].flatten(1, 2) @ x.transpose(1, 2)).unflatten(1, (len(penalty), -1))
-        scores += bias[:, :, shown, None]
-        loss, error = (_two if self.classes == 2 else _many)(scores, self._own(self.trained, which))
-        slope = (error.flatten(1, 2) @ x).unflatten(1, (len(penalty), -1))
+        flat = weights[:, :, shown].flatten(1, 2)
+        scores = torch.stack([own @ values.T for own, values in zip(flat, x, strict=True)])
+        scores = scores.unflatten(1, (len(penalty), -1)).add_(bias[:, :, shown, None])
+        loss, error = (_two if self.classes == 2 else loss_and_error)(scores, self._own(self.trained, which))
+        slope = torch.stack([own @ values for own, values in zip(error.flatten(1, 2), x, strict=True)])
+        slope = slope.unflatten(1, (len(penalty), -1))
         lift = error.sum(-1)
         if self.classes == 2:
             slope, lift = torch.cat([-slope, slope], 2), torch.cat([-lift, lift], 2)
@@ -239,7 +260,7 @@ def _of(values: Tensor, places: Tensor) -> Tensor:
     return values if len(places) == len(values) else values[places]
 
 
-def _many(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
+def loss_and_error(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
     """(group, problem) mean cross-entropy, and its gradient in the (group, problem, class, example) scores."""
     logs = scores.log_softmax(2)
     label = gold.label[None, :, None].expand(len(logs), -1, 1, -1)
@@ -268,65 +289,17 @@ def mean_loss(scores: Tensor, gold: Gold) -> Tensor:
     return -(scores.log_softmax(2).gather(2, label).squeeze(2) * gold.share).sum(-1)
 
 
-def _shapes(recipe: Recipe, width: int, classes: int) -> list[tuple[int, ...]]:
-    """The shapes of a classifier's parts: weights (out, in) and bias (out) in turn."""
-    if recipe.form == "bilinear":
-        return [(recipe.sizes[0], width // 2), (recipe.sizes[0], width // 2), (classes, recipe.sizes[0]), (classes,)]
-    sizes = [width, *recipe.sizes, classes]
-    shapes: list[tuple[int, ...]] = []
-    for before, after in pairwise(sizes):
-        shapes += [(after, before), (after,)]
-    return shapes
-
-
-def unpacked(recipe: Recipe, parameters: Tensor, width: int, classes: int) -> list[Tensor]:
-    """(group, problem, ...) of each part."""
-    shapes = _shapes(recipe, width, classes)
-    parts = parameters.split([int(np.prod(shape)) for shape in shapes], -1)
-    return [part.unflatten(-1, shape) for part, shape in zip(parts, shapes, strict=True)]
-
-
-def scores_of(recipe: Recipe, x: Tensor, parameters: Tensor, classes: int) -> Tensor:
-    """(group, problem, class, example)."""
-    parts = unpacked(recipe, parameters, x.shape[-1], classes)
-    if recipe.form == "bilinear":
-        left, right = x.chunk(2, -1)
-        return parts[2] @ (_first_layer(left, parts[0]) * _first_layer(right, parts[1])) + parts[3][..., None]
-    hidden = _first_layer(x, parts[0]) + parts[1][..., None]
-    for weights, bias in zip(parts[2::2], parts[3::2], strict=True):
-        hidden = weights @ (hidden.relu() if recipe.form == "mlp" else hidden) + bias[..., None]
-    return hidden
-
-
-def _first_layer(x: Tensor, weights: Tensor) -> Tensor:
-    """(group, problem, unit, example) by one product for all problems of a group."""
-    return (weights.flatten(1, 2) @ x.transpose(1, 2)).unflatten(1, weights.shape[1:3])
-
-
-def first_parameters(recipe: Recipe, width: int, classes: int, seed: int) -> Tensor:
-    """(parameter,) where a classifier starts: zeros where it is linear, else drawn."""
-    shapes = _shapes(recipe, width, classes)
-    if recipe.form == "linear":
-        return torch.zeros(sum(int(np.prod(shape)) for shape in shapes))
-    generator = torch.Generator().manual_seed(seed)
-    parts: list[Tensor] = []
-    for place, shape in enumerate(shapes):
-        weights = len(shape) > 1
-        # A small last layer: at first every class has about the same chance.
-        size = (0.1 if place >= len(shapes) - 2 else 2**0.5) * shape[-1] ** -0.5
-        parts.append(size * torch.randn(shape, generator=generator) if weights else torch.zeros(shape))
-    return torch.cat([part.flatten() for part in parts])
-
-
 def moments(features: Floats) -> tuple[Tensor, Tensor]:
     """(group, 1, feature) means and standard deviations; 1 for features that do not vary."""
     values = torch.from_numpy(np.asarray(features, np.float32))
-    variance, mean = torch.var_mean(values, 1, keepdim=True, correction=0)
-    spread = variance.sqrt()
+    mean = values.mean(1, keepdim=True)
+    # One group after the other: the spread in two passes needs no more memory than one of them.
+    spread = torch.stack([(own - middle).square_().mean(0) for own, middle in zip(values, mean, strict=True)]).sqrt_()
+    spread = spread[:, None]
     # What varies by rounding alone must not be blown up.
     return mean, torch.where(spread <= 1e-6 * mean.abs().clamp(min=1e-6), 1.0, spread)
 
 
 def standardised(features: Floats, mean: Tensor, scale: Tensor) -> Tensor:
     """(group, example, feature) of mean 0 and spread 1."""
-    return (torch.from_numpy(np.asarray(features, np.float32)) - mean) / scale
+    return (torch.from_numpy(np.asarray(features, np.float32)) - mean).div_(scale)

@@ -66,6 +66,15 @@ def minimise(objective: Objective, start: Tensor, end: End, precondition: Precon
     return state.answer
 
 
+class _Step(NamedTuple):
+    """A step that was taken, how the gradient changed, one over their product, and the change preconditioned."""
+
+    step: Tensor
+    change: Tensor
+    inverse: Tensor
+    eased: Tensor | None
+
+
 class _State:
     """The groups that are still at work, and the answers so far."""
 
@@ -78,7 +87,8 @@ class _State:
         self.best = self.seen.watched.clone()
         self.stale = torch.zeros_like(self.best)
         self.done = self._small()
-        self.history: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.eased = self._conditioned()
+        self.history: list[_Step] = []
 
     def advance(self) -> bool:
         """One step of every problem that has not ended; whether there was one."""
@@ -86,17 +96,24 @@ class _State:
             return False
         self._leave_out()
         step, seen, moved = self._searched(self._direction())
-        change = seen.gradient - self.seen.gradient
-        self._remember(step, change)
-        gained = self.seen.loss - seen.loss
+        change, before = seen.gradient - self.seen.gradient, self.eased
+        # Near the end rounding hides what is gained; the gradient still tells.
+        idle = (self.seen.loss - seen.loss <= ROUNDING * self.seen.loss.abs()) & (
+            self._steepest(seen) >= self._steepest()
+        )
         self.place = self.place + step
         self.seen = Seen(*(torch.where(_like(moved, new), new, old) for new, old in zip(seen, self.seen, strict=True)))
-        self.done |= ~moved | self._small() | (gained <= ROUNDING * self.seen.loss.abs())
+        self.eased = self._conditioned()
+        self._remember(step, change, None if before is None or self.eased is None else self.eased - before)
+        self.done |= ~moved | self._small() | idle
         self._keep_best()
         return True
 
     def _small(self) -> Tensor:
-        return self.seen.gradient.abs().amax(-1) <= self.end.tolerance
+        return self._steepest() <= self.end.tolerance
+
+    def _steepest(self, seen: Seen | None = None) -> Tensor:
+        return (seen or self.seen).gradient.abs().amax(-1)
 
     def _leave_out(self) -> None:
         groups, problems = ~self.done.all(1), ~self.done.all(0)
@@ -109,33 +126,44 @@ class _State:
 
         self.place, self.best, self.stale, self.done = map(left, (self.place, self.best, self.stale, self.done))
         self.seen = Seen(*map(left, self.seen))
-        self.history = [(left(step), left(change), left(inverse)) for step, change, inverse in self.history]
+        self.eased = None if self.eased is None else left(self.eased)
+        self.history = [
+            _Step(left(one.step), left(one.change), left(one.inverse), None if one.eased is None else left(one.eased))
+            for one in self.history
+        ]
+
+    def _conditioned(self) -> Tensor | None:
+        return None if self.precondition is None else self.precondition(self.seen.gradient, self.which)
 
     def _direction(self) -> Tensor:
-        """Minus the gradient times the inverse second derivative that the history tells."""
+        """Minus the gradient times the inverse second derivative that the history tells.
+
+        What the preconditioner makes of it is had from what it made of each gradient: it is linear.
+        """
         along = self.seen.gradient.clone()
+        eased = None if self.eased is None else self.eased.clone()
         shares: list[Tensor] = []
-        for step, change, inverse in reversed(self.history):
-            share = inverse * (step * along).sum(-1)
-            along -= share[..., None] * change
+        for past in reversed(self.history):
+            share = (past.inverse * (past.step * along).sum(-1))[..., None]
+            along.addcmul_(share, past.change, value=-1)
+            if eased is not None and past.eased is not None:
+                eased.addcmul_(share, past.eased, value=-1)
             shares.append(share)
-        along = self._scaled(along)
-        for (step, change, inverse), share in zip(self.history, reversed(shares), strict=True):
-            back = inverse * (change * along).sum(-1)
-            along += (share - back)[..., None] * step
-        return -along
+        along = self._scaled(along if eased is None else eased)
+        for past, share in zip(self.history, reversed(shares), strict=True):
+            back = (past.inverse * (past.change * along).sum(-1))[..., None]
+            along.addcmul_(share - back, past.step)
+        return along.neg_()
 
     def _scaled(self, along: Tensor) -> Tensor:
-        before = self.precondition
         if not self.history:
-            if before is not None:
-                return before(along, self.which)
-            return along / self.seen.gradient.abs().sum(-1, keepdim=True).clamp(min=1.0)
-        step, change, inverse = self.history[-1]
-        other = change if before is None else before(change, self.which)
-        size = (step * change).sum(-1) / (change * other).sum(-1).clamp(min=1e-30)
-        size = torch.where(inverse > 0, size, torch.ones_like(size))
-        return size[..., None] * (along if before is None else before(along, self.which))
+            return (
+                along if self.eased is not None else along / self.seen.gradient.abs().sum(-1, keepdim=True).clamp(1.0)
+            )
+        last = self.history[-1]
+        other = last.change if last.eased is None else last.eased
+        size = (last.step * last.change).sum(-1) / (last.change * other).sum(-1).clamp(min=1e-30)
+        return along * torch.where(last.inverse > 0, size, torch.ones_like(size))[..., None]
 
     def _searched(self, direction: Tensor) -> tuple[Tensor, Seen, Tensor]:
         """The step of each problem, halved until its loss falls enough; and which problems moved at all."""
@@ -160,10 +188,10 @@ class _State:
     def _enough(self, seen: Seen, promised: Tensor) -> Tensor:
         return seen.loss <= self.seen.loss + SUFFICIENT * promised + ROUNDING * self.seen.loss.abs()
 
-    def _remember(self, step: Tensor, change: Tensor) -> None:
+    def _remember(self, step: Tensor, change: Tensor, eased: Tensor | None) -> None:
         curved = (step * change).sum(-1)
         real = curved > 1e-10 * change.square().sum(-1)
-        self.history.append((step, change, torch.where(real, 1 / curved.clamp(min=1e-30), 0.0)))
+        self.history.append(_Step(step, change, torch.where(real, 1 / curved.clamp(min=1e-30), 0.0), eased))
         del self.history[:-MEMORY]
 
     def _keep_best(self) -> None:

@@ -112,62 +112,84 @@ def initial(members: Sequence[Member], layers: int, width: int) -> Tensor:
     return torch.cat(drawn, 1).expand(layers, -1, -1).contiguous()
 
 
-def losses(
-    weights: Tensor, members: Sequence[Member], batch: TreeBatch, *, gradient: bool = False
-) -> tuple[Tensor, Tensor]:
-    """(layer, member) losses summed over the sentences; and the gradient of their means, empty unless asked for."""
-    layers, sentences, points, width = batch.states.shape
-    flat = batch.states.reshape(layers, sentences * points, width)
-    projected = (flat @ weights).unflatten(1, (sentences, points))
-    found: list[Tensor] = []
-    towards = torch.empty_like(projected) if gradient else projected
+def losses(weights: Tensor, members: Sequence[Member], batch: TreeBatch) -> Tensor:
+    """(layer, member) losses summed over the sentences."""
+    projected = _projection(weights, batch)
+    found = [
+        (_distance_loss if group.kind == "distance" else _depth_loss)(_own(projected, group), batch)
+        for group in _groups(members)
+    ]
+    return torch.cat(found, 1)
+
+
+def gradients(weights: Tensor, members: Sequence[Member], batch: TreeBatch) -> Tensor:
+    """(layer, width, column) gradients of the losses' means over the sentences."""
+    projected = _projection(weights, batch)
+    towards = torch.empty_like(projected)
     for group in _groups(members):
-        own = projected[..., group.columns].unflatten(-1, (group.count, group.rank)).transpose(2, 3)
-        own = own.contiguous()  # once, or every product below would do it again
-        loss, slope = (_distance_loss if group.kind == "distance" else _depth_loss)(own, batch, gradient)
-        found.append(loss)
-        if gradient:
-            towards[..., group.columns] = slope.transpose(2, 3).flatten(-2)
-    if not gradient:
-        return torch.cat(found, 1), projected.new_empty(0)
-    return torch.cat(found, 1), flat.transpose(1, 2) @ towards.flatten(1, 2)
+        slope = (_distance_slope if group.kind == "distance" else _depth_slope)(_own(projected, group), batch)
+        towards[..., group.columns].unflatten(-1, (group.count, group.rank)).copy_(slope.transpose(2, 3))
+    return batch.states.flatten(1, 2).transpose(1, 2) @ towards.flatten(1, 2)
 
 
-def _distance_loss(own: Tensor, batch: TreeBatch, gradient: bool) -> tuple[Tensor, Tensor]:
-    """From (layer, sentence, seed, point, rank)."""
-    distances = batch.distances[:, None]
-    share = (distances != ABSENT) / batch.sizes.square()[:, None, None, None]
-    missed = _distances(own) - distances
-    loss = (missed.abs() * share).sum((1, 3, 4))
-    if not gradient:
-        return loss, own
-    # The gradient is the Laplacian of the graph whose edges are the signs of what was missed, times the points.
-    signs = missed.sign_().mul_(share * (-4 / len(batch.sizes)))
-    signs.diagonal(dim1=-2, dim2=-1).copy_(signs.diagonal(dim1=-2, dim2=-1) - signs.sum(-1))
-    return loss, signs @ own
+def _projection(weights: Tensor, batch: TreeBatch) -> Tensor:
+    """(layer, sentence, point, column)."""
+    return (batch.states.flatten(1, 2) @ weights).unflatten(1, batch.states.shape[1:3])
 
 
-def _depth_loss(own: Tensor, batch: TreeBatch, gradient: bool) -> tuple[Tensor, Tensor]:
-    depths = batch.depths[:, None]
-    share = (depths != ABSENT) / batch.sizes[:, None, None]
-    missed = own.square().sum(-1) - depths
-    loss = (missed.abs() * share).sum((1, 3))
-    if not gradient:
-        return loss, own
-    return loss, 2 * (missed.sign_() * share / len(batch.sizes))[..., None] * own
+def _own(projected: Tensor, group: _Group) -> Tensor:
+    """(layer, sentence, seed, point, rank) of a group, copied once, or every product would do it again."""
+    return projected[..., group.columns].unflatten(-1, (group.count, group.rank)).transpose(2, 3).contiguous()
 
 
-def _distances(points: Tensor) -> Tensor:
-    """(..., point, point) squared distances of (..., point, rank), by one product."""
-    products = points @ points.transpose(-1, -2)
-    lengths = products.diagonal(dim1=-2, dim2=-1)
-    return (lengths[..., None] + lengths[..., None, :]).sub_(products, alpha=2).clamp_(min=0)
+def _distance_loss(own: Tensor, batch: TreeBatch) -> Tensor:
+    missed = _beyond(own, batch.distances).abs_()
+    return missed.mul_(_of_pairs(batch)).sum((1, 3, 4))
+
+
+def _distance_slope(own: Tensor, batch: TreeBatch) -> Tensor:
+    """The Laplacian of the graph whose edges are the signs of what is missed, times the points."""
+    signs = _beyond(own, batch.distances).sign_().mul_(_of_pairs(batch) * (-4 / len(batch.sizes)))
+    diagonal = signs.diagonal(dim1=-2, dim2=-1)
+    diagonal -= signs.sum(-1)
+    return signs @ own
+
+
+def _depth_loss(own: Tensor, batch: TreeBatch) -> Tensor:
+    missed = own.square().sum(-1).sub_(batch.depths[:, None]).abs_()
+    return missed.mul_(_of_points(batch)).sum((1, 3))
+
+
+def _depth_slope(own: Tensor, batch: TreeBatch) -> Tensor:
+    signs = own.square().sum(-1).sub_(batch.depths[:, None]).sign_().mul_(_of_points(batch) * (2 / len(batch.sizes)))
+    return signs[..., None] * own
+
+
+def _beyond(own: Tensor, distances: Tensor) -> Tensor:
+    """(layer, sentence, seed, point, point) squared distances of (..., point, rank), less these distances."""
+    lengths = own.square().sum(-1)
+    sums = (lengths[..., None] + lengths[..., None, :]).sub_(distances[:, None])
+    flat = own.flatten(0, 2)
+    sums.view(-1, *sums.shape[3:]).baddbmm_(flat, flat.transpose(1, 2), alpha=-2)
+    # A point is at no distance from itself, whatever rounding makes of it.
+    sums.diagonal(dim1=-2, dim2=-1).zero_()
+    return sums
+
+
+def _of_pairs(batch: TreeBatch) -> Tensor:
+    """(sentence, 1, point, point) the share of each pair in the loss of its sentence."""
+    return ((batch.distances != ABSENT) / batch.sizes.square()[:, None, None])[:, None]
+
+
+def _of_points(batch: TreeBatch) -> Tensor:
+    """(sentence, 1, point)."""
+    return ((batch.depths != ABSENT) / batch.sizes[:, None])[:, None]
 
 
 def held_out_losses(weights: Tensor, members: Sequence[Member], batches: Iterable[TreeBatch]) -> Tensor:
     """(layer, member) mean loss over all sentences."""
     total, sentences = torch.zeros(len(weights), len(members), device=weights.device), 0
     for batch in batches:
-        total += losses(weights, members, batch)[0]
+        total += losses(weights, members, batch)
         sentences += len(batch.sizes)
     return total / sentences

@@ -23,16 +23,19 @@ NAMES = {
     "labelled": "sample.tsv",
     "pairs": "sample.tsv",
     "gap": "sample.tsv",
+    "diagnostic": "sample.tsv",
     "squad": "sample.json",
     "choice": "sample.json",
     "blimp": "sample.jsonl",
     "opensesame": "agr.5",
     "raganato": "sample.data.xml",
     "coarsewsd": "train.data.txt",
+    "wic": "train.data.txt",
 }
 BESIDE = {
     "raganato": {"sample.gold.key.txt": "d000.s000.t000 dog%1:05:00::\n"},
     "coarsewsd": {"train.gold.txt": "0\n", "classes_map.txt": '{"0": "apple_fruit", "1": "apple_inc"}'},
+    "wic": {"train.gold.txt": "F\n"},
 }
 SCOPE = settings(DETERMINED, max_examples=40)
 FORMATS = sorted(readers())
@@ -47,7 +50,7 @@ def reading(folder: Path, format: str) -> Reading:
 
 def test_the_formats_are_those_promised() -> None:
     promised = "blimp choice coarsewsd columns conllu coreference gap labelled opensesame pairs propositions raganato"
-    assert set(readers()) >= {*promised.split(), "senteval", "squad", "text", "winobias"}
+    assert set(readers()) >= {*promised.split(), "diagnostic", "senteval", "squad", "text", "wic", "winobias"}
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -58,14 +58,16 @@ Run = Callable[[Batch], Output]
 class Sheet:
     """Some items as the model is shown them.
 
-    `items` are their places in the examination; a row of `shown` may be one of several options or windows of an item.
-    `losses` are nats (item,), differentiable; `counts` are what is right of how much.
+    `items` are their places in the examination; a row of `shown` may be one of several options or windows of an item,
+    and `rows` says of which of these items, counted from 0. `losses` are nats (item,), differentiable; `counts` are
+    what is right of how much.
     """
 
     shown: Batch
     items: list[int]
     losses: Callable[[Output], Tensor]
     counts: Callable[[Output], Counts]
+    rows: list[int]
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,21 @@ def examine(
     labels = labels_of(encoder) if name in ("sentence", "pair", "token") else ()
     usable, _ = fitting(corpus, name, (layer or _usual_layer(corpus)) if name == "token" else None)
     asked = _in_words_of(labels, _drawn(usable.items, items), name, encoder.name)
+    return _of_head(encoder, name, labels, asked, len(corpus) - len(usable))
+
+
+def asked_again(encoder: Encoder, before: Examination, items: Sequence[Item], *, seed: int = 0) -> Examination:
+    """The same task on other forms of items that were examined, taken as they are: a part may be empty."""
+    if before.task == MASKED:
+        return _of_hidden_pieces(encoder, items, seed)
+    assert isinstance(encoder, HuggingFaceEncoder), "it was asked the task of a head before"
+    labels = labels_of(encoder) if before.task in ("sentence", "pair", "token") else ()
+    return _of_head(encoder, before.task, labels, items, 0)
+
+
+def _of_head(
+    encoder: HuggingFaceEncoder, name: str, labels: tuple[str, ...], asked: Sequence[Item], left_out: int
+) -> Examination:
     judge = head_task(name, labels)
     seen = judge.see(asked, encoder.tokenise, longest=encoder.max_pieces)
     if not seen.examples:
@@ -131,7 +148,7 @@ def examine(
         judge.measure,
         tuple(seen.items),
         tuple(_sheets(judge, seen, encoder.device)),
-        len(corpus) - len(usable) + len(asked) - len(seen.items),
+        left_out + len(asked) - len(seen.items),
         judge.counts(seen.items, guess),
     )
 
@@ -230,7 +247,9 @@ def _sheet(
     def counts(output: Output) -> Counts:
         return task.counts(items, task.read([(padded, output)], seen))
 
-    return Sheet(in_rows(padded.shown, device), places, losses, counts)
+    shown = in_rows(padded.shown, device)
+    options = len(shown.ids) // len(flat)
+    return Sheet(shown, places, losses, counts, [example.item for example in flat for _ in range(options)])
 
 
 def _of_hidden_pieces(encoder: Encoder, items: Sequence[Item], seed: int) -> Examination:
@@ -265,7 +284,7 @@ def _hidden_sheet(encoder: Encoder, frame: Frame, places: list[int], seed: int) 
         right = (output.logits[MASKED].argmax(-1) == frame.batch.ids) & hidden
         return Counts(*(flags.sum(1).double().cpu().numpy() for flags in (right, hidden)))
 
-    return Sheet(batch, places, losses, counts)
+    return Sheet(batch, places, losses, counts, list(range(len(places))))
 
 
 def _none_fits(count: int, encoder: Encoder) -> Refusal:
