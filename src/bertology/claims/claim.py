@@ -157,25 +157,29 @@ class Claim(_Part):
 
 def measures_of(test: Test) -> set[str]:
     """The measures that a test looks at."""
-    match test:
-        case Greater():
-            selections = [part for part in (test.this, test.than) if isinstance(part, Selection)]
-        case Between():
-            selections = [test.this]
-        case Ordered() | PeaksInOrder():
-            selections = list(test.these)
-        case _:
-            return {test.measure}
-    return {measure for one in selections for measure in (one.measure, *one.plus)}
+    if isinstance(test, SomeHead | SomeRow | Peak):
+        return {test.measure}
+    return {measure for one in _selections(test) for measure in (one.measure, *one.plus)}
 
 
-def _runs_of(test: Any) -> set[str]:
+def rows_of(test: Test) -> set[str]:
+    """The rows of a table that a test looks at; none where it looks at layers or heads."""
+    if isinstance(test, SomeRow):
+        return set(test.rows)
+    return {one.row for one in _selections(test) if one.row is not None}
+
+
+def _runs_of(test: Test) -> set[str]:
+    return {test.run} if isinstance(test, SomeHead | SomeRow | Peak) else {one.run for one in _selections(test)}
+
+
+def _selections(test: Test) -> list[Selection]:
     match test:
         case Greater():
-            return {part.run for part in (test.this, test.than) if isinstance(part, Selection)}
+            return [part for part in (test.this, test.than) if isinstance(part, Selection)]
         case Between():
-            return {test.this.run}
+            return [test.this]
         case Ordered() | PeaksInOrder():
-            return {part.run for part in test.these}
+            return list(test.these)
         case _:
-            return {test.run}
+            return []

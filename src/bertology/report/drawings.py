@@ -18,12 +18,12 @@ ROWS = 60
 """Longer tables are cut on the page, which says so; the JSON has them whole."""
 
 
-def drawn(result: Result, only: Collection[str] = ()) -> str:
-    """The whole result, or only some of its measures, where it has these."""
-    return "".join(_parts(result, only))
+def drawn(result: Result, only: Collection[str] = (), rows: Collection[str] = ()) -> str:
+    """The whole result, or only some of its measures and rows, where it has these."""
+    return "".join(_parts(result, only, rows))
 
 
-def _parts(result: Result, only: Collection[str]) -> Iterable[str]:
+def _parts(result: Result, only: Collection[str], named: Collection[str]) -> Iterable[str]:
     match result.data:
         case HeadGrid() as grid:
             yield '<div class="figures">'
@@ -47,6 +47,7 @@ def _parts(result: Result, only: Collection[str]) -> Iterable[str]:
             yield "</div>"
         case _:
             rows = [row for row in result.rows() if not only or row.get("measure", "") in only]
+            rows = [row for row in rows if not named or row.get("row", "") in named] or rows
             yield html_table(rows[:ROWS])
             if len(rows) > ROWS:
                 yield f'<p class="soft">The first {ROWS} of {len(rows)} rows; --json has all.</p>'

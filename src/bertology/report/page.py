@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from html import escape
 
 from bertology.citations import CITATIONS
-from bertology.claims.claim import measures_of
+from bertology.claims.claim import measures_of, rows_of
 from bertology.claims.examine import Finding
 from bertology.report.content import Content, Section
 from bertology.report.drawings import drawn
@@ -58,7 +58,7 @@ def _finding(finding: Finding, content: Content) -> Iterable[str]:
     yield f'<span>{escape(claim.finding)}</span></summary><div class="opened"><p>{escape(verdict.why)}</p>'
     for result in finding.results:
         section = content.section_of(result)
-        yield drawn(result, measures_of(claim.test))
+        yield drawn(result, measures_of(claim.test), rows_of(claim.test))
         if section is not None:
             link = f'<a href="#{escape(section.name)}">{escape(result.analysis)}</a>'
             yield f"<p>{link}, n = {result.n}: {escape(section.method)}</p>"
