@@ -51,7 +51,7 @@ class Tool:
     layer: str
 
 
-OURS_ROOT = "document.getElementById('views').shadowRoot"
+OURS_ROOT = "document.querySelector('[data-bertology-view]').shadowRoot"
 HOVER = f"""async time => {{
   const root = {OURS_ROOT}, start = performance.now();
   root.querySelectorAll('ol.from button')[5 + time].dispatchEvent(new MouseEvent('mouseover', {{ bubbles: true }}));
@@ -111,6 +111,9 @@ class Cost:
 
 
 def measured(browser: Browser, tool: Tool, maps: Maps, tokens: list[str], view: str, libraries: Path | None) -> Cost:
+    """NaN for what could not be measured because the page was not painted in time."""
+    from playwright.sync_api import Error
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         tool.write(maps, tokens, view, path)
@@ -120,14 +123,18 @@ def measured(browser: Browser, tool: Tool, maps: Maps, tokens: list[str], view: 
         page.route("http*://**/*", lambda route: _from_npm(route, libraries))
         session = browser.new_browser_cdp_session()
         before = _seconds(session)
-        page.goto(path.as_uri(), wait_until="commit")
-        page.wait_for_selector(tool.painted)
-        page.evaluate(f"() => {FRAME}")
-        paint = _seconds(session) - before
+        size = path.stat().st_size / 1e6
         unknown = (float("nan"), float("nan"))
+        try:
+            page.goto(path.as_uri(), wait_until="commit")
+            page.wait_for_selector(tool.painted)
+            page.evaluate(f"() => {FRAME}")
+        except Error:  # too slow, or the renderer gave up
+            return Cost(size, float("nan"), unknown, unknown, _peak(session))
+        paint = _seconds(session) - before
         hover = _latency(session, page, tool.hover) if view == "head" else unknown
         layer = _latency(session, page, tool.layer) if view == "head" else unknown
-        cost = Cost(path.stat().st_size / 1e6, paint, hover, layer, _peak(session))
+        cost = Cost(size, paint, hover, layer, _peak(session))
         context.close()
     return cost
 
@@ -189,7 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pieces", type=int, nargs="+", default=[16, 64, 128, 256, 512])
     parser.add_argument("--bertviz", type=Path, metavar="NODE_MODULES")
-    parser.add_argument("--bertviz-up-to", type=int, default=64, help="pieces; it takes minutes and gigabytes beyond")
+    parser.add_argument("--bertviz-up-to", type=int, default=128, help="pieces; 256 and more take minutes")
     given = parser.parse_args()
     program = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
     if program is None:
@@ -198,7 +205,7 @@ def main() -> None:
     sizes = [(6, pieces) for pieces in given.pieces] + ([(12, 512)] if 512 in given.pieces else [])
     print("hover and layer: milliseconds by the clock / of processor")
     print(
-        f"{'':<11}{'heads':>6}{'pieces':>7}{'view':>7}{'MB':>8}{'paint s':>9}{'hover':>12}{'layer':>12}{'peak MB':>9}"
+        f"{'':<11}{'heads':>6}{'pieces':>7}{'view':>7}{'MB':>8}{'paint s':>9}{'hover':>16}{'layer':>16}{'peak MB':>9}"
     )
     with sync_playwright() as playwright:
         for layers, pieces in sizes:
@@ -225,8 +232,9 @@ def _print(tool: Tool, layers: int, pieces: int, view: str, cost: Cost) -> None:
     )
     missed = [what for what, value, mark in marks if tool is OURS and mark is not None and value > mark]
     told = f"  over its mark: {', '.join(missed)}" if missed else ""
+    told += f"  not painted within {PATIENCE // 1000} s" if np.isnan(cost.paint_seconds) else ""
     place = f"{tool.name:<11}{f'{layers}x12':>6}{pieces:>7}{view:>7}"
-    numbers = f"{cost.megabytes:>8.2f}{cost.paint_seconds:>9.2f}{latencies[0]:>12}{latencies[1]:>12}"
+    numbers = f"{cost.megabytes:>8.2f}{cost.paint_seconds:>9.2f}{latencies[0]:>16}{latencies[1]:>16}"
     print(f"{place}{numbers}{cost.peak_megabytes:>9.0f}{told}", flush=True)
 
 

@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { DARK, headColour, LIGHT, type Palette } from "./colours";
-import { compose, layersNeeded, type Picture } from "./compose";
+import { compose, layersNeeded, type Picture, weighable } from "./compose";
 import { type Chosen, pinned, type ViewProps } from "./context";
 import { available, Controls } from "./Controls";
 import { Export } from "./Export";
@@ -11,6 +11,7 @@ import type { Payload } from "./payload";
 import { Source } from "./source";
 import { defaults, fromHash, type Patch, type State, toHash } from "./state";
 import { percent } from "./numbers";
+import { arcsOf } from "./trees";
 import { Details, Share } from "./views/Details";
 import { DifferenceView } from "./views/DifferenceView";
 import { HeadView } from "./views/HeadView";
@@ -66,8 +67,9 @@ export function App({ payload, keeper }: { payload: Payload; keeper: Keeper }) {
   const chosen = shown && current ? hovered ?? pinned(current, shown.picture) : null;
   const setFigure = useCallback((made: Figure) => void (figure.current = made), []);
   const source = sources[(current ?? state).run];
+  const arcs = useMemo(() => (shown && current ? arcsOf(current, source, shown.picture) : []), [shown, current?.tree]);
   const props: ViewProps | null = shown && current && width > 0
-    ? { payload, sources, source, state: current, update, picture: shown.picture, palette, width, chosen, hover: setHovered, setFigure }
+    ? { payload, sources, source, state: current, update, picture: shown.picture, arcs, palette, width, chosen, hover: setHovered, setFigure }
     : null;
   const exported = shown && (
     <Export figure={() => figure.current && captioned(figure.current, captionOf(payload, shown, source, palette))} picture={shown.picture} paper={palette.paper} name={payload.title} link={keeper.link && (() => keeper.link!(toHash(state, usual)))} />
@@ -78,6 +80,7 @@ export function App({ payload, keeper }: { payload: Payload; keeper: Keeper }) {
       <p class="about">
         {source.run.name} · {source.layers} layers of {source.heads} heads · {source.pieces} pieces · {source.run.quantities[state.quantity].about}
       </p>
+      {payload.notes.map((note) => <p class="note" key={note}>{note}</p>)}
       <Controls state={state} update={update} source={source} sources={sources} palette={palette} exports={exported} />
       <div class={`body ${state.view}`}>
         <main ref={main}>{props && <View {...props} />}</main>
@@ -103,9 +106,9 @@ function captionOf(payload: Payload, { state, picture }: Shown, source: Source, 
 function View(props: ViewProps) {
   if (!props.picture.rows.length || !props.picture.columns.length) return <p class="note">With these choices no token is left to show.</p>;
   switch (props.state.view) {
-    case "head": return <><Share picture={props.picture} /><HeadView {...props} /></>;
+    case "head": return <><Share {...props} /><HeadView {...props} /></>;
     case "model": return <ModelView {...props} />;
-    case "matrix": return <><Share picture={props.picture} /><MatrixView {...props} /></>;
+    case "matrix": return <><Share {...props} /><MatrixView {...props} /></>;
     case "neuron": return <NeuronView {...props} />;
     case "difference": return <DifferenceView {...props} />;
   }
@@ -114,7 +117,7 @@ function View(props: ViewProps) {
 function Beside(props: ViewProps) {
   const { view } = props.state;
   if (view === "model") return <aside class="details"><Enlarged {...props} /></aside>;
-  return view === "head" || view === "matrix" ? <Details picture={props.picture} chosen={props.chosen} palette={props.palette} /> : null;
+  return view === "head" || view === "matrix" ? <Details {...props} /> : null;
 }
 
 function usualState(payload: Payload, sources: Source[]): State {
@@ -127,16 +130,22 @@ function valid(state: State, sources: Source[]): State {
   const run = Math.max(0, Math.min(sources.length - 1, state.run));
   const source = sources[run];
   const heads = state.heads.filter((head) => head < source.heads);
+  const quantity = Math.max(0, Math.min(source.quantities.length - 1, state.quantity));
   return {
     ...state,
     run,
     view: available(state.view, source, sources) ? state.view : "head",
-    quantity: Math.max(0, Math.min(source.quantities.length - 1, state.quantity)),
+    quantity,
     layer: Math.max(0, Math.min(source.layers - 1, state.layer)),
     heads: heads.length ? heads : [0],
     part: source.run.pair ? state.part : "all",
+    ...(weighable({ ...state, quantity }, source) ? {} : { across: plain(state.across), fusion: plain(state.fusion) }),
     top: Math.max(1, state.top),
   };
+}
+
+function plain<Way extends string>(way: Way): Way | "mean" {
+  return way === "norm" ? "mean" : way;
 }
 
 /** The part of the state that the weights on screen depend on. */
@@ -152,6 +161,7 @@ async function loaded(state: State, sources: Source[]): Promise<void> {
   for (const one of state.view === "difference" ? sources : [source]) {
     const layers = all ? every.filter((layer) => layer < one.layers) : layersNeeded(state, one);
     await one.quantities[Math.min(state.quantity, one.quantities.length - 1)].load(layers);
+    if (state.fusion === "norm" || state.across === "norm") await one.lengths?.load(layers);
   }
   if (state.view === "neuron") {
     await source.query!.load([state.layer]);

@@ -1,6 +1,8 @@
 // What can be chosen: the view, the layer and heads, and what is left out, merged or aggregated.
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { headColour, type Palette } from "./colours";
+import { weighable } from "./compose";
 import type { Source } from "./source";
 import type { State, Update } from "./state";
 
@@ -22,6 +24,7 @@ export function available(view: State["view"], source: Source, sources: Source[]
 
 export function Controls({ state, update, source, sources, palette, exports }: Props) {
   const { run } = source;
+  const [more, setMore] = useState(false);
   const views = (Object.keys(VIEW_NAMES) as State["view"][]).filter((view) => available(view, source, sources));
   return (
     <div class="controls" role="toolbar" aria-label="What to show">
@@ -37,20 +40,35 @@ export function Controls({ state, update, source, sources, palette, exports }: P
         <Choice name="Quantity" value={String(state.quantity)} options={run.quantities.map((one, index) => [String(index), one.name])} choose={(value) => update({ quantity: Number(value) })} />
       )}
       {state.view !== "model" && state.view !== "difference" && <LayerChoice state={state} update={update} layers={source.layers} />}
-      {state.view !== "model" && state.view !== "difference" && state.view !== "neuron" && (
-        <Choice name="Across layers" value={state.across} options={[["one", "one layer"], ["mean", "mean of all"], ["max", "max of all"], ["rollout", "rollout up to it"]]} choose={(across) => update({ across: across as State["across"] })} />
-      )}
       {(state.view === "head" || state.view === "matrix" || state.view === "neuron") && <HeadChoice state={state} update={update} source={source} palette={palette} />}
-      {(state.view === "head" || state.view === "matrix") && (
-        <Choice name="Heads together" value={state.fusion} options={[["each", "each by itself"], ["mean", "mean"], ["max", "max"]]} choose={(fusion) => update({ fusion: fusion as State["fusion"] })} />
-      )}
-      {state.view !== "neuron" && <Filters state={state} update={update} source={source} />}
-      <div class="right">
-        <Choice name="Theme" value={state.theme} options={[["auto", "system"], ["light", "light"], ["dark", "dark"]]} choose={(theme) => update({ theme: theme as State["theme"] })} />
-        {exports}
+      <button type="button" class="more" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer choices" : "More choices"}</button>
+      <div class={`secondary ${more ? "open" : ""}`}>
+        {(state.view === "head" || state.view === "matrix") && <Together state={state} update={update} source={source} />}
+        {(state.view === "head" || state.view === "matrix") && run.trees.length > 0 && <TreeChoice state={state} update={update} source={source} />}
+        {state.view !== "neuron" && <Filters state={state} update={update} source={source} />}
+        <div class="right">
+          <Choice name="Theme" value={state.theme} options={[["auto", "system"], ["light", "light"], ["dark", "dark"]]} choose={(theme) => update({ theme: theme as State["theme"] })} />
+          {exports}
+        </div>
       </div>
     </div>
   );
+}
+
+function Together({ state, update, source }: { state: State; update: Update; source: Source }) {
+  const norm: [string, string][] = weighable(state, source) ? [["norm", "norm-weighted mean"]] : [];
+  return (
+    <>
+      <Choice name="Heads together" value={state.fusion} options={[["each", "each by itself"], ["mean", "mean"], ["max", "max"], ...norm]} choose={(fusion) => update({ fusion: fusion as State["fusion"] })} />
+      <Choice name="Across layers" value={state.across} options={[["one", "one layer"], ["mean", "mean of all"], ["max", "max of all"], ...norm, ["rollout", "rollout up to it"]]} choose={(across) => update({ across: across as State["across"] })} />
+    </>
+  );
+}
+
+function TreeChoice({ state, update, source }: { state: State; update: Update; source: Source }) {
+  const named = source.run.trees.map((tree): [string, string] => [tree.directed ? "gold" : "found", tree.name]);
+  const options: [string, string][] = [["all", "all"], ...new Map(named), ["none", "none"]];
+  return <Choice name="Dependency arcs" value={state.tree} options={options.length > 3 ? options : options.slice(1).map(([key, name]) => [key === "none" ? key : "all", name])} choose={(tree) => update({ tree: tree as State["tree"] })} />;
 }
 
 function Filters({ state, update, source }: { state: State; update: Update; source: Source }) {
@@ -116,7 +134,6 @@ function LayerChoice({ state, update, layers }: { state: State; update: Update; 
 function HeadChoice({ state, update, source, palette }: { state: State; update: Update; source: Source; palette: Palette }) {
   const one = state.view === "neuron";
   const every = Array.from({ length: source.heads }, (_, head) => head);
-  const labels = new Map(source.run.labels.filter((found) => found.layer === state.layer).map((found) => [found.head, found]));
   const toggle = (head: number, alone: boolean) => {
     if (alone || one) return update({ heads: [head] });
     const heads = state.heads.includes(head) ? state.heads.filter((other) => other !== head) : [...state.heads, head].sort((a, b) => a - b);
@@ -127,7 +144,7 @@ function HeadChoice({ state, update, source, palette }: { state: State; update: 
       <span>{one ? "Head" : "Heads (double-click: only this one)"}</span>
       <div class="chips">
         {every.map((head) => {
-          const label = labels.get(head);
+          const found = source.labels(state.layer, head);
           const pressed = one ? state.heads[0] === head : state.heads.includes(head);
           return (
             <button
@@ -136,14 +153,14 @@ function HeadChoice({ state, update, source, palette }: { state: State; update: 
               data-chip={head + 1}
               class="chip"
               aria-pressed={pressed}
-              aria-label={`Head ${head + 1}${label ? `, ${label.label}` : ""}`}
-              title={label ? `${label.label} (${label.evidence})` : `Head ${state.layer + 1}-${head + 1}`}
+              aria-label={[`Head ${head + 1}`, ...found.map(({ label }) => label)].join(", ")}
+              title={[`Head ${state.layer + 1}-${head + 1}`, ...found.map(({ label, evidence }) => `${label} (${evidence})`)].join("\n")}
               style={{ "--colour": headColour(palette, head) }}
               onClick={(event) => toggle(head, event.shiftKey)}
               onDblClick={() => toggle(head, true)}
             >
               {head + 1}
-              {label && <i class="dot" />}
+              {found.length > 0 && <i class="dot" />}
             </button>
           );
         })}

@@ -9,6 +9,7 @@ export interface Palette {
   more: string[]; // faint to strong
   less: string[];
   heads: string[];
+  trees: [string, string]; // annotated, found
 }
 
 export const LIGHT: Palette = {
@@ -23,6 +24,7 @@ export const LIGHT: Palette = {
     "#1f5fa8", "#c2570c", "#00806a", "#a3437f", "#6b6f76", "#8a6d00", "#3aa0d8", "#5b3fa0",
     "#b3261e", "#4c7a12", "#0f4c5c", "#d1568f", "#7a4a21", "#2e8b8b", "#94469e", "#444a52",
   ],
+  trees: ["#8a5a00", "#a3437f"],
 };
 
 export const DARK: Palette = {
@@ -37,6 +39,7 @@ export const DARK: Palette = {
     "#7fb5f0", "#f2a154", "#45c4a7", "#e58fc4", "#b4bac2", "#e3c74b", "#4fd0e6", "#b39ddb",
     "#ff8a80", "#a5d364", "#6fa8b8", "#f7a8c9", "#d0a27a", "#7fd6d6", "#d59be0", "#8f98a3",
   ],
+  trees: ["#e6b53c", "#e58fc4"],
 };
 
 export function headColour(palette: Palette, index: number): string {

@@ -112,6 +112,11 @@ function places(units: Unit[], state: State): { rows: number[]; columns: number[
   return { rows: inside(state.part[0]), columns: inside(state.part[1]) };
 }
 
+/** Whether maps are weighed by the lengths of what is taken over: only attention is, and only where they are known. */
+export function weighable(state: State, source: Source): boolean {
+  return source.lengths !== null && source.run.quantities[state.quantity].name === "attention";
+}
+
 function seriesOf(state: State, source: Source): Series[] {
   const { heads, layer, across, fusion } = state;
   if (across === "rollout") {
@@ -119,18 +124,50 @@ function seriesOf(state: State, source: Source): Series[] {
     return [{ name: `rollout up to layer ${layer + 1}`, short: "rollout", colour: 0, weights }];
   }
   const layers = layersNeeded(state, source);
-  const maps = source.quantities[state.quantity];
-  const where = across === "one" ? `layer ${layer + 1}` : `${across} over layers`;
+  const where = across === "one" ? `layer ${layer + 1}` : `${NAMES[across]} over layers`;
   if (fusion === "each") {
     return heads.map((head) => {
-      const weights = fused(layers.map((one) => () => maps.head(one, head)), across === "max");
+      const weights = acrossLayers(state, source, layers, (one) => source.quantities[state.quantity].head(one, head), [head]);
       const name = across === "one" ? `${layer + 1}-${head + 1}` : `head ${head + 1}, ${where}`;
       return { name, short: across === "one" ? name : `·-${head + 1}`, colour: head, weights };
     });
   }
-  const several = layers.map((one) => () => fused(heads.map((head) => () => maps.head(one, head)), fusion === "max"));
-  const weights = fused(several, across === "max");
-  return [{ name: `${fusion} of ${heads.length} heads, ${where}`, short: fusion, colour: 0, weights }];
+  const weights = acrossLayers(state, source, layers, (one) => together(state, source, one), heads);
+  return [{ name: `${NAMES[fusion]} of ${heads.length} heads, ${where}`, short: NAMES[fusion], colour: 0, weights }];
+}
+
+const NAMES = { mean: "mean", max: "max", norm: "norm-weighted mean" };
+
+/** The chosen heads of a layer as one map. */
+function together(state: State, source: Source, layer: number): Float32Array {
+  const maps = source.quantities[state.quantity];
+  if (state.fusion !== "norm") return fused(state.heads.map((head) => () => maps.head(layer, head)), state.fusion === "max");
+  const weighted = fused(state.heads.map((head) => () => weighed(maps.head(layer, head), lengthsOf(source, layer, [head]))), false);
+  // Layers that are weighed as well keep their lengths until all are summed.
+  return state.across === "norm" ? weighted : scaledTo1(weighted, source.pieces);
+}
+
+function acrossLayers(state: State, source: Source, layers: number[], map: (layer: number) => Float32Array, heads: number[]): Float32Array {
+  if (state.across !== "norm") return fused(layers.map((one) => () => map(one)), state.across === "max");
+  const already = state.fusion === "norm";
+  const weighted = layers.map((one) => () => (already ? map(one) : weighed(map(one), lengthsOf(source, one, heads))));
+  return scaledTo1(fused(weighted, false), source.pieces);
+}
+
+/** (piece,) the length of f(x), mean over the heads. */
+function lengthsOf(source: Source, layer: number, heads: number[]): Float32Array {
+  return fused(heads.map((head) => () => source.lengths!.head(layer, head)), false);
+}
+
+/** Each column times the length of what is taken over from it. */
+function weighed(map: Float32Array, lengths: Float32Array): Float32Array {
+  for (let i = 0; i < map.length; i++) map[i] *= lengths[i % lengths.length];
+  return map;
+}
+
+function scaledTo1(map: Float32Array, width: number): Float32Array {
+  renormalise(map, width, rowSums(map, width, null));
+  return map;
 }
 
 /** The mean, or the largest, of several maps, made one after the other. */
@@ -148,17 +185,15 @@ function fused(maps: (() => Float32Array)[], largest: boolean): Float32Array {
 /** Layers multiplied from the first up, half of each row staying in place (Abnar and Zuidema 2020). */
 function rollout(state: State, source: Source): Float32Array {
   const n = source.pieces;
-  const maps = source.quantities[state.quantity];
   let rolled: Float32Array | null = null;
   for (let layer = 0; layer <= state.layer; layer++) {
-    const key = `${state.quantity} ${layer} ${state.heads} ${state.fusion === "max"}`;
+    const key = `${state.quantity} ${layer} ${state.heads} ${state.fusion}`;
     const known = source.rolled.get(key);
     if (known) {
       rolled = known;
       continue;
     }
-    const shares = fused(state.heads.map((head) => () => maps.head(layer, head)), state.fusion === "max");
-    renormalise(shares, n, rowSums(shares, n, null));
+    const shares = scaledTo1(together(state, source, layer), n);
     for (let i = 0; i < shares.length; i++) shares[i] *= 0.5;
     for (let i = 0; i < n; i++) shares[i * n + i] += 0.5;
     rolled = rolled ? product(shares, rolled, n) : shares;

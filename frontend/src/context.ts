@@ -5,6 +5,7 @@ import type { Figure } from "./figure";
 import type { Payload } from "./payload";
 import type { Source } from "./source";
 import type { State, Update } from "./state";
+import type { Arcs } from "./trees";
 
 /** A token under the pointer or chosen: its place among the rows (from) or the columns (to). */
 export interface Chosen {
@@ -19,6 +20,7 @@ export interface ViewProps {
   state: State;
   update: Update;
   picture: Picture;
+  arcs: Arcs[];
   palette: Palette;
   width: number;
   chosen: Chosen | null;

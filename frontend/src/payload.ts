@@ -1,5 +1,12 @@
 // Generated from src/bertology/views/payload.py by `python -m bertology.views.typescript`; do not edit.
 
+/** An edge between two words: from a dependent to its head where the tree has directions. */
+export interface Arc {
+  start: number;
+  end: number;
+  label: string;
+}
+
 /** Rows of numbers, one chunk a layer: (head, row, size) each; `signed` steps start at -levels. */
 export interface Coded {
   heads: number;
@@ -34,21 +41,32 @@ export interface Quantity {
   maps: Coded;
 }
 
-/** One model on one input. */
+/** One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known. */
 export interface Run {
   name: string;
   pieces: Piece[];
   words: string[];
   pair: boolean;
   quantities: Quantity[];
+  lengths: Coded | null;
   query: Coded | null;
   key: Coded | null;
   labels: HeadLabel[];
+  trees: Tree[];
+}
+
+/** Edges over the words of an input, where they come from, and how good they are. */
+export interface Tree {
+  name: string;
+  about: string;
+  directed: boolean;
+  arcs: Arc[];
 }
 
 /** Everything a page shows; `state` is what it opens with, as in the address of a link. */
 export interface Payload {
   title: string;
   runs: Run[];
+  notes: string[];
   state: string;
 }

@@ -5,10 +5,15 @@ export type Anchor = "start" | "middle" | "end";
 export interface Pen {
   /** Many lines of one colour and strength: x1, y1, x2, y2 one after the other. */
   lines(points: number[], colour: string, opacity: number, width: number): void;
+  /** One curve bent towards two points on its way, broken where it is dashed. */
+  curve(points: Curve, colour: string, opacity: number, width: number, dashed?: boolean): void;
   rect(x: number, y: number, width: number, height: number, colour: string, outline?: boolean): void;
   text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, turned?: boolean): void;
   image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void;
 }
+
+/** x and y of the start, of the two points that bend it, and of the end. */
+export type Curve = [number, number, number, number, number, number, number, number];
 
 export const FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Liberation Sans', sans-serif";
 
@@ -26,6 +31,20 @@ export class CanvasPen implements Pen {
       context.lineTo(points[i + 2], points[i + 3]);
     }
     context.stroke();
+    context.globalAlpha = 1;
+  }
+
+  curve([x1, y1, ax, ay, bx, by, x2, y2]: Curve, colour: string, opacity: number, width: number, dashed = false): void {
+    const { context } = this;
+    context.globalAlpha = opacity;
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.setLineDash(dashed ? [4, 3] : []);
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.bezierCurveTo(ax, ay, bx, by, x2, y2);
+    context.stroke();
+    context.setLineDash([]);
     context.globalAlpha = 1;
   }
 
@@ -69,6 +88,12 @@ export class SvgPen implements Pen {
     }
     const style = `stroke="${colour}" stroke-opacity="${short(opacity)}" stroke-width="${short(width)}"`;
     this.parts.push(`<path d="${path}" fill="none" ${style}/>`);
+  }
+
+  curve(points: Curve, colour: string, opacity: number, width: number, dashed = false): void {
+    const [x1, y1, ...rest] = points.map(short);
+    const style = `stroke="${colour}" stroke-opacity="${short(opacity)}" stroke-width="${short(width)}"`;
+    this.parts.push(`<path d="M${x1} ${y1}C${rest.join(" ")}" fill="none" ${style}${dashed ? ' stroke-dasharray="4 3"' : ""}/>`);
   }
 
   rect(x: number, y: number, width: number, height: number, colour: string, outline = false): void {

@@ -1,6 +1,6 @@
 // The maps and vectors of one run, decoded a layer at a time when they are first looked at.
 import { decodeHead, decodeLayer, type Rows } from "./decode";
-import type { Coded, Run } from "./payload";
+import type { Coded, HeadLabel, Run } from "./payload";
 
 export class Layers {
   private readonly kept = new Map<number, Rows>();
@@ -30,14 +30,20 @@ export class Layers {
 
 export class Source {
   readonly quantities: Layers[];
+  readonly lengths: Layers | null;
   readonly query: Layers | null;
   readonly key: Layers | null;
   readonly rolled = new Map<string, Float32Array>();
 
   constructor(readonly run: Run) {
     this.quantities = run.quantities.map((coded) => new Layers(coded.maps));
+    this.lengths = run.lengths && new Layers(run.lengths);
     this.query = run.query && new Layers(run.query);
     this.key = run.key && new Layers(run.key);
+  }
+
+  labels(layer: number, head: number): HeadLabel[] {
+    return this.run.labels.filter((one) => one.layer === layer && one.head === head);
   }
 
   get pieces(): number {

@@ -1,12 +1,13 @@
 // What is on screen, and nothing else: it can be written into a link and read back.
 
 export const VIEWS = ["head", "model", "matrix", "neuron", "difference"] as const;
-export const ACROSS = ["one", "mean", "max", "rollout"] as const;
-export const FUSIONS = ["each", "mean", "max"] as const;
+export const ACROSS = ["one", "mean", "max", "norm", "rollout"] as const;
+export const FUSIONS = ["each", "mean", "max", "norm"] as const;
 export const UNITS = ["pieces", "words"] as const;
 export const SPECIALS = ["show", "hide", "renormalise"] as const;
 export const PARTS = ["all", "aa", "ab", "ba", "bb"] as const;
 export const KEEPS = ["all", "threshold", "top"] as const;
+export const TREES = ["all", "gold", "found", "none"] as const;
 export const SIDES = ["from", "to"] as const;
 export const THEMES = ["auto", "light", "dark"] as const;
 
@@ -26,6 +27,7 @@ export interface State {
   top: number;
   token: number; // the pinned one, -1 for none
   side: (typeof SIDES)[number];
+  tree: (typeof TREES)[number];
   sortRow: number; // columns are sorted by this row, -1 for the order of the text
   sortColumn: number;
   theme: (typeof THEMES)[number];
@@ -43,6 +45,7 @@ const CHOICES: { [name: string]: readonly string[] } = {
   part: PARTS,
   keep: KEEPS,
   side: SIDES,
+  tree: TREES,
   theme: THEMES,
 };
 
@@ -63,6 +66,7 @@ export function defaults(layers: number, heads: number, pieces: number): State {
     top: 3,
     token: -1,
     side: "from",
+    tree: "all",
     sortRow: -1,
     sortColumn: -1,
     theme: "auto",

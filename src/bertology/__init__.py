@@ -37,6 +37,7 @@ _HOMES = {
     "record": "bertology.recording.recorder",
     "reduction": "bertology.recording.sites",
     "run": "bertology.interface",
+    "show": "bertology.views.result_view",
     "view": "bertology.views.view",
 }
 
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from bertology.views.compatible import head_view as head_view
     from bertology.views.compatible import model_view as model_view
     from bertology.views.compatible import neuron_view as neuron_view
+    from bertology.views.result_view import show as show
     from bertology.views.view import view as view
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bertology.views.view import View
+from bertology.views.shown import Shown
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -52,7 +52,7 @@ def opened(browser: Browser, tmp_path: Path) -> Generator[Open]:
     troubles: list[str] = []
     contexts: list[BrowserContext] = []
 
-    def open_page(view: View, hash: str = "", *, width: int = 1280, dark: bool = False) -> Page:
+    def open_page(view: Shown, hash: str = "", *, width: int = 1280, dark: bool = False, ready: str = READY) -> Page:
         file = view.save(tmp_path / f"page{len(contexts)}.html")
         scheme = "dark" if dark else "light"
         context = browser.new_context(
@@ -65,8 +65,8 @@ def opened(browser: Browser, tmp_path: Path) -> Generator[Open]:
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: troubles.extend(_fetched(request.url)))
-        page.goto(f"{file.as_uri()}#{hash}")
-        page.wait_for_selector(READY)
+        page.goto(f"{file.as_uri()}#{hash}" if hash else file.as_uri())
+        page.wait_for_selector(ready)
         return page
 
     yield open_page

@@ -16,6 +16,16 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     assert text.startswith("<!doctype html>") and '"state":"view=matrix"' in text and '"name":"norm"' in text
 
 
+def test_an_item_of_a_corpus_comes_with_its_tree_and_its_results(tmp_path: Path) -> None:
+    ended = bertology("run", "attention/patterns", "--model", "tiny", "--limit", "4", "--json")
+    (tmp_path / "patterns.json").write_text(ended.out, "utf-8")
+    file = tmp_path / "look.html"
+    words = ("--corpus", "english", "--number", "3", "--model", "tiny", "--results", str(tmp_path), "-o", str(file))
+    ended = bertology("view", *words)
+    assert (ended.status, ended.out.strip()) == (0, str(file))
+    assert '"name":"gold"' in file.read_text("utf-8")
+
+
 def test_mistakes_are_told(tmp_path: Path) -> None:
     ended = bertology("view", "The cat sat.", "--model", "tiny", "-o", str(tmp_path / "no" / "where.html"))
     assert ended.status == 2 and "cannot be written" in ended.err
@@ -23,3 +33,11 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     assert ended.status == 2 and "Did you mean 'norm'" in ended.err
     ended = bertology("view", "The cat sat.", "--model", "static:tiny", "-o", str(tmp_path / "static.html"))
     assert ended.status == 2 and "static vectors" in ended.err
+    ended = bertology("view", "--model", "tiny")
+    assert ended.status == 2 and "no text to look at" in ended.err
+    ended = bertology("view", "The cat sat.", "--corpus", "english", "--model", "tiny")
+    assert ended.status == 2 and "Both a text and a corpus" in ended.err
+    ended = bertology("view", "--corpus", "english", "--number", "9999", "--model", "tiny")
+    assert ended.status == 2 and "--number from 1 to" in ended.err
+    ended = bertology("view", "The cat sat.", "--model", "tiny", "--results", str(tmp_path / "none.json"))
+    assert ended.status == 2 and "holds no result" in ended.err

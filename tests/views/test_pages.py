@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,6 +18,7 @@ from bertology.encoder.load import load
 from bertology.recording.recorder import record
 from bertology.views import payload
 from bertology.views.view import View
+from looked_at import drawn, exported, weights_on
 
 FIRST = "I went to the store. At the store, I bought fresh strawberries."
 SECOND = "They were red."
@@ -44,30 +43,6 @@ def pair() -> View:
 
 def attention(text: str) -> NDArray[np.float32]:
     return np.asarray(record(mini(), bertology.read_text(text), ["attention"])["attention"][0])
-
-
-def exported(page: Any, kind: str) -> str:
-    if not page.locator(".export[open]").count():
-        page.click(".export summary")
-    with page.expect_download() as waiting:
-        page.click(f"[data-export={kind}]")
-    path = waiting.value.path()
-    return Path(path).read_text("utf-8") if kind != "png" else Path(path).read_bytes().hex()
-
-
-def weights_on(page: Any) -> dict[str, NDArray[np.float64]]:
-    """The maps on screen, by the name of their head, as the page exports them."""
-    maps = json.loads(exported(page, "json"))["maps"]
-    return {
-        one["head"]: np.array([[np.nan if x is None else x for x in row] for row in one["weights"]]) for one in maps
-    }
-
-
-def drawn(page: Any, selector: str = "main canvas") -> int:
-    """How many different colours a canvas holds: more than one where something was drawn."""
-    return page.locator(selector).first.evaluate(
-        "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
-    )
 
 
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (2560, True)], ids=["narrow and light", "wide and dark"])

@@ -23,7 +23,7 @@ TEXT, OTHER = "The strawberries are here.", "They are red."
 
 
 def payload_of(text: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="payload">(.*?)</script>', text, re.DOTALL)
+    found = re.search(r'<script type="application/json" data-bertology-payload="page">(.*?)</script>', text, re.DOTALL)
     assert found
     return json.loads(found[1])
 
@@ -69,7 +69,7 @@ def test_two_models_stand_side_by_side() -> None:
 
 def test_two_inputs_stand_side_by_side() -> None:
     first, second = bertology.view("tiny", TEXT, against_text=(TEXT, OTHER)).payload.runs
-    assert (first.name, second.name) == ("tiny", "tiny, second")
+    assert (first.name, second.name) == ("tiny", "tiny (second)")
     assert second.pair and not first.pair and len(second.pieces) > len(first.pieces)
 
 
@@ -132,19 +132,6 @@ def test_the_page_forbids_itself_the_network() -> None:
 def test_no_text_ends_the_script_it_stands_in(text: str) -> None:
     made = bertology.head_view([np.ones((1, 1, 1))], [text])
     assert payload_of(made.html())["runs"][0]["pieces"][0]["text"] == text
-
-
-def test_an_analysis_labels_heads_with_its_evidence() -> None:
-    corpus = bertology.read_text("The cat sat on the mat.", "It is here.", "We like red roses.", "They came home late.")
-    result = bertology.run("attention/patterns", "mini", corpus)
-    labels = {
-        f"{one.layer + 1}-{one.head + 1}": one
-        for one in bertology.view("mini", TEXT, labels=result).payload.runs[0].labels
-    }
-    assert labels["3-8"].label == "previous word" and labels["3-3"].label == "next word"
-    assert "uniform attention" in labels["3-8"].evidence and "n = 4" in labels["3-8"].evidence
-    with pytest.raises(Refusal, match="8 layers of 8 heads"):
-        bertology.view("tiny", TEXT, labels=result)
 
 
 def test_the_widget_carries_payload_and_state() -> None:

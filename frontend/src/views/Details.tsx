@@ -1,27 +1,33 @@
 // The numbers of one token: every target (or source) with its weight in each series, the strongest first.
-import type { Palette } from "../colours";
-import { headColour } from "../colours";
+import { useMemo } from "preact/hooks";
+import { headColour, type Palette } from "../colours";
 import type { Picture } from "../compose";
-import type { Chosen } from "../context";
+import type { ViewProps } from "../context";
 import { percent, weight } from "../numbers";
+import type { HeadLabel } from "../payload";
+import { type Arcs, edgesOfUnit, followed } from "../trees";
 import { meanWeights } from "./HeadView";
 
 const MOST_ROWS = 60;
 const MOST_SERIES = 16;
 
-export function Details({ picture, chosen, palette }: { picture: Picture; chosen: Chosen | null; palette: Palette }) {
+export function Details(props: ViewProps) {
+  const { picture, arcs, chosen, palette, state, source } = props;
+  const labels = state.across === "one" ? state.heads.flatMap((head) => source.labels(state.layer, head)) : [];
   if (!chosen) {
     return (
       <aside class="details" aria-label="Weights of a token">
         <h2>Weights</h2>
         <p class="note">Point at a token, or move to it with the keyboard, to read its weights. Click or Enter keeps it.</p>
-        <Legend picture={picture} palette={palette} />
+        <Legend picture={picture} arcs={arcs} palette={palette} />
+        <Labels labels={labels} />
       </aside>
     );
   }
   const means = meanWeights(picture, chosen);
   const places = chosen.side === "from" ? picture.columns : picture.rows;
-  const token = picture.units[(chosen.side === "from" ? picture.rows : picture.columns)[chosen.place]];
+  const unit = (chosen.side === "from" ? picture.rows : picture.columns)[chosen.place];
+  const token = picture.units[unit];
   const order = means.map((_, place) => place).sort((a, b) => Math.abs(means[b] || 0) - Math.abs(means[a] || 0) || a - b);
   const series = picture.series.slice(0, MOST_SERIES);
   const at = (place: number) => (chosen.side === "from" ? chosen.place * picture.columns.length + place : place * picture.columns.length + chosen.place);
@@ -35,6 +41,7 @@ export function Details({ picture, chosen, palette }: { picture: Picture; chosen
       <p class="spoken" role="status">
         {best !== undefined && `${token.text}: ${chosen.side === "from" ? "most to" : "most from"} ${picture.units[places[best]].text}, ${weight(means[best])}`}
       </p>
+      {edgesOfUnit(arcs, unit, picture).map((line) => <p class="note" key={line}><bdi>{line}</bdi></p>)}
       <div class="scroll" tabIndex={0} role="region" aria-label="Weights as a table">
         <table>
           <thead>
@@ -66,23 +73,43 @@ export function Details({ picture, chosen, palette }: { picture: Picture; chosen
       </div>
       {order.length > MOST_ROWS && <p class="note">The {MOST_ROWS} strongest of {order.length}; export has all.</p>}
       {picture.series.length > MOST_SERIES && <p class="note">Columns for {MOST_SERIES} of {picture.series.length} heads.</p>}
+      <Labels labels={labels} />
     </aside>
   );
 }
 
-export function Legend({ picture, palette }: { picture: Picture; palette: Palette }) {
+/** What analyses found the chosen heads to do, and on what evidence. */
+export function Labels({ labels }: { labels: HeadLabel[] }) {
+  if (!labels.length) return null;
+  const heads = [...new Set(labels.map(({ layer, head }) => `${layer + 1}-${head + 1}`))];
+  return (
+    <dl class="labels" aria-label="What these heads do">
+      {heads.map((name) => [
+        <dt key={name}>{name}</dt>,
+        ...labels.filter(({ layer, head }) => `${layer + 1}-${head + 1}` === name).map(({ label, evidence }) => (
+          <dd key={`${label} ${evidence}`}>
+            {label} <span class="note">{evidence}</span>
+          </dd>
+        )),
+      ])}
+    </dl>
+  );
+}
+
+export function Legend({ picture, arcs, palette }: { picture: Picture; arcs: Arcs[]; palette: Palette }) {
   if (picture.signed) {
     return (
       <ul class="legend" aria-label="Colours">
         <li class="strengths"><i class="swatch" style={{ background: palette.more[3] }} />more than 0</li>
         <li class="strengths"><i class="swatch" style={{ background: palette.less[3] }} />less than 0</li>
+        {trees(arcs, palette)}
       </ul>
     );
   }
   return (
     <ul class="legend" aria-label="Colours">
       {picture.series.slice(0, MOST_SERIES).map((one) => (
-        <li key={one.name}>
+        <li key={one.name} class={picture.series.length === 1 ? "alone" : undefined}>
           <i class="swatch" style={{ background: headColour(palette, one.colour) }} />
           {one.name}
         </li>
@@ -90,16 +117,39 @@ export function Legend({ picture, palette }: { picture: Picture; palette: Palett
       <li class="strengths">
         weaker <i class="ramp" /> stronger
       </li>
+      {trees(arcs, palette)}
     </ul>
   );
 }
 
-export function Share({ picture }: { picture: Picture }) {
+function trees(arcs: Arcs[], palette: Palette) {
+  return arcs.map(({ tree, colour }) => (
+    <li class="strengths" key={tree.name}>
+      <i class="stroke" style={{ borderTop: `2px ${tree.directed ? "solid" : "dashed"} ${colour(palette)}` }} /> {tree.name}, {tree.about}
+    </li>
+  ));
+}
+
+export function Share({ picture, arcs, source, state }: ViewProps) {
   const whole = picture.signed ? "of the sizes of these rows" : "of the weight of these rows";
+  const shares = source.run.quantities[state.quantity].name === "attention";
   return (
-    <p class="share" role="status">
-      Selected: <b>{percent(picture.share)}</b> {whole}
-      {picture.renormalised ? ", rows then scaled to 1" : ""}
-    </p>
+    <>
+      <p class="share" role="status">
+        Selected: <b>{percent(picture.share)}</b> {whole}
+        {picture.renormalised ? ", rows then scaled to 1" : ""}
+      </p>
+      {shares && arcs.map((one) => <Along key={one.tree.name} arcs={one} picture={picture} />)}
+    </>
   );
+}
+
+/** The number behind the arcs: what goes along them, beside what would by chance. */
+function Along({ arcs, picture }: { arcs: Arcs; picture: Picture }) {
+  const found = useMemo(() => followed(arcs, picture), [arcs, picture]);
+  if (!found) return null;
+  const ways = arcs.tree.directed
+    ? <>word to head <b>{percent(found.forward)}</b>, head to word <b>{percent(found.back)}</b></>
+    : <b>{percent((found.forward + found.back) / 2)}</b>;
+  return <p class="share along">Mean weight along the {found.edges} arcs of {arcs.tree.name}: {ways} (even attention: {percent(found.even)})</p>;
 }

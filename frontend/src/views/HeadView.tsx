@@ -1,25 +1,32 @@
 // Lines between tokens: strength is weight, colour is head. A token under the pointer shows its own weights as numbers.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Scale } from "../colours";
+import { type Palette, Scale } from "../colours";
 import type { Picture } from "../compose";
 import { type Chosen, pin, type ViewProps } from "../context";
 import { paint } from "../figure";
 import { percent, weight } from "../numbers";
+import type { Pen } from "../pen";
+import { type Arcs, drawArcs, gutterWidth } from "../trees";
 import { drawLines, faintest, type Geometry, type Span } from "./lines";
 
-const LIST_WIDTH = { narrow: 116, wide: 190 };
+const LIST_WIDTH = { narrow: 116, wide: 190, squeezed: 92 };
 
 const LONG = 48; // tokens; of longer inputs only what is in sight is made
 const MARGIN = 12; // tokens made beyond what is in sight
 
 export function HeadView(props: ViewProps) {
-  const { picture, palette, width, chosen, state, update, hover, setFigure } = props;
+  const { picture, arcs, palette, width, chosen, state, update, hover, setFigure } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const lines = useRef<HTMLDivElement>(null);
   const count = Math.max(picture.rows.length, picture.columns.length);
   const step = count > 150 ? 18 : 22;
-  const side = width < 560 ? LIST_WIDTH.narrow : LIST_WIDTH.wide;
-  const between = Math.max(80, Math.min(560, width - 2 * side));
+  const narrow = width < 560;
+  // One tree stands beside the tokens that attend, a second beside those attended to.
+  const gutters = arcs.slice(0, 2).map((one) => gutterWidth(one, narrow));
+  const [left, right] = [gutters[0] ?? 0, gutters[1] ?? 0];
+  const side = left ? beside(picture, narrow) : narrow ? LIST_WIDTH.narrow : LIST_WIDTH.wide;
+  const between = Math.max(70, Math.min(560, width - 2 * side - left - right));
+  const unit = chosen ? (chosen.side === "from" ? picture.rows : picture.columns)[chosen.place] : -1;
   const span = useSpan(lines, count, step);
   const faint = useMemo(() => faintest(picture, chosen, span), [picture, chosen, span]);
   const numbers = useMemo(() => chosen && meanWeights(picture, chosen), [picture, chosen]);
@@ -32,14 +39,17 @@ export function HeadView(props: ViewProps) {
   }, [picture, palette, chosen, span, between, step]);
   useLayoutEffect(() => {
     const everything: Span = { first: 0, last: count };
-    const place: Geometry = { left: side, right: side + between, top: 8, step };
+    const place: Geometry = { left: left + side, right: left + side + between, top: 8, step };
+    const whole = left + 2 * side + between + right;
     setFigure({
-      width: 2 * side + between,
+      width: whole,
       height: step * count + 16,
       draw: (pen) => {
+        if (arcs[0]) drawArcs(pen, arcs[0], picture.rows, { tokens: left, width: left, away: -1, top: 8, step }, palette, unit);
+        if (arcs[1]) drawArcs(pen, arcs[1], picture.columns, { tokens: whole - right, width: right, away: 1, top: 8, step }, palette, unit);
         drawLines(pen, picture, place, palette, chosen, everything, faintest(picture, chosen, everything).cut);
-        picture.rows.forEach((unit, row) => pen.text(side - 6, 8 + (row + 0.5) * step, picture.units[unit].text, palette.ink, 13, "end"));
-        picture.columns.forEach((unit, column) => pen.text(side + between + 6, 8 + (column + 0.5) * step, picture.units[unit].text, palette.ink, 13, "start"));
+        picture.rows.forEach((unit, row) => pen.text(left + side - 6, 8 + (row + 0.5) * step, picture.units[unit].text, palette.ink, 13, "end"));
+        picture.columns.forEach((unit, column) => pen.text(left + side + between + 6, 8 + (column + 0.5) * step, picture.units[unit].text, palette.ink, 13, "start"));
       },
     });
   });
@@ -64,17 +74,54 @@ export function HeadView(props: ViewProps) {
         {faint.drawn < faint.all &&
           `Lines: the ${faint.drawn.toLocaleString("en")} strongest of ${faint.all.toLocaleString("en")} weights of the tokens in sight, ${percent(faint.share)} of their weight. A token shows all of its own.`}
       </p>
-      <div class="lines" style={{ gridTemplateColumns: `${side}px ${between}px ${side}px` }} onMouseLeave={() => hover(null)}>
+      <div class="lines" style={{ gridTemplateColumns: `${left}px ${side}px ${between}px ${side}px ${right}px` }} onMouseLeave={() => hover(null)}>
+        <span />
         <b class="side from">from</b>
         <span />
         <b class="side to">to</b>
+        <span />
+        <Beside arcs={arcs[0]} places={picture.rows} width={left} away={-1} span={span} step={step} palette={palette} unit={unit} />
         {list("from")}
         <div ref={lines} style={{ height: `${step * count}px` }}>
           <canvas ref={canvas} style={{ width: `${between}px`, height: `${height}px`, marginTop: `${span.first * step}px` }} role="img" aria-label={described(picture)} />
         </div>
         {list("to")}
+        <Beside arcs={arcs[1]} places={picture.columns} width={right} away={1} span={span} step={step} palette={palette} unit={unit} />
       </div>
     </section>
+  );
+}
+
+/** Tokens with arcs beside them get no more room than the longest of them needs with its number. */
+function beside(picture: Picture, narrow: boolean): number {
+  const longest = Math.max(...picture.units.map((unit) => unit.text.length));
+  return Math.max(84, Math.min(narrow ? LIST_WIDTH.squeezed : LIST_WIDTH.wide, 8.2 * longest + 70));
+}
+
+interface BesideProps {
+  arcs: Arcs | undefined;
+  places: number[];
+  width: number;
+  away: 1 | -1;
+  span: Span;
+  step: number;
+  palette: Palette;
+  unit: number;
+}
+
+/** The arcs of one tree beside a list of tokens. */
+function Beside({ arcs, places, width, away, span, step, palette, unit }: BesideProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const height = step * (span.last - span.first);
+  useLayoutEffect(() => {
+    const gutter = { tokens: away < 0 ? width : 0, width, away, top: -span.first * step, step };
+    if (canvas.current && arcs) paint(canvas.current, { width, height, draw: (pen: Pen) => drawArcs(pen, arcs, places, gutter, palette, unit) });
+  }, [arcs, places, width, span, step, palette, unit]);
+  if (!arcs) return <span />;
+  return (
+    <div>
+      <canvas ref={canvas} class="arcs" style={{ width: `${width}px`, height: `${height}px`, marginTop: `${span.first * step}px` }} role="img" aria-label={`${arcs.edges.length} arcs of ${arcs.tree.name}, ${arcs.tree.about}`} />
+    </div>
   );
 }
 

@@ -5,6 +5,7 @@ import type { Picture, Series } from "../compose";
 import type { ViewProps } from "../context";
 import { heatmap } from "../heatmap";
 import { compact, weight } from "../numbers";
+import { cellsOf } from "../trees";
 
 const CELL = { width: 46, height: 24 };
 const NAMES = 116;
@@ -12,7 +13,7 @@ const HEADER = 78;
 const SIDE = 3; // cells made beyond what is in sight
 
 export function MatrixView(props: ViewProps) {
-  const { picture, palette, state, update, chosen, hover, setFigure } = props;
+  const { picture, arcs, palette, state, update, chosen, hover, setFigure } = props;
   const [shown, setShown] = useState(0);
   const [said, setSaid] = useState("");
   const scroller = useRef<HTMLDivElement>(null);
@@ -20,6 +21,7 @@ export function MatrixView(props: ViewProps) {
   const series = picture.series[Math.min(shown, picture.series.length - 1)];
   const order = useMemo(() => sorted(picture, series, state.sortRow, state.sortColumn), [picture, series, state.sortRow, state.sortColumn]);
   const scale = useMemo(() => new Scale(palette, reachOf([series.weights])), [palette, series]);
+  const outlines = useMemo(() => outlinesOf(props), [picture, arcs, palette]);
   const look = () => {
     const { scrollTop, scrollLeft, clientHeight, clientWidth } = scroller.current!;
     setWindow({ top: scrollTop, left: scrollLeft, height: clientHeight, width: clientWidth });
@@ -94,13 +96,15 @@ export function MatrixView(props: ViewProps) {
               </div>
               {columns.map((column, place) => {
                 const value = series.weights[row * width + column];
+                const outline = outlines.get(`${row},${column}`);
                 return (
                   <span
                     role="gridcell"
                     key={column}
                     data-cell={`${row},${column}`}
-                    title={`${picture.units[picture.rows[row]].text} → ${picture.units[picture.columns[column]].text}: ${weight(value)}`}
-                    style={{ left: `${NAMES + (first.column + place) * CELL.width}px`, width: `${CELL.width - 1}px`, background: scale.css(value), color: scale.wantsDarkInk(value) ? "#16181c" : "#fff" }}
+                    title={`${picture.units[picture.rows[row]].text} → ${picture.units[picture.columns[column]].text}: ${weight(value)}${outline ? ` (${outline.names.join(", ")})` : ""}`}
+                    class={outline ? "edge" : undefined}
+                    style={{ left: `${NAMES + (first.column + place) * CELL.width}px`, width: `${CELL.width - 1}px`, background: scale.css(value), color: scale.wantsDarkInk(value) ? "#16181c" : "#fff", ...(outline ? { outline: `2px ${outline.dashed ? "dashed" : "solid"} ${outline.colour}` } : {}) }}
                     onMouseOver={() => hover({ side: "from", place: row })}
                   >
                     {compact(value, scale.reach)}
@@ -113,6 +117,24 @@ export function MatrixView(props: ViewProps) {
       </div>
     </section>
   );
+}
+
+interface Outline {
+  colour: string;
+  dashed: boolean;
+  names: string[];
+}
+
+/** The cells that the arcs of a tree stand for; where trees agree, the first one's outline. */
+function outlinesOf({ picture, arcs, palette }: ViewProps): Map<string, Outline> {
+  const outlines = new Map<string, Outline>();
+  for (const one of arcs) {
+    for (const cell of cellsOf(one, picture)) {
+      const known = outlines.get(cell);
+      outlines.set(cell, known ? { ...known, names: [...known.names, one.tree.name] } : { colour: one.colour(palette), dashed: !one.tree.directed, names: [one.tree.name] });
+    }
+  }
+  return outlines;
 }
 
 function toggled(now: number, token: number): number {
@@ -160,7 +182,9 @@ async function copied(text: string): Promise<void> {
   }
 }
 
-function figureOf({ picture, palette }: ViewProps, series: Series, order: Order, scale: Scale) {
+function figureOf(props: ViewProps, series: Series, order: Order, scale: Scale) {
+  const { picture, palette } = props;
+  const outlines = outlinesOf(props);
   const [rows, columns] = [order.rows.length, order.columns.length];
   const side = rows > 64 || columns > 64 ? 12 : 0;
   const cell = side ? { width: side, height: side } : CELL;
@@ -174,6 +198,10 @@ function figureOf({ picture, palette }: ViewProps, series: Series, order: Order,
       const size = side ? 9 : 12;
       order.rows.forEach((row, y) => pen.text(NAMES - 6, HEADER + (y + 0.5) * cell.height, clipped(picture.units[picture.rows[row]].text), palette.ink, size, "end"));
       order.columns.forEach((column, x) => pen.text(NAMES + (x + 0.5) * cell.width, HEADER - 6, clipped(picture.units[picture.columns[column]].text), palette.ink, size, "start", true));
+      order.rows.forEach((row, y) => order.columns.forEach((column, x) => {
+        const outline = outlines.get(`${row},${column}`);
+        if (outline) pen.rect(NAMES + x * cell.width + 1, HEADER + y * cell.height + 1, cell.width - 2, cell.height - 2, outline.colour, true);
+      }));
       if (side) return;
       for (let y = 0; y < rows; y++) {
         for (let x = 0; x < columns; x++) {

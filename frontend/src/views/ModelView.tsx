@@ -6,6 +6,7 @@ import type { ViewProps } from "../context";
 import { paint } from "../figure";
 import { heatmap } from "../heatmap";
 import { weight } from "../numbers";
+import { Labels } from "./Details";
 
 const LABEL = 30;
 
@@ -13,7 +14,7 @@ export function ModelView(props: ViewProps) {
   const { source, state, update, palette, width, setFigure } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const { layers, heads } = source;
-  const cell = Math.max(24, Math.min(112, Math.floor((width - LABEL) / heads)));
+  const cell = Math.max(24, Math.min(width > 1500 ? 160 : 112, Math.floor((width - LABEL) / heads)));
   const size = { width: LABEL + cell * heads, height: 20 + cell * layers };
   const filters = [state.quantity, state.units, state.special, state.part, state.keep, state.threshold, state.top];
   const thumbnails = useMemo(
@@ -41,24 +42,23 @@ export function ModelView(props: ViewProps) {
     if (canvas.current) paint(canvas.current, figure);
     setFigure(figure);
   });
-  const labels = new Map(source.run.labels.map((one) => [`${one.layer}-${one.head}`, one]));
   const buttons = [];
   for (let layer = 0; layer < layers; layer++) {
     for (let head = 0; head < heads; head++) {
-      const label = labels.get(`${layer}-${head}`);
+      const found = source.labels(layer, head);
       buttons.push(
         <button
           type="button"
           key={`${layer}-${head}`}
           data-head={`${layer + 1}-${head + 1}`}
-          aria-label={`Head ${layer + 1}-${head + 1}${label ? `, ${label.label}` : ""}`}
+          aria-label={[`Head ${layer + 1}-${head + 1}`, ...found.map(({ label }) => label)].join(", ")}
           aria-pressed={layer === state.layer && head === chosen}
-          title={`${layer + 1}-${head + 1}${label ? `: ${label.label} (${label.evidence})` : ""}`}
+          title={[`${layer + 1}-${head + 1}`, ...found.map(({ label, evidence }) => `${label} (${evidence})`)].join("\n")}
           tabIndex={layer === state.layer && head === Math.max(0, chosen) ? 0 : -1}
           style={{ left: `${LABEL + head * cell}px`, top: `${20 + layer * cell}px`, width: `${cell}px`, height: `${cell}px` }}
           onClick={() => update({ layer, heads: [head], across: "one", fusion: "each" })}
         >
-          {label && <i class="dot" />}
+          {found.length > 0 && (cell >= 64 ? <span class="tag">{found[0].label}{found.length > 1 ? ` +${found.length - 1}` : ""}</span> : <i class="dot" />)}
         </button>,
       );
     }
@@ -115,15 +115,10 @@ export function Enlarged({ picture, palette, state, update, source }: ViewProps)
     paint(canvas.current, figure);
   });
   if (state.heads.length !== 1 || !one) return <p class="note">Choose a head to see its map large.</p>;
-  const label = source.run.labels.find((found) => found.layer === state.layer && found.head === state.heads[0]);
+  const labels = source.labels(state.layer, state.heads[0]);
   return (
     <div class="enlarged">
       <h2>Head {one.name}</h2>
-      {label && (
-        <p>
-          <b>{label.label}</b> <span class="note">{label.evidence}</span>
-        </p>
-      )}
       <canvas ref={canvas} role="img" aria-label={`Map of head ${one.name}`} />
       <p class="note">
         pale 0 <i class="ramp" /> {weight(reach)}
@@ -132,6 +127,7 @@ export function Enlarged({ picture, palette, state, update, source }: ViewProps)
         <button type="button" onClick={() => update({ view: "head" })}>Lines</button>
         <button type="button" onClick={() => update({ view: "matrix" })}>Numbers</button>
       </p>
+      <Labels labels={labels} />
     </div>
   );
 }

@@ -15,7 +15,8 @@ from bertology.encoder.pieces import NOWHERE, Special
 from bertology.errors import Refusal
 from bertology.recording.spelling import is_byte_level, special_kind, words_of
 from bertology.views.payload import Payload, Piece, Quantity, Run, coded
-from bertology.views.view import QUANTITIES, View, state_text, view
+from bertology.views.runs import QUANTITIES
+from bertology.views.view import View, shortened, state_text, view
 
 Tensors = Sequence[Any]
 
@@ -63,12 +64,13 @@ def _of_tensors(attention: Tensors, tokens: Sequence[str], start: int | None, st
         words=words,
         pair=start is not None,
         quantities=[shown],
+        lengths=None,
         query=None,
         key=None,
         labels=[],
+        trees=[],
     )
-    title = " ".join(words)
-    return View(Payload(title=title if len(title) <= 200 else title[:199] + "…", runs=[run], state=state_text(state)))
+    return View(Payload(title=shortened(" ".join(words)), runs=[run], notes=[], state=state_text(state)))
 
 
 def _stacked(attention: Tensors, count: int) -> NDArray[np.float32]:

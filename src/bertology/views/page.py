@@ -1,7 +1,11 @@
-"""One self-contained HTML page: the program, the payload, and a policy that forbids the browser to fetch anything."""
+"""One self-contained HTML page: the program, the payload, and a policy that forbids the browser to fetch anything.
+
+Or fragments of another page, such as the report.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from html import escape
 from importlib import resources
@@ -17,6 +21,7 @@ STYLE = (
     "html{color-scheme:light dark;background:#fff}html,body{margin:0;height:100%}"
     "@media(prefers-color-scheme:dark){html{background:#16181c}}"
 )
+_NO_SCRIPT = "<noscript>The views are drawn with JavaScript, which is turned off.</noscript>"
 
 
 def html(payload: Payload) -> str:
@@ -26,19 +31,29 @@ def html(payload: Payload) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(_printable(payload.title))}</title><style>{STYLE}</style></head>"
-        f'<body><div id="views"></div><noscript>This page draws with JavaScript, which is turned off.</noscript>'
-        f'<script type="application/json" id="payload">{inline(payload)}</script>'
-        f"<script>{_script()}</script></body></html>"
+        f'<body><div data-bertology-view="page"></div>{_NO_SCRIPT}'
+        f'<script type="application/json" data-bertology-payload="page">{inline(payload)}</script>'
+        f"{program()}</body></html>"
     )
 
 
-def frame(payload: Payload, height: int) -> str:
-    """The page inside a frame of its own, for notebooks: no script of theirs meets one of ours."""
-    title = escape(_printable(payload.title), quote=True)
-    return (
-        f'<iframe srcdoc="{escape(html(payload), quote=True)}" sandbox="allow-scripts allow-downloads allow-modals" '
-        f'style="width:100%;height:{height}px;border:0" title="{title}"></iframe>'
+def fragment(payload: Payload, *states: str) -> str:
+    """Views inside another page, one for each state that they open with, such as "view=model", on one payload.
+
+    They share no style, name or address with what surrounds them, and decode nothing before they come near the screen.
+    The page needs `program()` once, after all of them.
+    """
+    text = inline(payload)
+    name = hashlib.sha256(text.encode()).hexdigest()[:12]
+    hosts = "".join(
+        f'<div data-bertology-view="{name}" data-state="{escape(state, quote=True)}"></div>' for state in states
     )
+    return f'{hosts}{_NO_SCRIPT}<script type="application/json" data-bertology-payload="{name}">{text}</script>'
+
+
+def program() -> str:
+    """The script that brings every view of a page to life."""
+    return f"<script>{_script()}</script>"
 
 
 def inline(payload: Payload) -> str:

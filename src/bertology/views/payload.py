@@ -63,17 +63,36 @@ class HeadLabel(BaseModel):
     evidence: str
 
 
+class Arc(BaseModel):
+    """An edge between two words: from a dependent to its head where the tree has directions."""
+
+    start: int
+    end: int
+    label: str
+
+
+class Tree(BaseModel):
+    """Edges over the words of an input, where they come from, and how good they are."""
+
+    name: str
+    about: str
+    directed: bool
+    arcs: list[Arc]
+
+
 class Run(BaseModel):
-    """One model on one input."""
+    """One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known."""
 
     name: str
     pieces: list[Piece]
     words: list[str]
     pair: bool
     quantities: list[Quantity]
+    lengths: Coded | None
     query: Coded | None
     key: Coded | None
     labels: list[HeadLabel]
+    trees: list[Tree]
 
 
 class Payload(BaseModel):
@@ -81,6 +100,7 @@ class Payload(BaseModel):
 
     title: str
     runs: list[Run]
+    notes: list[str]
     state: str
 
 

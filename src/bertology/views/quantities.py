@@ -25,6 +25,14 @@ def _graded(layer: LayerActivations, _frame: Frame, _prepared: Any) -> Tensor:
     return (layer.attention * layer.gradient).detach()
 
 
+def _lengths(layer: LayerActivations, _frame: Frame, _prepared: Any) -> Tensor:
+    """(batch, head, piece) the length of f(x); NaN in families whose output projection is not known."""
+    if layer.block is None or layer.value is None:
+        return layer.attention.new_full(layer.attention.shape[:3], float("nan"))
+    return head_vectors(layer).norm(dim=-1)
+
+
+LENGTHS = ReducedSite("view.length", ("piece",), "length of f(x)", _lengths, vectors=True)
 _MAP = ("from", "to")
 SITES: dict[str, ReducedSite] = {
     "norm": ReducedSite("view.norm", _MAP, "length of attention x f(x)", _norms, vectors=True),

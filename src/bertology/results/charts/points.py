@@ -49,30 +49,47 @@ def _edges(shape: Scatter, x: alt.X, y: alt.Y, palette: Palette) -> alt.Chart:
 
 
 def trajectory(shape: Trajectory, palette: Palette) -> Drawing:
-    """Paths from the first layer, hollow, to the last, filled and labelled."""
+    """Paths from the first layer, hollow, to the one shown, filled and labelled: the last, or where a slider is."""
     last = len(shape.points) - 1
+    many = len(shape.labels) > 60
+    size, half = 8 if many else 11, _half(shape.points.reshape(-1, 2))[1]
     rows: list[Row] = []
+    left = 0
     for layer, points in enumerate(shape.points):
+        places: list[Row] = []
         for item, ((x, y), label, group) in enumerate(zip(points, shape.labels, shape.groups, strict=True)):
             place: Row = {"layer": layer, "item": item, "x": number(x), "y": number(y)}
-            rows.append(place | {"label": label, "group": group})
+            places.append(place | {"label": label, "group": group})
+        left = _label(places, size, half)
+        rows += places
     x, y = _axes(shape.points.reshape(-1, 2), ("x", "y"))
     names = [("label", "label"), ("group", "group"), ("layer", "layer"), ("x", "x"), ("y", "y")]
+    shown = alt.param(name="shown", value=last, bind=alt.binding_range(min=0, max=last, step=1, name="layer "))
     base = alt.Chart(data(rows)).encode(x, y, _colour(shape.groups, palette), tooltip=_tooltip(names))
     known = base.transform_filter("datum.x !== null && datum.y !== null")
-    paths = base.mark_line(strokeWidth=1.6, opacity=0.6, invalid="break-paths-show-domains")
-    middle = known.transform_filter(f"datum.layer > 0 && datum.layer < {last}").mark_point(filled=True, size=16)
-    start = known.transform_filter("datum.layer === 0").mark_point(filled=False, size=46, fill=palette.paper)
-    end = known.transform_filter(f"datum.layer === {last}")
+    paths = base.transform_filter("datum.layer <= shown").mark_line(
+        strokeWidth=0.8 if many else 1.6, opacity=0.25 if many else 0.6, invalid="break-paths-show-domains"
+    )
+    middle = known.transform_filter("datum.layer > 0 && datum.layer < shown").mark_point(
+        filled=True, size=4 if many else 16
+    )
+    start = known.transform_filter("datum.layer === 0").mark_point(
+        filled=False, size=14 if many else 46, fill=palette.paper
+    )
+    end = known.transform_filter("datum.layer === shown")
     layers = [
         paths.encode(alt.Order("layer:Q"), alt.Detail("item:N")),
         middle,
         start,
-        end.mark_point(filled=True, size=70),
-        end.mark_text(align="left", dx=7, fontSize=11).encode(alt.Text("label:N"), color=alt.value(palette.ink)),
+        end.mark_point(filled=True, size=30 if many else 70),
+        end.transform_filter("datum.room")
+        .mark_text(align="left", dx=5 if many else 7, fontSize=size)
+        .encode(alt.Text("label:N"), color=alt.value(palette.ink)),
     ]
-    note = f"○ layer 0 to ● layer {last}"
-    return Drawing([_square(alt.LayerChart(layer=layers))], notes=(note, PICTURE, *_missing(shape.points)), width=SIDE)
+    panel = _square(alt.LayerChart(layer=layers)).add_params(shown)
+    notes = [f"○ layer 0, ● the layer shown, of {last}", PICTURE]
+    notes += [f"labels left out where they would hide others: {left} of the last layer"] if left else []
+    return Drawing([panel], notes=(*notes, *_missing(shape.points)), width=SIDE)
 
 
 def _label(rows: list[Row], size: int, half: float) -> int:
@@ -125,7 +142,7 @@ def _half(points: Floats) -> tuple[Floats, float]:
 def _colour(groups: tuple[str, ...], palette: Palette) -> alt.Color:
     """Colours that are told apart, or, where there are too many groups, an order from dark to light."""
     domain = list(dict.fromkeys(groups))
-    legend = alt.Legend(title=None) if len(domain) > 1 else None
+    legend = alt.Legend(title=None, symbolOpacity=1) if len(domain) > 1 else None
     if len(domain) <= len(palette.series):
         return alt.Color(
             "group:N", legend=legend, scale=alt.Scale(domain=domain, range=list(palette.series[: len(domain)]))
