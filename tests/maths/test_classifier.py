@@ -81,13 +81,13 @@ def score(found: Classifiers, x: Array, gold: Array) -> Array:
 
 def test_fewer_examples_than_features() -> None:
     generator = np.random.default_rng(3)
-    x, labels = generator.normal(size=(2, 25, 40)), generator.integers(0, 3, 25)
+    x, labels = generator.normal(size=(2, 25, 60)), generator.integers(0, 3, 25)
     found = fit(x, labels[None], 3, EXACT)
     for group, features in enumerate(x):
         standard = (features - features.mean(0)) / features.std(0)
         model: Any = LogisticRegression(C=1 / (0.01 * 25), max_iter=2000, tol=1e-8).fit(standard, labels)
         np.testing.assert_allclose(found.weights[group, 0].numpy(), model.coef_, atol=2e-3)
-    other = generator.normal(size=(2, 9, 40))
+    other = generator.normal(size=(2, 9, 60))
     assert found.log_chances(other).shape == (2, 1, 9, 3)
 
 

@@ -95,7 +95,7 @@ def fit(
         some = features[first : first + at_once]
         mean, scale = moments(some[:, seen] if seen.any() else some)
         x = standardised(some, mean, scale)
-        basis = _basis(x[:, seen]) if recipe.form == "linear" and used is None else None
+        basis = _basis(x[:, seen], len(recipe.penalties)) if recipe.form == "linear" and used is None else None
         inside = x if basis is None else x @ basis
         problem = _Problem(recipe, inside, gold[0], gold[1], classes, held is not None, used)
         start = problem.start(seeds or (0,) * problems)
@@ -124,12 +124,15 @@ def fit_each(features: Floats, labels: Ints, classes: int, recipe: Recipe) -> tu
     )
 
 
-def _basis(x: Tensor) -> Tensor | None:
-    """(group, feature, example) an orthonormal basis of the examples, where they are fewer than the features.
+def _basis(x: Tensor, penalties: int) -> Tensor | None:
+    """(group, feature, example) an orthonormal basis of the examples, where they are few beside the features.
 
-    The best weights lie among the examples, so that fewer of them do: the rest would stay at zero.
+    The best weights lie among the examples, so that fewer of them do: the rest would stay at zero. To find the basis
+    takes longer the more examples there are, to do without it the more features and penalties.
     """
-    return torch.linalg.qr(x.transpose(1, 2)).Q if 0 < x.shape[1] < x.shape[2] else None
+    _, examples, width = x.shape
+    few = 0 < examples < width and 4 * examples**2 < penalties * width**2
+    return torch.linalg.qr(x.transpose(1, 2)).Q if few else None
 
 
 def _outside(parameters: Tensor, basis: Tensor, classes: int) -> Tensor:

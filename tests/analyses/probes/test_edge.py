@@ -98,4 +98,7 @@ def test_the_expected_layer_and_the_centre_of_gravity_are_as_defined() -> None:
     np.testing.assert_allclose(found.centre, [2.0])
     flat = Mixed(Answers(np.zeros((3, 1, 10), int), gold), np.ones((1, 3)) / 3)
     assert np.isnan(flat.expected).all()
+    falling = Mixed(Answers(said[::-1], gold), np.array([[0.1, 0.2, 0.3, 0.4]]))
+    assert np.isnan(falling.expected).all() and np.isnan(falling.gains_localised).all()
+    np.testing.assert_allclose(found.gains_localised, localisation(np.array([[0.2, 0.3, 0.0]])))
     np.testing.assert_allclose(localisation(np.array([[1, 1, 1, 1], [0, 0, 4, 0]])), [0, 2], atol=1e-9)

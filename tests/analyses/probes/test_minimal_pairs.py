@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -28,8 +29,9 @@ def tiny() -> Encoder:
     return load("tiny")
 
 
-def table(encoder: Encoder, corpus: Corpus, **options: object) -> Table:
-    data = run(registry.get(NAME), Subject(corpus, encoder, randomise=False), options).data
+def table(encoder: Encoder | Wordly, corpus: Corpus, **options: object) -> Table:
+    subject = Subject(corpus, cast(Encoder, encoder), randomise=False)  # what stands in hands on all it does not change
+    data = run(registry.get(NAME), subject, options).data
     assert isinstance(data, Table)
     return data
 
@@ -89,7 +91,7 @@ class Wordly:
     """An encoder whose masked-language-model head always expects one of the words it likes."""
 
     def __init__(self, inner: Encoder, liked: dict[int, float]) -> None:
-        self.inner, self.liked = inner, liked
+        self.inner, self.liked, self.outputs = inner, liked, inner.outputs
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.inner, name)
@@ -117,7 +119,7 @@ def test_a_planted_preference_is_found(tiny: Encoder) -> None:
         ("sleep now", "sleeps now", "f/other/order"),
     )
     liking = {int(piece): 5.0 for piece in good.ids[1:-1]} | {int(p): -5.0 for p in set(bad.ids) - set(good.ids)}
-    found = table(Wordly(tiny, liking), corpus)  # type: ignore[arg-type]
+    found = table(Wordly(tiny, liking), corpus)
     values = dict(zip(found.rows_named, found.measures["accuracy"].value.tolist(), strict=True))
     assert values == {
         "all": pytest.approx(2 / 3),  # over paradigms: 1, 0 and 1, whatever their sizes
@@ -132,7 +134,7 @@ def test_a_planted_preference_is_found(tiny: Encoder) -> None:
 
 def test_the_mean_does_not_favour_the_shorter_sentence(tiny: Encoder) -> None:
     corpus = pairs(("the dog that sleeps sleeps", "the dog", "a"), ("one two three", "one two", "a"))
-    found = table(Wordly(tiny, {}), corpus)  # type: ignore[arg-type]  # every piece equally likely
+    found = table(Wordly(tiny, {}), corpus)  # every piece equally likely
     assert found.measures["accuracy"].value[0] == 0
     assert found.baselines["fewer pieces"]["accuracy"].value[0] == 0
     scores = np.array([[-1.0, -1.0], [-2.0, -3.0], [np.nan, 0.0]])
@@ -151,9 +153,9 @@ def test_random_weights_are_at_chance(tiny: Encoder) -> None:
 def test_a_model_without_the_head_is_refused() -> None:
     encoder = load("tiny")
     bare = Wordly(encoder, {})
-    bare.outputs = frozenset({"nsp"})  # type: ignore[attr-defined]
+    bare.outputs = frozenset({"nsp"})
     with pytest.raises(Refusal, match="masked-language-model head"):
-        table(bare, corpus_named("generated:minimal_pairs@1:5"))  # type: ignore[arg-type]
+        table(bare, corpus_named("generated:minimal_pairs@1:5"))
 
 
 def test_a_corpus_without_pairs_is_refused(tiny: Encoder) -> None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from bertology.corpus.bio import decode
 from bertology.corpus.corpus import Item
 from bertology.corpus.sentence import Span
-from bertology.finetuning.tasks.tags import Tags
 from bertology.measures.meaning.frozen_answers import Said
 from bertology.measures.meaning.lessons import Lesson, labels_of
 from bertology.measures.meaning.structure_properties import (
@@ -91,6 +90,9 @@ def right(lesson: Lesson, judged: Judged, said: Said) -> Floats:
 
 
 def _spans(lesson: Lesson) -> bool:
+    # Naming an analysis must not import torch.
+    from bertology.finetuning.tasks.tags import Tags
+
     return isinstance(lesson.task, Tags) and lesson.task.spans
 
 

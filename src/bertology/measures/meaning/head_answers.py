@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from bertology.corpus.corpus import Item
 from bertology.encoder.encoder import Encoder
-from bertology.encoder.huggingface import HuggingFaceEncoder
-from bertology.encoder.task_heads import labels_of
 from bertology.errors import Refusal
 
 
@@ -17,6 +15,10 @@ def head_labels(encoder: Encoder, known: Sequence[str], named: str = "") -> tupl
 
     `named` are the classes with commas between them, for a model that has no names for them.
     """
+    # Naming an analysis must not import torch.
+    from bertology.encoder.huggingface import HuggingFaceEncoder
+    from bertology.encoder.task_heads import labels_of
+
     if not isinstance(encoder, HuggingFaceEncoder) or "label" not in encoder.outputs:
         return None
     own = labels_of(encoder)
@@ -41,6 +43,7 @@ def fits(encoder: Encoder, items: Sequence[Item]) -> list[bool]:
 
 def answers_of_head(encoder: Encoder, items: Sequence[Item], labels: tuple[str, ...]) -> list[str]:
     """The likeliest class of each pair, all of which the model can read whole."""
+    from bertology.encoder.huggingface import HuggingFaceEncoder
     from bertology.finetuning.learner import Learner
     from bertology.finetuning.tasks.classes import Classes
 
