@@ -1,9 +1,13 @@
-"""One task learnt many times from the same items, each time by a model changed in another way; no epoch is chosen."""
+"""One task learnt many times, each time by a model changed in another way or from other forms of the items.
+
+All are judged on the same items, and no epoch is chosen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +29,11 @@ from bertology.results.estimate import Estimate
 Floats = NDArray[np.float64]
 
 HELD_OUT = 0.25
+Key = TypeVar("Key")
 
 
 class Sweep:
-    """One task learnt many times from the same items, each time by a model changed in another way."""
+    """One task learnt many times, by a model changed in another way or from other forms of the items."""
 
     def __init__(
         self,
@@ -40,11 +45,12 @@ class Sweep:
         items: int,
         recipe: Recipe,
         seeds: int,
+        purpose: str = "causes/freezing",
     ) -> None:
         """`task` may be `auto`; an empty `layer` is the first there is; the seeds are counted up from the recipe's."""
         if not isinstance(encoder, HuggingFaceEncoder):
             raise Refusal(
-                f"causes/freezing fine-tunes, and {encoder.name} has no blocks", "a transformer", "Choose another model"
+                f"{purpose} fine-tunes, and {encoder.name} has no blocks", "a transformer", "Choose another model"
             )
         blocks_of(encoder.model.base_model)
         name = guessed_task(corpus) if task == "auto" else task
@@ -53,22 +59,27 @@ class Sweep:
         self.parts: Division = divided(drawn, HELD_OUT, seed=recipe.seed)
         whole = settled(recipe, width=encoder.width, device=encoder.device)
         self.lesson = Lesson(task_for(name, self.parts.learnt, chosen), self.parts.learnt, whole, Variant())
-        self.encoder, self.work, self.seeds = encoder, work, seeds
+        self.encoder, self.work, self.seeds, self.purpose = encoder, work, seeds, purpose
         self.seen, self.judged = (self.lesson.see(encoder, some) for some in (self.parts.learnt, self.parts.held_out))
 
     def run(self, variants: Sequence[Variant]) -> dict[Variant, Estimate]:
         """The score of each variant over all seeds."""
-        runs = [(variant, self.lesson.recipe.seed + place) for variant in variants for place in range(self.seeds)]
+        counts = self.counts({variant: replace(self.lesson, variant=variant) for variant in variants})
+        return {variant: over_seeds(some, self.lesson.recipe.seed) for variant, some in counts.items()}
+
+    def counts(self, lessons: Mapping[Key, Lesson]) -> dict[Key, list[Counts]]:
+        """What is right after each lesson, for every seed."""
+        runs = [(key, self.lesson.recipe.seed + place) for key in lessons for place in range(self.seeds)]
         meter = self.work.meter(f"fine-tuning {len(runs)} times")
-        counts: dict[Variant, list[Counts]] = {}
-        for place, (variant, seed) in enumerate(runs):
-            lesson = replace(self.lesson, variant=variant, recipe=replace(self.lesson.recipe, seed=seed))
+        counts: dict[Key, list[Counts]] = {key: [] for key in lessons}
+        for place, (key, seed) in enumerate(runs):
+            lesson = replace(lessons[key], recipe=replace(self.lesson.recipe, seed=seed))
 
             def tell(done: int, total: int, before: int = place) -> None:
                 meter(before * total + done, len(runs) * total)
 
-            counts.setdefault(variant, []).append(self._counts(lesson, tell))
-        return {variant: over_seeds(some, self.lesson.recipe.seed) for variant, some in counts.items()}
+            counts[key].append(self._counts(lesson, tell))
+        return counts
 
     def guess(self) -> Estimate:
         """The score of an answer that needs no model."""
@@ -78,11 +89,11 @@ class Sweep:
 
     def _counts(self, lesson: Lesson, tell: Meter) -> Counts:
         about = {
-            "analysis": "causes/freezing",
+            "analysis": self.purpose,
             "format": 1,
             "model": self.encoder.fingerprint,
             "task": [lesson.task.name, list(lesson.task.labels), lesson.task.measure],
-            "learnt": digest(self.parts.learnt),
+            "learnt": digest(lesson.items),
             "held_out": digest(self.parts.held_out),
             "recipe": asdict(lesson.recipe),
             "variant": asdict(lesson.variant),
@@ -92,7 +103,8 @@ class Sweep:
 
     def _learn(self, lesson: Lesson, tell: Meter) -> dict[str, list[float]]:
         learner = learner_for(self.encoder, lesson)
-        teach(learner, lesson, self.seen, None, progress=tell)
+        seen = self.seen if lesson.items is self.parts.learnt else lesson.see(self.encoder, lesson.items)
+        teach(learner, lesson, seen, None, progress=tell)
         counts = lesson.task.counts(self.judged.items, lesson.task.answers(learner, self.judged))
         return {"right": counts.right.tolist(), "of": counts.of.tolist()}
 

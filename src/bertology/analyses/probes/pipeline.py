@@ -28,6 +28,7 @@ BY_GAIN, BY_WEIGHT = "localisation of gains", "localisation of weights"
     special="seen by the model; a span is the mean of its words, a word the mean of its pieces",
     cites=("tenney2019",),
     sites=(WORD_SITE,),
+    version=2,
 )
 def pipeline(
     recording: Recording,
@@ -46,11 +47,11 @@ def pipeline(
     """The layer at which each task is solved, 0 to the number of layers, for every task the corpus is annotated for.
 
     `expected layer` is the mean layer weighted by what each adds to a probe on a mixture of all layers up to it; gains
-    may be negative, and where they come to less than 0.01 it is not told. `centre of gravity` is the mean layer by the
-    weights of the mixture of all layers. `localisation` is the divergence in bits of gains (the negative ones left
-    out), or of weights, from all layers alike: 0 spread evenly, log2 of the layers all in one. See probes/edge for the
-    probes. Baselines: the most frequent label, and that of the word; every layer alike; the model with random weights.
-    Intervals go from the lowest seed to the highest, those of accuracies are over test sentences and seeds.
+    may be negative, and where they come to less than 0.01 in all it is not told. `centre of gravity` is the mean layer
+    by the weights of the mixture of all layers. `localisation` is the divergence in bits of gains (the negative ones
+    left out), or of weights, from all layers alike: 0 spread evenly, log2 of the layers all in one. See probes/edge for
+    the probes. Baselines: the most frequent label, and that of the word; every layer alike; the model with random
+    weights. Intervals go from the lowest seed to the highest, those of accuracies are over test sentences and seeds.
     """
     setting, division = setting_of(probe, seeds, seed), Division(train, train_limit, share, seed)
     tasks, refused = _tasks(recording, encoder, division, minimum)
@@ -108,7 +109,7 @@ def _measures(tasks: dict[Edge, Task], found: dict[Edge, Mixed], setting: Settin
         ALL: joined([at(name, -1) for name in found]),
         EXPECTED: joined([_seeds(one.expected) for one in found.values()]),
         CENTRE: joined([_seeds(one.centre) for one in found.values()]),
-        BY_GAIN: joined([_seeds(localisation(one.gains)) for one in found.values()]),
+        BY_GAIN: joined([_seeds(one.gains_localised) for one in found.values()]),
         BY_WEIGHT: joined([_seeds(localisation(one.weights)) for one in found.values()]),
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -33,6 +34,8 @@ from bertology.results.estimate import Estimates
 Floats = NDArray[np.float64]
 
 GRADIENT, CONFIDENCE, RELEVANCE, ABLATION = "gradient", "confidence", "relevance", "ablation"
+Cost = Literal["change", "loss", "score"]
+"""What removing a head costs: how much it changes the loss of an item either way, or adds to it, or the score lost."""
 METHODS = (GRADIENT, CONFIDENCE, RELEVANCE, ABLATION)
 
 
@@ -122,10 +125,12 @@ def importance_by(
     without: Heads,
     legacy: bool,
     scaled: bool,
+    cost: Cost = "change",
 ) -> Importance:
     """Importance by the name of its measure, of a model `without` some heads."""
     if method == ABLATION:
-        return removal(encoder, examination, work, without=without)
+        found = removal(encoder, examination, work, without=without, of_score=cost == "score")
+        return found.sizes if cost == "change" else found
     changed = gated_to(encoder, ~without) if without.any() else encoder
     if method == RELEVANCE:
         return relevance(changed, examination)

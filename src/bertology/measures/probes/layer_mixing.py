@@ -20,7 +20,7 @@ Numbers = NDArray[Any]
 WEIGHED = 20.0
 """The penalty of a mixture, as a multiple of one over the number of cases."""
 
-TOLERANCE, ITERATIONS = 1e-5, 200
+TOLERANCE, ITERATIONS = 1e-4, 200
 """Mixtures are solved further than other probes: what a layer adds is a small difference."""
 
 LEAST_GAIN = 0.01
@@ -54,7 +54,12 @@ class Mixed:
         """(seed,) expected layer: the mean layer by gains, which may be negative; NaN where there is hardly any."""
         total = self.gains.sum(1)
         sums = self.gains @ np.arange(1, self.gains.shape[1] + 1)
-        return np.where(np.abs(total) >= LEAST_GAIN, sums / np.where(total == 0, 1, total), np.nan)
+        return np.where(total >= LEAST_GAIN, sums / np.where(total == 0, 1, total), np.nan)
+
+    @property
+    def gains_localised(self) -> Numbers:
+        """(seed,) bits by which gains differ from alike; NaN where there is hardly any."""
+        return np.where(self.gains.sum(1) >= LEAST_GAIN, localisation(self.gains), np.nan)
 
 
 def edge_task(
@@ -77,14 +82,16 @@ def mixed(task: Task, setting: Setting, *, each_scaled: bool = False) -> Mixed:
     penalty = WEIGHED / max(1, int((~held).sum(1).min()))
     recipe = replace(setting.recipe, penalties=(penalty,), tolerance=TOLERANCE, iterations=ITERATIONS)
     said: list[Numbers] = []
-    weights: Numbers = np.zeros((len(setting.seeds), 0))
+    found = None
     for level in range(len(task.learned.features)):
         known, new = (part.features[: level + 1] for part in (task.learned, task.tested))
-        found = fit_mixtures(known, labels, len(task.labels), recipe, seeds=setting.seeds, each_scaled=each_scaled)
+        found = fit_mixtures(
+            known, labels, len(task.labels), recipe, seeds=setting.seeds, each_scaled=each_scaled, lower=found
+        )
         said.append(found.predict(new))
-        weights = found.weights
     gold = np.tile(task.numbered(task.tested), (len(setting.seeds), 1))
-    return Mixed(Answers(np.stack(said), gold), weights)
+    assert found is not None  # there is at least the layer of embeddings
+    return Mixed(Answers(np.stack(said), gold), found.weights)
 
 
 def localisation(shares: Numbers) -> Numbers:

@@ -17,7 +17,7 @@ from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_sentences_and_seeds
 
 if TYPE_CHECKING:
-    from bertology.maths.classifier import Classifiers, Recipe
+    from bertology.maths.classifier import Classifiers, Form, Recipe
 
 Numbers = NDArray[Any]
 
@@ -28,6 +28,14 @@ FLAT = 10.0
 """A penalty that leaves hardly more than how frequent each label is: for states that tell nothing."""
 
 TOLERANCE = 1e-3
+FORMS: dict[str, tuple[Form, int, int]] = {
+    "linear": ("linear", 0, 0),
+    "rank": ("rank", 1, 1),
+    "bilinear": ("bilinear", 1, 1),
+    "mlp": ("mlp", 1, 2),
+}
+"""Each form by its name, and how many sizes it is given: at least, at most."""
+
 HELD = 0.15
 """The share of the training documents that a probe holds out; another seed holds out others."""
 
@@ -46,14 +54,14 @@ def recipe_named(text: str) -> Recipe:
 
     name, *sizes = text.strip().split(":")
     numbers = tuple(int(size) for size in sizes if size.isdigit() and int(size) > 0)
-    most = {"linear": 0, "rank": 1, "bilinear": 1, "mlp": 2}.get(name)
-    if most is None or len(numbers) != len(sizes) or len(numbers) > most or bool(numbers) != (name != "linear"):
+    form, fewest, most = FORMS.get(name, ("linear", 0, -1))
+    if len(numbers) != len(sizes) or not fewest <= len(numbers) <= most:
         raise Refusal(
             f"There is no probe called {text!r}",
             "linear, rank:N, mlp:N, mlp:N:N or bilinear:N, N being a number of units",
             "Give one of these with --probe",
         )
-    return Recipe(name, numbers, tolerance=TOLERANCE)  # type: ignore[arg-type]
+    return Recipe(form, numbers, tolerance=TOLERANCE)
 
 
 def setting_of(probe: str, seeds: int, seed: int) -> Setting:

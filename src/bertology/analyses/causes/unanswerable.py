@@ -1,0 +1,102 @@
+"""What does a model learn from questions that cannot be answered (si2019)?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from bertology.analyses.declaration import analysis
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.measures.work import Work
+from bertology.results.estimate import Estimate, Estimates
+from bertology.results.sampling import joined, over_sentences_and_seeds
+from bertology.results.shapes import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from bertology.finetuning.metrics import Counts
+
+SCORE, DROP = "score", "drop"
+CLEAN = "clean"
+
+
+@analysis(
+    question="What does a model learn from questions that cannot be answered?",
+    special="as the model has them; an option is read at the first piece",
+    cites=("si2019",),
+)
+def unanswerable(
+    encoder: Encoder,
+    corpus: Corpus,
+    work: Work,
+    *,
+    items: Annotated[int, "use so many items, a quarter of them to judge by"] = 200,
+    seeds: Annotated[int, "so many runs of each, each with a head, an order and dropout of its own"] = 1,
+    epochs: Annotated[int, "passes over the items"] = 3,
+    rate: Annotated[float, "the highest learning rate; 0: by the width of the model, 5e-5 for 768"] = 0.0,
+    size: Annotated[int, "examples in a batch"] = 16,
+    degree: Annotated[float, "shuffle until the edit distance by length is this; si2019 gives no number"] = 0.6,
+    seed: Annotated[int, "seed of the division, of the first run and of the bootstrap"] = 0,
+) -> Table:
+    """Score on clean held-out questions, 0 to 1, of a model that was trained on questions no one could answer.
+
+    `P-Shuffle`, `Q-Shuffle`, `PQ-Shuffle` train on passages, questions or both with their words shuffled; `P-Remove`,
+    `Q-Remove`, `PQ-Remove` on nothing in their place (a passage that answers are marked in is never removed). What is
+    judged on is not changed, as in the paper: all models answer the same readable questions. `clean` is trained on the
+    items as they are, and `drop` is its score less that of the row, of the same questions. Baselines: the place that is
+    right most often (of marked answers the first words), the longest option, each option alike, and random weights
+    trained on clean items. A score far above these says that the task is learnt without reading; a drop of 0 says
+    nothing where `clean` is no better than guessing. Questions on one passage are never on both sides. All epochs are
+    run and the last counts; intervals resample questions and runs together. Takes minutes on a CPU: `clean`, random
+    weights and six others are trained for every seed.
+    """
+    # Naming an analysis must not import torch.
+    from bertology.finetuning.loop import Recipe
+    from bertology.measures.causes.blind_lessons import BlindLessons
+    from bertology.measures.causes.perturbations import Shuffling
+    from bertology.measures.variant_sweep import over_seeds
+
+    recipe = Recipe(seed=seed, epochs=epochs, size=size, rate=rate or None, patience=None)
+    lessons = BlindLessons(encoder, corpus, work, items=items, recipe=recipe, seeds=seeds, rule=Shuffling(degree))
+    found, fresh = lessons.run(), lessons.fresh()
+    rows = tuple(found)
+    guesses = {name: over_seeds([counts], seed) for name, counts in lessons.guesses().items()}
+    guesses["random weights"] = over_seeds(fresh, seed)
+    return Table(
+        rows_named=rows,
+        measures={
+            SCORE: joined([over_seeds(counts, seed).everywhere(()) for counts in found.values()]),
+            DROP: joined([_drop(found[CLEAN], counts, seed) for counts in found.values()]),
+        },
+        baselines={
+            name: {SCORE: guess.everywhere((len(rows),)), DROP: _below(found[CLEAN], guess, seed, len(rows))}
+            for name, guess in guesses.items()
+        },
+        units={
+            SCORE: f"{lessons.measure}, 0 to 1, on clean questions",
+            DROP: f"{lessons.measure} of clean training less that of this, -1 to 1",
+        },
+        notes={name: lessons.told(name) for name in rows},
+    )
+
+
+def _drop(clean: Sequence[Counts], other: Sequence[Counts], seed: int) -> Estimates:
+    """The drop of the same questions, runs with the same seed together."""
+    sums = np.stack([np.stack([a.right, a.of, b.right, b.of], axis=1) for a, b in zip(clean, other, strict=True)])
+
+    def drop(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        return totals[..., 0] / totals[..., 1] - totals[..., 2] / totals[..., 3]
+
+    return over_sentences_and_seeds(sums, drop, seed=seed)
+
+
+def _below(clean: Sequence[Counts], guess: Estimate, seed: int, count: int) -> Estimates:
+    """How far a guess lies below clean training; without an interval."""
+    from bertology.measures.variant_sweep import over_seeds
+
+    return Estimates.exact(np.full(count, over_seeds(clean, seed).value - guess.value), guess.n)
