@@ -3,12 +3,17 @@
     python benchmarks/probes.py                       # 200 sentences, a few minutes
     python benchmarks/probes.py --full                # all sentences of the training file
     python benchmarks/probes.py --part structural     # one part only
+    python benchmarks/probes.py --part sentence --tasks tense,length --limit 600
 
 `structural`: distance and depth probes of all layers x 3 seeds, against the same probes fitted one layer, one seed and
 one sentence at a time. The loop makes the same updates from the same batches with PyTorch's own gradients and Adam, so
 it ends at the same loss; a second loop updates after every sentence at the paper's rate. Of the loops a few layers and
-one seed are run, and the time they take for an epoch is told for as many epochs as all probes together took. One
-thread; recording the states is in neither.
+one seed are run, and the time they take for an epoch is told for as many epochs as all probes together took.
+
+`sentence`: classifiers of ten sentence tasks x all layers x 5 seeds, against scikit-learn's logistic regression in a
+loop over them; `--limit` takes the first sentences of each task, `--full` all.
+
+One thread; recording the states is in neither.
 """
 
 from __future__ import annotations
@@ -22,15 +27,18 @@ import torch
 from torch import Tensor
 
 from bertology.corpus.builtin import corpus_named
+from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.maths.structural_fit import BETTER, PATIENCE, SLOWER, Schedule, fit
 from bertology.maths.structural_probe import Kind, TreeBatch, initial, members_of
 from bertology.measures.probes.tree_lessons import SITE, Batches, TreeLessons, tree_lessons
 from bertology.recording.policy import Policy
 from bertology.recording.recorder import record
+from probe_cost.sentence_tasks import compare
 from recording_cost.material import MODEL, TRAIN
 
 SENTENCES = 200
+LIMIT = 600
 SEEDS = 3
 RANK = 64
 BATCH = 20
@@ -55,6 +63,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", default="", help="a model; the real encoder beside the checkout, or a built-in one")
     parser.add_argument("--rank", type=int, default=RANK, help="structural: dimensions of the probes")
     parser.add_argument("--timed", type=int, default=2, help="structural: layers that the loops are run on")
+    parser.add_argument("--tasks", default="", help="sentence: tasks, with commas between; all where it is left out")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="sentence: sentences of each task")
     return parser.parse_args()
 
 
@@ -99,12 +109,15 @@ def _told(losses: Tensor) -> str:
     return ", ".join(f"{loss:.3f}" for loss in losses.tolist())
 
 
+def _encoder(options: argparse.Namespace) -> Encoder:
+    return load(options.model or (str(MODEL) if MODEL.is_dir() else "tiny"))
+
+
 def _lessons(options: argparse.Namespace) -> TreeLessons:
-    encoder = load(options.model or (str(MODEL) if MODEL.is_dir() else "tiny"))
     corpus = corpus_named(
         str(TRAIN) if TRAIN.is_file() else "english", limit=None if options.full else options.sentences
     )
-    recording = record(encoder, corpus, [SITE], policy=Policy(half=options.full))
+    recording = record(_encoder(options), corpus, [SITE], policy=Policy(half=options.full))
     return tree_lessons(recording, range(len(recording)))
 
 
@@ -168,7 +181,14 @@ def _looped(
     return lowest, epoch + 1
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], None]] = {"structural": structural}
+def sentence(options: argparse.Namespace) -> None:
+    """Classifiers of the sentence tasks, beside scikit-learn's."""
+    corpus = str(TRAIN) if TRAIN.is_file() else "english"
+    chosen = [name for name in options.tasks.split(",") if name]
+    compare(_encoder(options), corpus, chosen, 0 if options.full else options.limit)
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], None]] = {"structural": structural, "sentence": sentence}
 """What can be measured; each part is a function of the options that prints its own table."""
 
 

@@ -93,7 +93,7 @@ def fit(
     parts: list[tuple[Tensor, ...]] = []
     for first in range(0, len(features), at_once):
         some = features[first : first + at_once]
-        mean, scale = moments(some[:, seen] if seen.any() else some)
+        mean, scale = moments(some if seen.all() or not seen.any() else some[:, seen])  # to choose is to copy
         x = standardised(some, mean, scale)
         basis = _basis(x[:, seen], len(recipe.penalties)) if recipe.form == "linear" and used is None else None
         inside = x if basis is None else x @ basis
@@ -167,7 +167,8 @@ class _Problem:
         self.recipe, self.whole, self.held, self.classes = recipe, x, held, classes
         self.watching = watching and not linear
         # What is held out is seen on the way only by those that stop by it.
-        kept = slice(None) if self.watching else trained.share.sum(0) > 0
+        used_at_all = trained.share.sum(0) > 0
+        kept = slice(None) if self.watching or used_at_all.all() else used_at_all
         self.x, self.trained = x[:, kept], Gold(trained.label[:, kept], trained.share[:, kept])
         self.end = End(recipe.iterations, recipe.tolerance, recipe.patience if self.watching else 0)
         repeats = len(trained.label) // len(recipe.penalties)
