@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from bertology.claims.examine import examine
 from bertology.claims.shelf import all_claims, read_claims
 from bertology.corpus.builtin import corpus_named
 from bertology.encoder.load import load
+from bertology.measures.work import FOLDER
 
 ALLOWED = ("not measured here", "could not be measured", "too few")
 
@@ -73,3 +75,29 @@ def test_findings_about_fine_tuned_models_are_asked_of_the_partner_or_not_at_all
     assert "--against" in without.verdict.why
     [with_partner] = examine([claim], replace(alone, against=load("mini-pairs")))
     assert "mini-pairs" in str(with_partner.results[0].inputs)
+
+
+def test_results_are_kept_as_they_come_and_a_second_run_makes_none_again(tmp_path: Path) -> None:
+    """Stopped in the middle, the finished analyses are there; the second run ends with the same verdicts."""
+    wanted = ("attention/targets", "attention/entropy", "attention/confidence")
+    claims = [claim for claim in all_claims() if all(run.analysis in wanted for run in claim.measured_by.values())]
+    subject = Subject(corpus=corpus_named("english", limit=8), encoder=load("tiny"), store=tmp_path)
+
+    def stopping(title: str) -> Callable[[int, int], None]:
+        def move(done: int, total: int) -> None:
+            if title.startswith("analysing") and done == 1:
+                raise KeyboardInterrupt
+
+        return move
+
+    with pytest.raises(KeyboardInterrupt):
+        examine(claims, subject, progress=stopping)
+    [first] = (tmp_path / FOLDER).iterdir()
+    made_at = first.stat().st_mtime_ns
+    again = examine(claims, subject)
+    assert len(list((tmp_path / FOLDER).iterdir())) == len(wanted)
+    assert first.stat().st_mtime_ns == made_at
+    passes: list[str] = []
+    assert [f.verdict for f in examine(claims, subject, passes=passes)] == [f.verdict for f in again]
+    assert passes == []
+    assert [f.verdict for f in examine(claims, replace(subject, store=None))] == [f.verdict for f in again]

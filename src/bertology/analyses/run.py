@@ -54,22 +54,49 @@ def run_all(
     notify: Announce | None = None,
     refused: dict[str, Refusal] | None = None,
     passes: list[str] | None = None,
+    keep: bool = False,
 ) -> list[Result]:
     """Each analysis's result, from as few forward passes as there are encoders to record.
 
     `progress` is given what is being recorded and returns the meter to call. Where `refused` is given, an analysis that
     does not fit the model or corpus is put there with its reason and the others go on. `passes` is told of each pass.
+    With `keep` each result is kept in the subject's store as soon as it is there, and not made again: a second run goes
+    on where the first was stopped.
     """
     settled = [(analysis, analysis.settled(options)) for analysis, options in asked]
     fitting = [pair for pair in settled if _fits(pair[0], subject, refused)]
     recordings = _Recordings(fitting, subject, progress, notify, passes)
+    meter = progress(f"analysing {subject.corpus.name}") if progress and subject.corpus and len(fitting) > 1 else None
     results: list[Result] = []
-    for analysis, options in fitting:
+    for number, (analysis, options) in enumerate(fitting):
+        if meter is not None:
+            meter(number, len(fitting))
         try:
-            results.append(_result(analysis, options, subject, recordings))
+            results.append(_kept(analysis, options, subject, recordings, keep))
         except Refusal as refusal:
             _set_aside(analysis, refusal, refused)
+    if meter is not None:
+        meter(len(fitting), len(fitting))
     return results
+
+
+def _kept(
+    analysis: Analysis, options: Mapping[str, Any], subject: Subject, recordings: _Recordings, keep: bool
+) -> Result:
+    """The result as an earlier run left it, or made now."""
+    if not keep or subject.encoder is None or subject.corpus is None or subject.recording is not None:
+        return _result(analysis, options, subject, recordings)
+    about = {
+        "result of": [analysis.name, analysis.version, dict(options)],
+        "model": subject.encoder.fingerprint,
+        "against": subject.against.fingerprint if subject.against is not None else None,
+        "corpus": subject.corpus.fingerprint,
+        "policy": subject.policy.addressed(),
+        "randomise": subject.randomise,
+        "versions": versions(),
+    }
+    made = recordings.work.kept(about, lambda: _result(analysis, options, subject, recordings).to_json())
+    return Result.from_json(made)
 
 
 class _Recordings:

@@ -39,7 +39,7 @@ def examine(
     notify: Announce | None = None,
     passes: list[str] | None = None,
 ) -> list[Finding]:
-    """The verdict on each claim, in order; `passes` is told of each pass over a corpus."""
+    """The verdict on each claim, in order; results are kept in the store, and `passes` is told of each pass."""
     wanted = [run for claim in claims for run in claim.measured_by.values()]
     found: dict[str, Result | Refusal] = {}
     for of, corpus in dict.fromkeys((run.of, run.corpus) for run in wanted):
@@ -73,7 +73,7 @@ def _ran(
             found[key] = refusal
     refused: dict[str, Refusal] = {}
     results = run_all(
-        list(declared.values()), subject, progress=progress, notify=notify, refused=refused, passes=passes
+        list(declared.values()), subject, progress=progress, notify=notify, refused=refused, passes=passes, keep=True
     )
     for key, (analysis, options) in declared.items():
         settled = analysis.settled(options)

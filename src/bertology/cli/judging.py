@@ -99,7 +99,7 @@ def judged(
     passes: list[str] = []
     with progress_bars() as progress:
         findings = examine(claims, subject, progress=progress, notify=tell, passes=passes)
-    tell(f"{len(passes)} passes over the texts: {'; '.join(passes)}")
+    tell(f"{len(passes)} passes over the texts: {'; '.join(passes) or 'all results were there from before'}")
     return Judged(subject, findings, passes)
 
 

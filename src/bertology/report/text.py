@@ -21,7 +21,7 @@ def as_json(content: Content) -> str:
         "summary": content.summary,
         "passes": list(content.passes),
         "findings": [as_record(finding) for finding in content.findings],
-        "results": [json.loads(section.result.model_dump_json()) for section in content.sections],
+        "results": [section.result.to_json() for section in content.sections],
     }
     return json.dumps(told, ensure_ascii=False)
 

@@ -28,7 +28,7 @@ FLAT = 10.0
 """A penalty that leaves hardly more than how frequent each label is: for states that tell nothing."""
 
 TOLERANCE = 1e-3
-ITERATIONS, PATIENCE = 200, 100
+ITERATIONS = PATIENCE = 100
 """Held-out documents can be unlike the others: their loss may rise for dozens of steps before it falls."""
 
 FORMS: dict[str, tuple[Form, int, int]] = {
