@@ -119,6 +119,16 @@ def test_the_report_is_one_page(treebank: Path, tmp_path: Path) -> None:
     assert "random" in html and "<svg" in html and "src=" not in html
 
 
+def test_several_models_are_compared_in_one_table(treebank: Path) -> None:
+    words = ("--model", "tiny", "--against", "tiny", "--against", "random:tiny@3", "--measures", "rsa", "--json")
+    ended = bertology("run", "geometry/similarity", *words, "--corpus", str(treebank), "--no-store")
+    assert ended.status == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["shape"] == "Matrix"
+    same, other = told["data"]["measures"]["rsa"]["value"]
+    assert min(same) > 0.999 and max(other) < 0.9
+
+
 def test_mistakes_are_told_in_one_paragraph(treebank: Path, tmp_path: Path) -> None:
     corpus = ("--corpus", str(treebank))
     refused(bertology("run", "attention/entropi", *corpus), "attention/entropy")

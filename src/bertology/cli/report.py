@@ -42,6 +42,9 @@ def report(
     if markdown and as_json:
         raise Refusal("Both --markdown and --json were given", "one of them", "Write two reports: passes are shared")
     write, suffix = (as_markdown, ".md") if markdown else (json_of, ".json") if as_json else (page, ".html")
+    file = output or Path(f"report{suffix}")
+    if not file.parent.is_dir():
+        raise Refusal(f"{file} cannot be written: {file.parent} is no folder", "a folder that exists", "Change -o")
     done = judging.judged(
         judging.chosen(None, full=full),
         model=model,
@@ -58,7 +61,6 @@ def report(
         no_store=no_store,
         allow_pickle=allow_pickle,
     )
-    file = output or Path(f"report{suffix}")
     try:
         _write(file, write(content_of(done, full=full)))
     except OSError as error:
