@@ -13,6 +13,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 INDEX = FOLDER / "index.md"
 OUTCOME = re.compile(r"^\*\*(.+?)\*\*(.*?\.)(?=\s|$)", re.MULTILINE | re.DOTALL)
+NUMBERS = re.compile(r"<!-- numbers: begin -->.*<!-- numbers: end -->", re.DOTALL)
 HEAD = """# Reproductions
 
 Published findings run again on models at hand, beside the published numbers, with a paragraph on every difference.
@@ -26,7 +27,7 @@ def index() -> str:
     for page in sorted(FOLDER.glob("*.md")):
         if page == INDEX:
             continue
-        text = page.read_text("utf-8")
+        text = NUMBERS.sub("", page.read_text("utf-8"))
         title = text.split("\n", 1)[0].removeprefix("# ")
         lines = "\n".join(f"- {' '.join(f'**{said}**{more}'.split())}" for said, more in OUTCOME.findall(text))
         parts.append(f"## [{title}]({page.name})\n\n{lines}\n")
