@@ -206,14 +206,9 @@ def test_many_analyses_share_one_pass(encoder: Encoder, corpus: Corpus) -> None:
     runs: list[str] = []
     fitting = [analysis for analysis in ANALYSES if carries(corpus, analysis)]
     wanted = [analysis for analysis in fitting if set(analysis.inputs) <= {"recording", "randomised"}]
-    together = run_all([(a, {}) for a in wanted], Subject(corpus, encoder), progress=lambda title: _noted(title, runs))
+    together = run_all([(a, {}) for a in wanted], Subject(corpus, encoder), passes=runs)
     assert len(runs) == 2, runs  # the model and its randomised twin, once each
     for analysis, result in zip(wanted, together, strict=True):
         alone = values_of(result_of(analysis, encoder, corpus))
         for name, values in values_of(result).items():
             np.testing.assert_allclose(values, alone[name], atol=1e-6, err_msg=name)
-
-
-def _noted(title: str, runs: list[str]) -> planted.Callable[[int, int], None]:
-    runs.append(title)
-    return lambda done, total: None

@@ -1,8 +1,8 @@
-"""The numbers of finetuning.md: what learning a task changes in a model, over tasks and seeds.
+"""The numbers of fine-tuning.md: what learning a task changes in a model, over tasks and seeds.
 
-    python docs/reproductions/finetuning.py learn MODEL TASK TRAIN TEST --outside CORPUS --seed 0 -o RUN.json
-    python docs/reproductions/finetuning.py freeze MODEL TASK TRAIN -o FROZEN.json
-    python docs/reproductions/finetuning.py page RUN.json ... FROZEN.json ...   # puts the tables into the page
+    python docs/reproductions/fine_tuning.py learn MODEL TASK TRAIN TEST --outside CORPUS --seed 0 -o RUN.json
+    python docs/reproductions/fine_tuning.py freeze MODEL TASK TRAIN -o FROZEN.json
+    python docs/reproductions/fine_tuning.py page RUN.json ... FROZEN.json ...   # puts the tables into the page
 
 TASK is `sentence` (texts with a class), `pos` (the parts of speech of a treebank) or `dependency` (its trees). `learn`
 fine-tunes once, then compares the model before and after on the texts of TEST (in the domain) and of `--outside`. Each
@@ -31,7 +31,7 @@ from bertology.finetuning.loop import Recipe
 from bertology.recording.policy import Policy
 from bertology.results.shapes import Curve, LayerCurve
 
-PAGE = Path(__file__).with_name("finetuning.md")
+PAGE = Path(__file__).with_name("fine-tuning.md")
 NAMES = {"sentence": "reviews", "pos": "parts of speech", "dependency": "trees"}
 STIMULI = 2000
 ATTENTION = ("cosine", "divergence")

@@ -11,8 +11,8 @@ import pytest
 
 from reproduced import FOLDER, parts, script
 
-SCRIPT = FOLDER / "finetuning.py"
-PAGE = SCRIPT.with_name("finetuning.md")
+SCRIPT = FOLDER / "fine_tuning.py"
+PAGE = SCRIPT.with_name("fine-tuning.md")
 NUMBER = re.compile(r"\d+\.\d+")
 
 
@@ -29,7 +29,7 @@ def reviews(tmp_path: Path) -> Path:
 def test_runs_become_tables(reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text("utf-8"), "utf-8")
-    module = script("finetuning")
+    module = script("fine_tuning")
     monkeypatch.setattr(module, "PAGE", copy)
     learnt, frozen = tmp_path / "learnt.json", tmp_path / "frozen.json"
     for words in (
