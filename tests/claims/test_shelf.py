@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import models
 from bertology.analyses import registry
 from bertology.analyses.run import Subject
 from bertology.citations import CITATIONS
@@ -17,6 +18,7 @@ from bertology.claims.shelf import all_claims, read_claims
 from bertology.corpus.builtin import corpus_named
 from bertology.encoder.load import load
 from bertology.measures.work import FOLDER
+from bertology.recording.policy import Policy
 
 ALLOWED = ("not measured here", "could not be measured", "too few")
 
@@ -101,3 +103,18 @@ def test_results_are_kept_as_they_come_and_a_second_run_makes_none_again(tmp_pat
     assert [f.verdict for f in examine(claims, subject, passes=passes)] == [f.verdict for f in again]
     assert passes == []
     assert [f.verdict for f in examine(claims, replace(subject, store=None))] == [f.verdict for f in again]
+
+
+def test_an_analysis_that_a_model_cannot_have_spoils_no_other() -> None:
+    """A bare encoder has no loss, so no gradients; what shares a pass with gradients is measured all the same."""
+    wanted = {"sep-gradient-vanishes", "next-token-head", "anisotropy"}
+    claims = [claim for claim in all_claims() if claim.id in wanted]
+    passes: list[str] = []
+    corpus = corpus_named("english", limit=30)
+    subject = Subject(corpus=corpus, encoder=models.encoder("bert"), policy=Policy(long="skip"))
+    found = {f.claim.id: f.verdict for f in examine(claims, subject, passes=passes)}
+    assert found["sep-gradient-vanishes"].outcome == "not applicable"
+    assert "no head" in found["sep-gradient-vanishes"].why
+    assert found["next-token-head"].outcome != "not applicable"
+    assert found["anisotropy"].outcome != "not applicable"
+    assert len(passes) == 2

@@ -12,7 +12,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.measures.work import Work
-from bertology.recording.recorder import Policy, Progress, record
+from bertology.recording.recorder import Policy, Progress, record, refuse_impossible
 from bertology.recording.recording import Recording
 from bertology.recording.sites import Site, resolve
 from bertology.results.result import Result, versions
@@ -64,7 +64,7 @@ def run_all(
     on where the first was stopped.
     """
     settled = [(analysis, analysis.settled(options)) for analysis, options in asked]
-    fitting = [pair for pair in settled if _fits(pair[0], subject, refused)]
+    fitting = [pair for pair in settled if _fits(*pair, subject, refused)]
     recordings = _Recordings(fitting, subject, progress, notify, passes)
     meter = progress(f"analysing {subject.corpus.name}") if progress and subject.corpus and len(fitting) > 1 else None
     results: list[Result] = []
@@ -172,9 +172,13 @@ class _Recordings:
         return subject.against if role == "against" else subject.encoder
 
 
-def _fits(analysis: Analysis, subject: Subject, refused: dict[str, Refusal] | None) -> bool:
+def _fits(analysis: Analysis, options: Mapping[str, Any], subject: Subject, refused: dict[str, Refusal] | None) -> bool:
+    """Whether it can be run; one that cannot must not spoil the passes that it would share with others."""
     try:
         _refuse_missing(analysis, subject)
+        if subject.encoder is not None and subject.recording is None:
+            sites = resolve(analysis.sites(options), subject.encoder.outputs)
+            refuse_impossible(subject.encoder, sites, subject.policy)
     except Refusal as refusal:
         _set_aside(analysis, refusal, refused)
         return False

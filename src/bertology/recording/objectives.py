@@ -22,14 +22,22 @@ MASKED_SHARE = 0.15
 
 def objective_for(encoder: Encoder, name: str, frame: Frame, seed: int) -> tuple[Batch, Objective]:
     """The batch to feed (with pieces masked where the objective asks for it) and the scalar to differentiate."""
+    head = head_for(encoder, name)
+    if head == "mlm" and encoder.mask_id is not None:
+        return _masked_language_model(frame, encoder.mask_id, seed)
+    return frame.batch, lambda output: _top_class(output, head)
+
+
+def head_for(encoder: Encoder, name: str) -> str:
+    """The head of the model that an objective is taken from; refused where there is none."""
     if name == "auto":
         name = "mlm" if "mlm" in encoder.outputs else "top"
     if name == "mlm" and "mlm" in encoder.outputs and encoder.mask_id is not None:
-        return _masked_language_model(frame, encoder.mask_id, seed)
+        return "mlm"
     if name == "top":
         scored = sorted(encoder.outputs & {"label", "nsp", "choice", "sop"})
         if scored:
-            return frame.batch, lambda output: _top_class(output, scored[0])
+            return scored[0]
     have = ", ".join(sorted(encoder.outputs)) or "none"
     raise Refusal(
         f"{encoder.name} has no head for the objective {name!r} (its heads: {have})",

@@ -41,7 +41,7 @@ def record(
     stay in memory. `progress` is called with (pieces done, pieces in all).
     """
     wanted = resolve(sites, encoder.outputs)
-    _refuse_impossible(encoder, wanted)
+    refuse_impossible(encoder, wanted, policy)
     card = encoder_card(encoder)
     if store is None and folder is None:
         plan = make_plan(encoder, corpus, policy)
@@ -193,7 +193,12 @@ class _Meter:
             self.progress(self.done, self.total)
 
 
-def _refuse_impossible(encoder: Encoder, sites: Sequence[Site]) -> None:
+def refuse_impossible(encoder: Encoder, sites: Sequence[Site], policy: Policy) -> None:
+    """Refuse sites that the model cannot have: heads, attention or gradients that are not there."""
+    if any(needs_gradient(site) for site in sites):
+        from bertology.recording.objectives import head_for
+
+        head_for(encoder, policy.objective)
     for site in sites:
         head = site.name.removeprefix("logits.")
         if site.name.startswith("logits.") and head not in encoder.outputs:
