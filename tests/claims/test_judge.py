@@ -207,3 +207,10 @@ def test_a_number_along_a_curve_is_that_of_the_nearest_point(where: dict[str, fl
     assert verdict.outcome == expected
     nearest = {0.1: "at 1 rank", 0.6: "at 8 rank", 0.8: "at 64 rank"}
     assert any(told in verdict.why for told in nearest.values())
+
+
+def test_what_is_absent_is_told_with_what_the_claim_needs() -> None:
+    test = {"kind": "greater", "this": {"measure": "gone"}, "than": 0.5}
+    verdict = judge(claim(test, needs=("a masked-language-model head",)), {"": result(curve(RISING))})
+    assert verdict.outcome == "not applicable"
+    assert "gone is not measured here" in verdict.why and "it needs a masked-language-model head" in verdict.why

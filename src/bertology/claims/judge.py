@@ -63,7 +63,8 @@ def judge(claim: Claim, found: Mapping[str, Result | Refusal]) -> Verdict:
     try:
         return _Judge(claim, results).verdict()
     except _Absent as absent:
-        return Verdict("not applicable", str(absent))
+        needs = f"; it needs {', '.join(claim.needs)}" if claim.needs else ""
+        return Verdict("not applicable", f"{absent}{needs}")
 
 
 def layers_of(span: tuple[int, int], depth: int, layers: int) -> range:
