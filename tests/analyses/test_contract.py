@@ -106,7 +106,7 @@ def corpus(request: pytest.FixtureRequest) -> Corpus:
 
 def result_of(analysis: Analysis, encoder: Encoder, corpus: Corpus, **policy: object) -> Result:
     against = load("random:tiny@1") if "against" in analysis.inputs else None
-    return run(analysis, Subject(corpus, encoder, against=against, policy=Policy(**policy)))  # type: ignore[arg-type]
+    return run(analysis, Subject(corpus, encoder, against=against, policy=Policy(**policy)))  # type: ignore[arg-type]  # any field
 
 
 def values_of(result: Result) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:

@@ -118,3 +118,12 @@ def test_an_analysis_that_a_model_cannot_have_spoils_no_other() -> None:
     assert found["next-token-head"].outcome != "not applicable"
     assert found["anisotropy"].outcome != "not applicable"
     assert len(passes) == 2
+
+
+def test_what_is_kept_for_one_partner_is_not_given_for_another(tmp_path: Path) -> None:
+    claims = [claim for claim in all_claims() if claim.id == "top-layers-change-most"]
+    encoder = load("tiny")
+    subject = Subject(corpus=corpus_named("english", limit=12), encoder=encoder, store=tmp_path)
+    [same] = examine(claims, replace(subject, against=encoder))
+    [other] = examine(claims, replace(subject, against=load("random:tiny@3")))
+    assert same.verdict.why != other.verdict.why

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from bertology.maths.variational_classifier import VariationalRecipe, _Layer, code_lengths  # type: ignore[attr-defined]
+from bertology.maths.variational_classifier import VariationalRecipe, _Layer, code_lengths  # type: ignore[attr-defined]  # one layer alone is compared with its formula
 
 
 def test_told_labels_are_cheap_and_others_cost_the_uniform_code() -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from bertology.corpus.builtin import corpus_named
+from bertology.corpus.corpus import Item
 from bertology.corpus.sentence import sentence
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
@@ -61,7 +62,14 @@ def test_an_item_in_several_windows_is_one_item() -> None:
     wide = replace(corpus, items=(replace(corpus[0], parts=(question, long)), *corpus.items[1:]))
     found = examine(encoder, wide, task="qa")
     assert sum(len(sheet.shown.ids) for sheet in found.sheets) > len(found.items) == 3
-    assert found.marks(encoder.run).losses.shape == (3,)
+    judge = head_task("qa", ())
+    seen = judge.see(list(wide), encoder.tokenise, longest=encoder.max_pieces)
+    with torch.no_grad():
+        windows = [float(judge.loss(Learner(encoder), batch)) for batch in batches(seen.examples, 1)]
+    of_the_long = [loss for loss, batch in zip(windows, batches(seen.examples, 1), strict=True)
+                   if seen.examples[batch.places[0]].item == 0]  # fmt: skip
+    # The loss of an item is the mean over its windows: a long passage must not count for more than a short one.
+    assert found.marks(encoder.run).losses[0] == pytest.approx(np.mean(of_the_long), rel=1e-4)
 
 
 def test_hidden_pieces_are_asked_of_a_model_that_can_fill_them_in() -> None:
@@ -102,3 +110,16 @@ def test_guessing_and_leaving_out_are_told() -> None:
     assert len(found.items) == 20
     assert found.guess is not None
     assert found.guess.value == pytest.approx(0.5)
+
+
+def test_names_of_kinds_that_the_model_has_no_tag_for_are_no_names() -> None:
+    encoder, corpus = headed("token"), planted("token", 12)
+    renamed: list[Item] = []
+    for item in corpus:
+        tags = tuple(tag.replace("PER", "GOD") for tag in item.parts[0].tags or ())
+        renamed.append(replace(item, parts=(replace(item.parts[0], tags=tags),)))
+    known, strange = (examine(encoder, replace(corpus, items=items)) for items in (corpus.items, tuple(renamed)))
+    assert {tag for item in known.items for tag in item.parts[0].tags or ()} == {"O", "B-PER"}
+    assert {tag for item in strange.items for tag in item.parts[0].tags or ()} == {"O"}
+    # What is found nowhere in the gold tags is of nothing: only what the model itself says is counted.
+    assert strange.marks(encoder.run).counts.right.sum() == 0

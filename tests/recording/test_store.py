@@ -50,7 +50,7 @@ def test_a_second_identical_call_runs_nothing_and_says_so(tmp_path: Path) -> Non
     first = record(tiny(), CORPUS, SITES, policy=POLICY, store=tmp_path, notify=said.append)
     assert not said
     encoder = Counting(tiny(), passes.append)
-    second = record(encoder, CORPUS, SITES, policy=POLICY, store=tmp_path, notify=said.append)  # type: ignore[arg-type]
+    second = record(encoder, CORPUS, SITES, policy=POLICY, store=tmp_path, notify=said.append)  # type: ignore[arg-type]  # a list of anything
     assert not passes
     assert not encoder.tokenised
     assert said == [f"already recorded: 50 inputs at {next(tmp_path.iterdir())}"]

@@ -15,7 +15,7 @@ from bertology.report.page import page
 from bertology.report.text import as_json, as_markdown
 from bertology.results.estimate import Estimates
 from bertology.results.figures import curve, head_grid, layer_curve
-from bertology.results.shapes import HeadGrid, LayerCurve
+from bertology.results.shapes import HeadGrid, LayerCurve, Table
 from drawn import estimates, measured, result
 
 CLAIM = next(claim for claim in all_claims() if claim.paper == "clark2019")
@@ -109,3 +109,12 @@ def test_markdown_and_json_say_what_the_page_says() -> None:
 )
 def test_every_analysis_has_a_part(analysis: str, part: str) -> None:
     assert part_of(analysis) == part
+
+
+def test_of_a_table_only_the_rows_that_were_tested_are_shown() -> None:
+    values = {"m": estimates(3, gap=False)}
+    shape = Table(measures=values, baselines={"b": values}, rows_named=("det", "obj", "amod"))
+    test = {"kind": "some row", "measure": "m", "baseline": "b", "rows": ["obj"]}
+    claim = CLAIM.model_validate({**CLAIM.model_dump(), "test": test})
+    html = page(Content("title", [], [Finding(claim, Verdict("holds", "why"), (result(shape),))], []))
+    assert "<td>obj</td>" in html and "<td>det</td>" not in html and "<td>amod</td>" not in html

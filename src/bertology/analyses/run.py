@@ -9,7 +9,7 @@ from typing import Any
 
 from bertology.analyses.declaration import Analysis
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Encoder
+from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
 from bertology.measures.work import Work
 from bertology.recording.recorder import Policy, Progress, record, refuse_impossible
@@ -167,8 +167,8 @@ class _Recordings:
     def _encoder(self, role: str) -> Encoder | None:
         subject = self._subject
         if role == "randomised":
-            can = subject.randomise and subject.encoder is not None and hasattr(subject.encoder, "randomised")
-            return subject.encoder.randomised(seed=0) if can else None  # type: ignore[union-attr]
+            twin = subject.encoder if subject.randomise else None
+            return twin.randomised(seed=0) if isinstance(twin, Randomisable) else None
         return subject.against if role == "against" else subject.encoder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bertology.corpus.corpus import Input
 from bertology.encoder.pieces import Pieces
@@ -120,6 +120,7 @@ class GatedEncoder(Encoder, Protocol):
         ...
 
 
+@runtime_checkable
 class Randomisable(Protocol):
     """An encoder that can make a copy of itself with fresh weights."""
 

@@ -106,7 +106,7 @@ def test_a_models_gradients_are_those_of_its_loss() -> None:
     for index, entry in enumerate(recording.entries):
         frame = Frame([entry])
         masked = masked_positions(frame, 3)
-        model: Any = encoder.model  # type: ignore[attr-defined]
+        model: Any = encoder.model  # type: ignore[attr-defined]  # no part of the protocol
         model.config._attn_implementation = "eager"
         ids = frame.batch.ids.masked_fill(masked, encoder.mask_id or 0)
         returned = model(ids, token_type_ids=frame.batch.types, output_attentions=True)

@@ -133,7 +133,8 @@ def _within_words(maps: Tensor, mates: tuple[Tensor, Tensor, Tensor, Tensor]) ->
     entry, source, target, far = mates
     weights = maps[entry, :, source, target]
     both = torch.stack([weights, weights * far.to(maps.dtype)[:, None]], -1)
-    return maps.new_zeros(*maps.shape[:2], 2).index_add_(0, entry, both).unbind(-1)  # type: ignore[return-value]
+    sums = maps.new_zeros(*maps.shape[:2], 2).index_add_(0, entry, both)
+    return sums[..., 0], sums[..., 1]
 
 
 By = Literal["kind", "pos", "role", "features"]
