@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 import bertology
 from bertology.results.charts.page import specification
@@ -55,11 +56,11 @@ def test_a_trajectory_has_its_layer_on_a_slider(opened: Any) -> None:
     assert (slider.get_attribute("max"), slider.input_value()) == ("4", "4")
     last = page.locator("#figure .mark-text.role-mark text").first.get_attribute("transform")
     slider.fill("1")
-    page.wait_for_function("document.querySelectorAll('.mark-symbol.role-mark path').length === 6")
+    expect(page.locator(".mark-symbol.role-mark path")).to_have_count(6)
     moved = page.locator("#figure .mark-text.role-mark text").first.get_attribute("transform")
     assert moved != last
     slider.press("ArrowRight")
-    page.wait_for_function("document.querySelectorAll('.mark-symbol.role-mark path').length === 9")
+    expect(page.locator(".mark-symbol.role-mark path")).to_have_count(9)
 
 
 def test_a_notebook_gets_the_page_in_a_frame() -> None:
