@@ -56,7 +56,7 @@ def _block(shown: Frame, heads: int, generator: torch.Generator, norm: bool) -> 
     with torch.no_grad():
         after.weight.copy_(torch.rand(WIDTH, generator=generator) + 0.5)
     weight = torch.randn(heads * SIZE, WIDTH, generator=generator)
-    return Block(residual, weight, torch.randn(WIDTH, generator=generator), after if norm else None)
+    return Block(residual, weight, torch.randn(WIDTH, generator=generator), after if norm else None, nn.Identity())
 
 
 def transformed(seen: LayerActivations, row: int, head: int, length: int) -> planted.Floats:

@@ -99,6 +99,29 @@ def test_residual_and_norm_reproduce_the_state_after_attention(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", FAMILIES)
+def test_what_heads_give_is_carried_on_to_the_end_of_the_layer(name: str) -> None:
+    encoder, batch = _double(name)
+    expected: list[Tensor] = []
+
+    def keep(_module: Any, _given: Any, returned: Any) -> None:
+        expected.append(returned[0] if isinstance(returned, tuple) else returned)
+
+    reference = models.reference(encoder).to(next(encoder.model.parameters()).dtype)
+    for module in reference.modules():
+        if type(module).__name__ in LAYERS:
+            module.register_forward_hook(keep)
+    with torch.inference_mode():
+        padding = reference.config.pad_token_id or 0
+        reference(input_ids=batch.ids.masked_fill(batch.mask == 0, padding), attention_mask=batch.mask)
+        real = batch.mask.bool()
+        for layer, states in zip(_seen(encoder, batch), expected, strict=True):
+            assert layer.context is not None
+            torch.testing.assert_close(_block(layer).carry_on(layer.context)[real], states[real], atol=1e-5, rtol=1e-5)
+            twice = _block(layer).carry_on(layer.context.repeat(2, 1, 1, 1))
+            torch.testing.assert_close(twice[3:][real], states[real], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
 def test_the_residual_is_the_hidden_state_below(name: str) -> None:
     encoder, batch = _double(name)
     seen: list[LayerActivations] = []

@@ -38,17 +38,28 @@ class Block:
     """What carries one layer's attention on: its output is projected and added to the residual.
 
     `residual` is (batch, piece, width); `weight` (head x size, width), the rows of each head one after the other, and
-    `bias` are the output projection; `norm` is the LayerNorm that the sum goes through, None in pre-norm models.
+    `bias` are the output projection; `norm` is the LayerNorm that the sum goes through, None in pre-norm models;
+    `feed_forward` is the rest of the layer.
     """
 
     residual: Tensor
     weight: Tensor
     bias: Tensor | None
     norm: torch.nn.LayerNorm | None
+    feed_forward: Callable[[Tensor], Tensor]
 
     def projection(self, heads: int) -> Tensor:
         """(head, size, width): the part of the output projection that each head's output goes through."""
         return self.weight.view(heads, -1, self.weight.shape[-1])
+
+    def carry_on(self, context: Tensor) -> Tensor:
+        """(batch, piece, width): what the layer makes of the outputs of its heads, (batch, head, piece, size).
+
+        The batch may be the rows of the residual several times over.
+        """
+        given = torch.nn.functional.linear(context.transpose(1, 2).flatten(2), self.weight.T, self.bias)
+        summed = (given.unflatten(0, (-1, len(self.residual))) + self.residual).flatten(0, 1)
+        return self.feed_forward(summed if self.norm is None else self.norm(summed))
 
 
 @dataclass
@@ -56,7 +67,7 @@ class LayerActivations:
     """What one layer's attention computed for a batch; (batch, head, piece, size) or (batch, head, from, to).
 
     Only `attention` is there when it comes from a recording and not from a forward pass. `block` is there in every
-    supported family.
+    supported family. `mask` is additive and says what each piece may see, (batch or 1, 1, from, to); None: everything.
     """
 
     layer: int
@@ -67,6 +78,7 @@ class LayerActivations:
     context: Tensor | None = None
     gradient: Tensor | None = None
     block: Block | None = None
+    mask: Tensor | None = None
 
 
 @dataclass
@@ -132,7 +144,7 @@ def attend(
     attention = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
     gates = tap.gates
     if gates is not None and gates.uniform is not None:
-        attention = _with_uniform_heads(attention, gates.uniform[layer], mask)
+        attention = uniform_or_own(gates.uniform[layer], even_attention(mask, attention), attention)
     if dropout:
         attention = torch.nn.functional.dropout(attention, p=dropout)
     if tap.keep_graph and not attention.requires_grad:
@@ -140,12 +152,30 @@ def attend(
     if gates is not None and gates.silent is not None:
         value = value.masked_fill(_of_layer(gates.silent, layer).to(value.device), 0.0)
     context = torch.matmul(attention.to(value.dtype), value)
-    if gates is not None and gates.scale is not None:
-        context = context * _by_row(gates.scale[layer].to(context), 1)[..., None, None]
-    if gates is not None and gates.shift is not None:
-        context = context + _by_row(gates.shift[layer].to(context), 2).unsqueeze(-2)
-    tap.see(LayerActivations(layer, attention, query, key, value, context, block=block))
+    if gates is not None:
+        context = scaled_and_shifted(context, gates, layer)
+    tap.see(LayerActivations(layer, attention, query, key, value, context, block=block, mask=mask))
     return context
+
+
+def scaled_and_shifted(context: Tensor, gates: Gates, layer: int) -> Tensor:
+    """The outputs of the heads of a layer, (batch, head, piece, size), by the gates' `scale` and `shift`."""
+    if gates.scale is not None:
+        context = context * _by_row(gates.scale[layer].to(context), 1)[..., None, None]
+    if gates.shift is not None:
+        context = context + _by_row(gates.shift[layer].to(context), 2).unsqueeze(-2)
+    return context
+
+
+def uniform_or_own(uniform: Tensor, even: Tensor, own: Tensor) -> Tensor:
+    """Of a layer: what is `even` for the heads whose gates in `uniform` say so, their own for the others."""
+    return torch.where(_by_row(uniform.to(own.device), 1)[..., None, None], even, own)
+
+
+def even_attention(mask: Tensor | None, like: Tensor) -> Tensor:
+    """(batch or 1, 1, from, to): alike over all that a piece may see; `like` is any map."""
+    seen = torch.ones_like(like[:, :1]) if mask is None else (mask > torch.finfo(mask.dtype).min / 2).to(like)
+    return seen / seen.sum(-1, keepdim=True).clamp(min=1)
 
 
 def _by_row(gate: Tensor, axes: int) -> Tensor:
@@ -156,10 +186,3 @@ def _by_row(gate: Tensor, axes: int) -> Tensor:
 def _of_layer(silent: Tensor, layer: int) -> Tensor:
     """(batch, head, piece, 1) booleans: what is silent in this layer."""
     return silent[layer if silent.shape[0] > 1 else 0].transpose(0, 1).unsqueeze(-1)
-
-
-def _with_uniform_heads(attention: Tensor, uniform: Tensor, mask: Tensor | None) -> Tensor:
-    seen = torch.ones_like(attention[:, :1]) if mask is None else (mask > torch.finfo(mask.dtype).min / 2).to(attention)
-    even = seen / seen.sum(-1, keepdim=True).clamp(min=1)
-    chosen = _by_row(uniform.to(attention.device), 1)[..., None, None]
-    return torch.where(chosen, even.expand_as(attention), attention)

@@ -26,10 +26,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Output:
-    """What a forward pass returned: hidden states from the embeddings up, and the logits of each head of the model."""
+    """What a forward pass returned: hidden states from the embeddings up, and the logits of each head of the model.
+
+    `pieces` are (batch, k) the pieces that logits by piece are of; None: all of them in their order.
+    """
 
     hidden: tuple[Tensor, ...]
     logits: Mapping[str, Tensor]
+    pieces: Tensor | None = None
 
 
 Objective = Callable[[Output], "Tensor"]

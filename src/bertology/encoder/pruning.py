@@ -30,6 +30,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bertology.encoder.attend import Gates, LayerActivations
+from bertology.encoder.blocks import LAYERS
 from bertology.encoder.encoder import Batch, Objective, Output
 from bertology.encoder.huggingface import HuggingFaceEncoder, assemble, quietly
 from bertology.encoder.variant import blocks_of
@@ -41,34 +42,13 @@ CONFIG, ENTRY, TENSORS, WHOLE = "config.json", "pruned_heads", "pruned.safetenso
 FORM = f"{CONFIG} with an entry {ENTRY!r}, {TENSORS} and the tokeniser, as they were written together"
 
 
-@dataclass(frozen=True)
-class Anatomy:
-    """Where a layer has the projections into its heads and out of them, and the module that attends."""
-
-    into: tuple[str, str, str]
-    out: str
-    attends: str
-
-    @property
-    def out_is_within(self) -> bool:
-        """Whether the module that attends projects its heads' outputs, too."""
-        return self.out.startswith(f"{self.attends}.")
-
-
-_BERT = Anatomy(
-    ("attention.self.query", "attention.self.key", "attention.self.value"), "attention.output.dense", "attention.self"
-)
-LAYERS: dict[str, Anatomy] = {
-    "BertLayer": _BERT,
-    "RobertaLayer": _BERT,
-    "XLMRobertaLayer": _BERT,
-    "CamembertLayer": _BERT,
-    "ElectraLayer": _BERT,
-    "TransformerBlock": Anatomy(
-        ("attention.q_lin", "attention.k_lin", "attention.v_lin"), "attention.out_lin", "attention"
-    ),  # DistilBERT
+ATTENDS: dict[str, str] = {
+    **dict.fromkeys(
+        ("BertLayer", "RobertaLayer", "XLMRobertaLayer", "CamembertLayer", "ElectraLayer"), "attention.self"
+    ),
+    "TransformerBlock": "attention",  # DistilBERT
 }
-"""The layers that count their heads by the size of what comes out of their projections."""
+"""The module that attends, in layers that count their heads by the size of what comes out of their projections."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +184,7 @@ def _stated(folder: Path) -> _Stated:
 
 def _refuse_family(encoder: HuggingFaceEncoder) -> None:
     kinds = {type(layer).__name__ for layer in blocks_of(encoder.model)}
-    if not kinds <= set(LAYERS):
+    if not kinds <= set(ATTENDS):
         raise Refusal(
             f"The heads of {encoder.name} ({', '.join(sorted(kinds))}) cannot be cut out: they share weights, or "
             "positions, with the others",
@@ -216,17 +196,18 @@ def _refuse_family(encoder: HuggingFaceEncoder) -> None:
 @torch.no_grad()
 def _cut(layer: nn.Module, heads: Heads) -> None:
     """Remove the rows into the heads that are False, and the columns out of them."""
-    anatomy = LAYERS[type(layer).__name__]
-    out = _linear(layer, anatomy.out)
+    anatomy, attends = LAYERS[type(layer).__name__], ATTENDS[type(layer).__name__]
+    out = _linear(layer, anatomy.projection)
     places = _places(heads, out.in_features)
-    for path in anatomy.into:
+    for path in anatomy.into or ():
         linear = _linear(layer, path)
         linear.weight, linear.bias = (nn.Parameter(weights[places]) for weights in (linear.weight, linear.bias))
         linear.out_features = len(places)
     out.weight = nn.Parameter(out.weight[:, places])
     out.in_features = len(places)
     if not heads.any():
-        layer.set_submodule(anatomy.attends, _NoHeads(out if anatomy.out_is_within else None))
+        within = anatomy.projection.startswith(f"{attends}.")
+        layer.set_submodule(attends, _NoHeads(out if within else None))
 
 
 def _places(heads: Heads, size: int) -> Tensor:
@@ -244,13 +225,13 @@ def _filled(stored: Mapping[str, Tensor], kept: Heads, folder: Path) -> dict[str
     """The weights at the size of the whole model, zeros where heads are gone."""
     found = dict(stored)
     for layer, heads in enumerate(kept):
-        for anatomy in dict.fromkeys(LAYERS.values()):
-            ending = f".{layer}.{anatomy.out}.weight"
+        for anatomy in dict.fromkeys(LAYERS[kind] for kind in ATTENDS):
+            ending = f".{layer}.{anatomy.projection}.weight"
             for name in [name for name in stored if name.endswith(ending)]:
-                before = name.removesuffix(f"{anatomy.out}.weight")
+                before = name.removesuffix(f"{anatomy.projection}.weight")
                 width = len(stored[name])
                 found[name] = _spread(stored[name].T, heads, width, name, folder).T.contiguous()
-                for path in anatomy.into:
+                for path in anatomy.into or ():
                     for part, empty in (("weight", (0, width)), ("bias", (0,))):
                         into = f"{before}{path}.{part}"
                         rows = stored.get(into, stored[name].new_empty(empty))

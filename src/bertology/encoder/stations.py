@@ -1,26 +1,20 @@
-"""A model run on from one of its layers, and with its layers left out, exchanged or repeated.
+"""What stands where layers stood, so that some of them can be left out, exchanged or repeated (see `resumable`).
 
-The layers of a copy that shares all weights are put into stations, which tell each other how far a pass has come. The
-model's own code runs before, between and after the layers, so that every family is run as it is: what is left out are
-the layers themselves. Places are counted in the order in which layers are called, which is how ALBERT, whose layers
-are one, has places as well.
+Stations tell each other how far a pass has come. Places are counted in the order in which layers are called, which is
+how ALBERT, whose layers are one, has places as well.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from bertology.encoder.attend import Gates, active_tap, tapped
-from bertology.encoder.blocks import LAYERS
-from bertology.encoder.encoder import Batch, Output
-from bertology.encoder.huggingface import HuggingFaceEncoder
+from bertology.encoder.attend import active_tap, tapped
+from bertology.encoder.partial_layer import Reading, for_read_pieces
 
 
 @dataclass(frozen=True)
@@ -36,23 +30,54 @@ class Call:
         """The same call with other states."""
         return self.layer(states, *self.given, **self.named)
 
+    def states_of(self, states: Tensor) -> Tensor:
+        """The states alone that come of the same call with other states."""
+        returned = self.again(states)
+        return returned[0] if isinstance(returned, tuple) else returned
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The last layer of a pass: what is read of it, and by how many heads it can be run for that alone.
+
+    `heads` is 0 where it cannot.
+    """
+
+    reading: Reading
+    heads: int
+
+    def run(self, call: Call, states: Tensor) -> Tensor:
+        """(row, k, width): what comes of the last layer for the pieces that are read."""
+        # Gates act inside of the layer's own attention.
+        if self.heads and self.reading.few and active_tap() is None:
+            return for_read_pieces(call.layer, states, self.reading, self.heads)
+        return self.reading.of(call.states_of(states))
+
 
 @dataclass
 class Course:
     """What a pass has to do, and how far it has come.
 
-    The layers before `start` are left out, where `entering` comes in instead. Gates act up to the place `last`. With
-    an `order`, a place runs the layers that the order has there, each called as it was in the pass `before`. `calls`
-    are noted where there is a list for them: they hold the states of every layer.
+    The layers before `start` are left out, where `entering` comes in instead; or `leaving` comes out of the layer at
+    `start`, which is then left out as well. Gates act up to the place `last`. With an `order`, a place runs the layers
+    that the order has there, each called as it was in the pass `before`. `calls` are noted where there is a list for
+    them: they hold the states of every layer. With an `ending`, that is how the last of all `places` is run.
     """
 
+    places: int
     start: int = 0
     entering: Tensor | None = None
+    leaving: Tensor | None = None
     last: int | None = None
     order: tuple[int, ...] | None = None
     before: Sequence[Call] = ()
     calls: list[Call] | None = None
+    ending: Ending | None = None
     place: int = field(default=0, init=False)
+
+    def ending_at(self, place: int) -> Ending | None:
+        """How a place is run if it is the last one, and not run whole."""
+        return self.ending if place == self.places - 1 else None
 
 
 class Station(nn.Module):
@@ -62,7 +87,7 @@ class Station(nn.Module):
         """Of one layer; it is set on a course before every pass."""
         super().__init__()
         self.layer = layer
-        self.course = Course()
+        self.course = Course(0)
         self.returns = 0
         """How many things the layer returns in a tuple, 0 where it returns its states alone."""
 
@@ -77,6 +102,8 @@ class Station(nn.Module):
         place, course.place = course.place, course.place + 1
         if place < course.start:
             return self._returned(self._passed(hidden_states))
+        if place == course.start and course.leaving is not None:
+            return self._returned(self._passed(course.leaving))
         if place == course.start and course.entering is not None:
             hidden_states = course.entering
         if course.order is not None:
@@ -87,6 +114,9 @@ class Station(nn.Module):
         with ExitStack() as stack:
             if course.last is not None and place > course.last:
                 stack.enter_context(tapped(None))
+            ending = course.ending_at(place)
+            if ending is not None:
+                return self._returned(ending.run(call, hidden_states))
             returned = call.again(hidden_states)
         self.returns = len(returned) if isinstance(returned, tuple) else 0
         return returned
@@ -103,80 +133,10 @@ class Station(nn.Module):
 
 def _in_order(course: Course, place: int, states: Tensor) -> Tensor:
     """The last place runs all that is left; there may be fewer layers than places."""
-    order = course.order or ()
-    end = len(order) if place == len(course.before) - 1 else place + 1
-    for layer in order[place:end]:
-        returned = course.before[layer].again(states)
-        states = returned[0] if isinstance(returned, tuple) else returned
-    return states
-
-
-@dataclass(frozen=True)
-class Journey:
-    """One pass through all layers, and how each was called."""
-
-    batch: Batch
-    output: Output
-    calls: Sequence[Call]
-
-
-@dataclass(frozen=True, eq=False)
-class Resumable:
-    """An encoder that can be run on from any of its layers; what it returns has logits, and no hidden states."""
-
-    encoder: HuggingFaceEncoder
-    stations: Sequence[Station]
-
-    def travel(self, batch: Batch) -> Journey:
-        """One pass through all layers."""
-        calls: list[Call] = []
-        output = self._run(batch, Course(calls=calls), None)
-        return Journey(batch, output, calls)
-
-    def gated(self, journey: Journey, gates: Gates, *, times: int, first: int, last: int) -> Output:
-        """The rows of a journey so many times over, from the layer `first` on, under gates that act up to `last`.
-
-        The rows of one time stand together; the gates have one axis for all rows.
-        """
-        entering = journey.calls[first].states if first else None
-        course = Course(first, None if entering is None else entering.repeat(times, 1, 1), last)
-        given = (journey.batch.ids, journey.batch.types, journey.batch.mask)
-        return self._run(Batch(*(part.repeat(times, 1) for part in given)), course, gates)
-
-    def rearranged(self, journey: Journey, order: Sequence[int]) -> Output:
-        """A journey through these layers in this order; what lies below the first change is not run again."""
-        first = common_start(order, len(journey.calls))
-        if first == len(journey.calls) == len(order):
-            return journey.output
-        # A longer journey begins to differ after its last place: that place must be run.
-        start = min(first, len(journey.calls) - 1)
-        course = Course(start, journey.calls[start].states, order=tuple(order), before=journey.calls)
-        return self._run(journey.batch, course, None)
-
-    def _run(self, batch: Batch, course: Course, gates: Gates | None) -> Output:
-        for station in self.stations:
-            station.course = course
-        return self.encoder.gated(gates).run(batch)
-
-
-def common_start(order: Sequence[int], layers: int) -> int:
-    """How many layers an order begins with that stand where they always stand."""
-    return next((k for k in range(min(len(order), layers)) if order[k] != k), min(len(order), layers))
-
-
-@torch.no_grad()
-def resumable(encoder: HuggingFaceEncoder) -> Resumable | None:
-    """The encoder with stations, its weights shared; None where its layers are not known, or not called one by one."""
-    whole: nn.Module = encoder.model
-    layers = [module for module in whole.modules() if type(module).__name__ in LAYERS]
-    shared = [*whole.parameters(), *whole.buffers(), encoder.model.config, *layers]
-    model = copy.deepcopy(whole, {id(part): part for part in shared})
-    stations: dict[int, Station] = {}
-    for module in list(model.modules()):
-        for name, child in module.named_children():
-            if type(child).__name__ in LAYERS:
-                setattr(module, name, stations.setdefault(id(child), Station(child)))
-    made = Resumable(replace(encoder, model=model, gates=None), list(stations.values()))
-    pieces = torch.ones(1, 2, dtype=torch.long, device=encoder.device)
-    trial = made.travel(Batch(pieces, torch.zeros_like(pieces), torch.ones_like(pieces)))
-    return made if len(trial.calls) == encoder.layers else None
+    order, ending = course.order or (), course.ending_at(place)
+    left = order[place : len(order) if place == course.places - 1 else place + 1]
+    for layer in left[:-1] if ending is not None else left:
+        states = course.before[layer].states_of(states)
+    if ending is None:
+        return states
+    return ending.run(course.before[left[-1]], states) if left else ending.reading.of(states)

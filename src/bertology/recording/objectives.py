@@ -69,9 +69,24 @@ def _masked_language_model(frame: Frame, mask_id: int, seed: int) -> tuple[Batch
 
 def masked_losses(frame: Frame, output: Output, masked: Tensor) -> Tensor:
     """(batch,) the cross-entropy in nats of the pieces that were masked, summed over each sentence."""
-    scores = output.logits["mlm"][masked].float()
+    scores = masked_scores(output, masked).float()
     losses = torch.nn.functional.cross_entropy(scores, frame.batch.ids[masked], reduction="none")
     return torch.zeros_like(masked, dtype=losses.dtype).masked_scatter(masked, losses).sum(1)
+
+
+def masked_scores(output: Output, masked: Tensor) -> Tensor:
+    """(masked piece, vocabulary), one sentence after the other; an output of some pieces has these first in a row."""
+    scores = output.logits["mlm"]
+    if output.pieces is None:
+        return scores[masked]
+    counts = masked.sum(1, keepdim=True)
+    return scores[torch.arange(scores.shape[1], device=counts.device) < counts]
+
+
+def masked_places(masked: Tensor) -> Tensor:
+    """(batch, most masked pieces of a sentence): where they are, in order; rows with fewer go on with other pieces."""
+    most = int(masked.sum(1).max())
+    return torch.argsort(masked.long(), dim=1, descending=True, stable=True)[:, :most]
 
 
 def _top_class(output: Output, head: str) -> Tensor:

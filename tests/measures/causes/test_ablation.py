@@ -18,6 +18,7 @@ from bertology.encoder.attend import Gates
 from bertology.encoder.encoder import Batch
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
+from bertology.encoder.pruning import prune
 from bertology.errors import Refusal
 from bertology.measures.causes import ablation as engine
 from bertology.measures.causes.ablation import Change, HeadChange, How, LayerChange, ablation, mean_outputs
@@ -63,6 +64,33 @@ def test_the_marks_are_those_of_full_passes(name: str) -> None:
         assert all(np.abs(one.losses - found[0].losses).max() > 1e-4 for one in found[1:])
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("gpt2")])
+def test_hidden_pieces_have_the_marks_of_full_passes(name: str) -> None:
+    encoder = models.encoder(name, "ForMaskedLM")
+    examination, changes = examine(encoder, read_text(*models.TEXTS)), head_changes(encoder)
+    assert len({int(mask.sum()) for mask in examination.sheets[0].shown.mask}) > 1, "padding is among it"
+    assert_same([ablation(encoder, examination).judge(examination, [], Work())[0]], [examination.marks(encoder.run)])
+    for how in HOWS:
+        found = ablation(encoder, examination, how).judge(examination, changes, Work())
+        assert_same(found, ablation(encoder, examination, how, whole_passes=True).judge(examination, changes, Work()))
+
+
+@pytest.mark.parametrize("task", ["token", "qa"])
+def test_answers_that_all_pieces_give_have_the_marks_of_full_passes(task: str) -> None:
+    from bertology.encoder.task_heads import with_head
+    from bertology.encoder.variant import Variant
+    from finetuning.planted_tasks import planted
+
+    base = load("tiny")
+    assert isinstance(base, HuggingFaceEncoder)
+    corpus = planted(task, 8)
+    tags = sorted({tag for item in corpus for tag in item.parts[0].tags or ()})
+    encoder = with_head(base, "answer" if task == "qa" else "token", tags, variant=Variant(), seed=3)
+    examination, changes = examine(encoder, corpus, task=task), head_changes(encoder)
+    found = ablation(encoder, examination).judge(examination, changes, Work())
+    assert_same(found, ablation(encoder, examination, whole_passes=True).judge(examination, changes, Work()))
+
+
 def test_full_passes_are_those_of_the_gated_encoder() -> None:
     encoder = models.encoder("bert", "ForSequenceClassification")
     examination, change = classified(encoder), np.zeros((2, 4), np.bool_)
@@ -98,7 +126,9 @@ def test_what_lies_below_a_change_is_not_run_again() -> None:
     made.judge(examination, head_changes(encoder)[:12], Work())
     for one in noting:
         one.remove()
-    assert sorted(rows) == [(0, 8), (0, 32), (1, 8), (1, 32), (1, 32), (2, 8), (2, 32), (2, 32), (2, 32)]
+    # Once for all, once more to see what the heads give; four changes in the first layer are then run through the
+    # second. The last layer is run for [CLS] alone, and so not by its own way.
+    assert sorted(rows) == [(0, 8), (0, 8), (1, 8), (1, 8), (1, 32), (2, 8)]
 
 
 def test_the_mean_is_over_real_pieces() -> None:
@@ -136,12 +166,27 @@ def test_a_family_that_cannot_be_run_on_gets_full_passes(monkeypatch: pytest.Mon
     encoder = models.encoder("bert", "ForSequenceClassification")
     examination, changes = classified(encoder), head_changes(encoder)[:3]
     expected = ablation(encoder, examination).judge(examination, changes, Work())
-    monkeypatch.setattr("bertology.encoder.stations.LAYERS", {})
+    monkeypatch.setattr("bertology.encoder.resumable.LAYERS", {})
     made = ablation(encoder, examination)
     assert made.parts is None
     assert_same(made.judge(examination, changes, Work()), expected)
     with pytest.raises(Refusal, match="cannot be left out or exchanged"):
         made.judge(examination, [LayerChange((1, 0))], Work())
+
+
+def test_of_a_model_whose_heads_are_gone_layers_can_be_moved_and_no_heads_changed() -> None:
+    encoder = models.encoder("bert", "ForSequenceClassification")
+    examination, kept = classified(encoder), np.ones((2, 4), np.bool_)
+    kept[0] = False
+    kept[1, 2:] = False
+    pruned, gated = prune(encoder, kept), encoder.gated(Gates(scale=torch.from_numpy(kept).float()))
+    made = ablation(pruned, examination)
+    assert made.parts is not None
+    whole, moved = made.judge(examination, [LayerChange((1, 0))], Work())
+    assert_same([whole], [examination.marks(gated.run)])
+    assert np.abs(moved.losses - whole.losses).max() > 1e-4
+    with pytest.raises(Refusal, match="was pruned"):
+        made.judge(examination, head_changes(encoder), Work())
 
 
 def test_what_has_no_heads_is_refused() -> None:

@@ -12,11 +12,12 @@ from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.causes.named_heads import named_heads
 from bertology.measures.heads.head_choice import first_half
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds
-from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
+from bertology.results.shapes import HeadGrid, LayerCurve, Table
 
 if TYPE_CHECKING:
     from bertology.measures.causes.examination import Marks
@@ -107,23 +108,10 @@ MASKS = {"head": _one_by_one, "layer": _layer_by_layer, "layer_except_one": _all
 
 
 def _parsed(sets: str, encoder: Encoder) -> Masks:
+    form = "Write sets as `1-3,2-4;8-11`: commas between heads, semicolons between sets"
     named = sets.split(";") if sets.strip() else []
-    masks = np.zeros((len(named), encoder.layers, encoder.heads), np.bool_)
-    for mask, part in zip(masks, named, strict=True):
-        for name in part.split(","):
-            try:
-                head = Head.parse(name)
-                fits = min(head) >= 0 and head[0] < encoder.layers and head[1] < encoder.heads
-            except ValueError:
-                head, fits = Head(0, 0), False
-            if not fits:
-                raise Refusal(
-                    f"--sets names the head {name.strip()!r}",
-                    f"heads of {encoder.name} from 1-1 to {encoder.layers}-{encoder.heads}",
-                    "Write sets as `1-3,2-4;8-11`: commas between heads, semicolons between sets",
-                )
-            mask[head] = True
-    return masks
+    masks = [named_heads(part, encoder, "--sets", form) for part in named]
+    return np.array(masks, np.bool_).reshape(-1, encoder.layers, encoder.heads)
 
 
 def _with_random_sets(chosen: Masks, seed: int) -> Masks:

@@ -1,15 +1,16 @@
 """How well does a model answer with parts of it changed? Many changes of heads or layers judged on the same items.
 
-What lies below a change is as it was: a sheet is run once whole, and every change from its lowest layer on. Changes of
-heads that begin in one layer are run together, rows being changes times items. A model that cannot be run on from a
-layer gets one full pass a change; the numbers are the same.
+What lies below a change is as it was: a sheet is run once whole, and every change from its lowest layer on; where heads
+are changed, from what the heads of that layer gave. Of the last layer no more is run than what is read for the answers.
+Changes of heads that begin in one layer are run together, rows being changes times items. A model that cannot be run on
+from a layer gets one full pass a change; the numbers are the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -21,7 +22,8 @@ from torch import Tensor
 from bertology.encoder.attend import Gates, LayerActivations
 from bertology.encoder.encoder import Encoder, Output
 from bertology.encoder.huggingface import HuggingFaceEncoder
-from bertology.encoder.stations import Journey, Resumable, resumable
+from bertology.encoder.partial_layer import Attended
+from bertology.encoder.resumable import Journey, Resumable, resumable
 from bertology.errors import Refusal
 from bertology.finetuning.division import digest
 from bertology.finetuning.metrics import Counts
@@ -31,7 +33,7 @@ from bertology.measures.work import Work
 How = Literal["uniform", "zero", "mean"]
 """What becomes of a head: it attends to all it may see alike, it gives nothing, or always what it gives on average."""
 
-PIECES_AT_ONCE = {"cpu": 4096}
+PIECES_AT_ONCE = {"cpu": 2048}
 """Of all rows of a pass, padding included; more is no faster on a processor, whose caches they then leave."""
 PIECES_ELSEWHERE = 65536
 LOGITS_AT_ONCE = 2**25
@@ -139,7 +141,7 @@ class Ablation:
             for place, change in enumerate(changes):
                 yield place, self._from_the_input(sheet, change)
             return
-        journey = parts.travel(sheet.shown)
+        journey = parts.travel(sheet.shown, head=sheet.head, asked=sheet.asked)
         yield -1, journey.output
         heads: dict[int, list[int]] = {}
         for place, change in enumerate(changes):
@@ -149,21 +151,23 @@ class Ablation:
                 heads.setdefault(change.first, []).append(place)
         times = self._times(journey)
         for first, places in heads.items():
+            midway = parts.midway(journey, first)
             for start in range(0, len(places), times):
-                yield from self._together(parts, journey, first, places[start : start + times], changes)
+                some = {place: changes[place] for place in places[start : start + times]}
+                yield from zip(some, self._together(parts, journey, midway, list(some.values())), strict=True)
 
     def _together(
-        self, parts: Resumable, journey: Journey, first: int, places: Sequence[int], changes: Sequence[Change]
-    ) -> Iterator[tuple[int, Output]]:
-        """Changes of heads that begin in one layer, in one pass."""
-        some = [change for place in places if isinstance(change := changes[place], HeadChange)]
+        self, parts: Resumable, journey: Journey, midway: Attended, changes: Sequence[Change]
+    ) -> Iterator[Output]:
+        """What comes of changes of heads that begin in one layer, in one pass."""
+        some = [change for change in changes if isinstance(change, HeadChange)]
         rows = len(journey.batch.ids)
         gates = by_row([self.gates(change) for change in some], rows)
         last = max(change.last for change in some)
-        output = parts.gated(journey, gates, times=len(some), first=first, last=last)
-        for number, place in enumerate(places):
-            own = slice(number * rows, (number + 1) * rows)
-            yield place, Output((), {name: logits[own] for name, logits in output.logits.items()})
+        output = parts.gated(journey, midway, gates, times=len(some), first=some[0].first, last=last)
+        for start in range(0, len(some) * rows, rows):
+            logits = {name: logits[start : start + rows] for name, logits in output.logits.items()}
+            yield replace(journey.output, logits=logits)
 
     def _times(self, journey: Journey) -> int:
         """How often the rows of a sheet fit into one pass."""

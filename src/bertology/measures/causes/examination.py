@@ -34,7 +34,7 @@ from bertology.finetuning.tasks.tags import Tags
 from bertology.finetuning.tasks.task import HeadTask
 from bertology.recording.entry import Entry
 from bertology.recording.frame import Frame
-from bertology.recording.objectives import masked_losses, masked_positions
+from bertology.recording.objectives import masked_losses, masked_places, masked_positions, masked_scores
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,8 @@ class Sheet:
 
     `items` are their places in the examination; a row of `shown` may be one of several options or windows of an item,
     and `rows` says of which of these items, counted from 0. `losses` are nats (item,), differentiable; `counts` are
-    what is right of how much.
+    what is right of how much. Both are read off what one `head` on top of the model says (where an answer starts and
+    ends is one), and where `asked` is there, off what it says of the pieces at these places, (row, k), alone.
     """
 
     shown: Batch
@@ -68,6 +69,8 @@ class Sheet:
     losses: Callable[[Output], Tensor]
     counts: Callable[[Output], Counts]
     rows: list[int]
+    head: str
+    asked: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def _of_head(
         name,
         judge.measure,
         tuple(seen.items),
-        tuple(_sheets(judge, seen, encoder.device)),
+        tuple(_sheets(judge, seen, _head_of(name), encoder.device)),
         left_out + len(asked) - len(seen.items),
         judge.counts(seen.items, guess),
     )
@@ -188,6 +191,10 @@ def _can_be_asked(encoder: Encoder, name: str) -> bool:
     return any(name in tasks for head, tasks in HEADS.items() if head in encoder.outputs)
 
 
+def _head_of(task: str) -> str:
+    return next(head for head, tasks in HEADS.items() if task in tasks)
+
+
 def _usual_layer(corpus: Corpus) -> str | None:
     """Entities where they are all there is to go by: what taggers are mostly trained for."""
     return "entities" if corpus.layers["entities"] and not corpus.layers["tags"] else None
@@ -222,17 +229,18 @@ def _tagged_in_words_of(labels: tuple[str, ...], item: Item) -> Item:
     return replace(item, parts=(replace(part, tags=tags), *item.parts[1:]))
 
 
-def _sheets(task: HeadTask, seen: Seen, device: str) -> Iterator[Sheet]:
+def _sheets(task: HeadTask, seen: Seen, head: str, device: str) -> Iterator[Sheet]:
     """Items of like length together, all examples of an item on one sheet."""
     of_item = [list(some) for _, some in groupby(seen.examples, key=lambda example: example.item)]
     places = sorted(range(len(of_item)), key=lambda place: len(of_item[place][0]))
     for start in range(0, len(places), AT_ONCE):
         some = places[start : start + AT_ONCE]
-        yield _sheet(task, [seen.items[place] for place in some], some, [of_item[place] for place in some], device)
+        items, examples = [seen.items[place] for place in some], [of_item[place] for place in some]
+        yield _sheet(task, items, some, examples, head, device)
 
 
 def _sheet(
-    task: HeadTask, items: list[Item], places: list[int], examples: Sequence[Sequence[Example]], device: str
+    task: HeadTask, items: list[Item], places: list[int], examples: Sequence[Sequence[Example]], head: str, device: str
 ) -> Sheet:
     flat = [replace(example, item=row) for row, some in enumerate(examples) for example in some]
     padded, seen = pad(flat, list(range(len(flat)))), Seen(items, flat, 0)
@@ -249,7 +257,7 @@ def _sheet(
 
     shown = in_rows(padded.shown, device)
     options = len(shown.ids) // len(flat)
-    return Sheet(shown, places, losses, counts, [example.item for example in flat for _ in range(options)])
+    return Sheet(shown, places, losses, counts, [example.item for example in flat for _ in range(options)], head)
 
 
 def _of_hidden_pieces(encoder: Encoder, items: Sequence[Item], seed: int) -> Examination:
@@ -281,10 +289,11 @@ def _hidden_sheet(encoder: Encoder, frame: Frame, places: list[int], seed: int) 
         return masked_losses(frame, output, hidden) / hidden.sum(1)
 
     def counts(output: Output) -> Counts:
-        right = (output.logits[MASKED].argmax(-1) == frame.batch.ids) & hidden
+        found = masked_scores(output, hidden).argmax(-1) == frame.batch.ids[hidden]
+        right = torch.zeros_like(hidden).masked_scatter(hidden, found)
         return Counts(*(flags.sum(1).double().cpu().numpy() for flags in (right, hidden)))
 
-    return Sheet(batch, places, losses, counts, list(range(len(places))))
+    return Sheet(batch, places, losses, counts, list(range(len(places))), MASKED, masked_places(hidden))
 
 
 def _none_fits(count: int, encoder: Encoder) -> Refusal:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -11,9 +13,10 @@ from torch import Tensor
 
 import models
 from bertology.encoder.attend import Gates
+from bertology.encoder.blocks import LAYERS
 from bertology.encoder.encoder import Batch
 from bertology.encoder.huggingface import HuggingFaceEncoder
-from bertology.encoder.stations import Resumable, common_start, resumable
+from bertology.encoder.resumable import Habits, Resumable, common_start, resumable
 from bertology.encoder.variant import blocks_of
 
 NAMES = [*models.FAMILIES, *models.VARIANTS]
@@ -63,7 +66,7 @@ def test_run_on_under_gates_of_every_row(name: str, kind: str) -> None:
             ),
             shift=torch.stack([g.shift for g in every if g.shift is not None], 2).repeat_interleave(3, 2),
         )
-        found = made.gated(journey, joined, times=2, first=first, last=encoder.layers - 1)
+        found = made.gated(journey, made.midway(journey, first), joined, times=2, first=first, last=encoder.layers - 1)
         for number, gates in enumerate(every):
             own = {name: logits[3 * number : 3 * number + 3] for name, logits in found.logits.items()}
             expected = encoder.gated(gates).run(batch).logits
@@ -101,6 +104,83 @@ def test_layers_left_out_exchanged_and_repeated(name: str) -> None:
         assert any(float((changed[n] - journey.output.logits[n]).abs().max()) > 1e-3 for n in changed)
 
 
+ENDINGS = [
+    *((name, "ForSequenceClassification", "label") for name in NAMES if not name.startswith("gpt2")),
+    *((name, "ForMaskedLM", "mlm") for name in NAMES if not name.startswith("gpt2")),
+    ("bert", "ForPreTraining", "mlm"),
+    ("bert", "ForPreTraining", "nsp"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "head"), ENDINGS)
+@torch.no_grad()
+def test_what_is_read_alone_comes_out_as_of_the_whole_model(name: str, kind: str, head: str) -> None:
+    encoder = models.encoder(name, kind)
+    batch, made = shown(encoder), stations(encoder)
+    asked = torch.tensor([[1, 4], [2, 0], [3, 3]])
+    whole, journey = made.travel(batch), made.travel(batch, head=head, asked=asked)
+    pieces = journey.output.pieces
+    assert pieces is None if head != "mlm" else pieces is not None and torch.equal(pieces, asked)
+
+    def assert_read(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+        assert list(found) == [head]
+        logits = expected[head]
+        own = logits[torch.arange(3)[:, None], asked] if head == "mlm" else logits
+        torch.testing.assert_close(found[head], own, atol=1e-5, rtol=1e-5)
+
+    assert_read(journey.output.logits, whole.output.logits)
+    every = tuple(range(encoder.layers))
+    for order in (every[:-1], (1, 0, *every[2:]), (*every, every[-1]), (0, *every), ()):
+        assert_read(made.rearranged(journey, order).logits, made.rearranged(whole, order).logits)
+    for first in range(encoder.layers):
+        for last in range(first, encoder.layers):
+            scale = torch.ones(encoder.layers, encoder.heads)
+            scale[first, 1] = scale[last, 2] = 0
+            given = {"times": 1, "first": first, "last": last}
+            found = made.gated(journey, made.midway(journey, first), Gates(scale=scale), **given)
+            assert_read(found.logits, encoder.gated(Gates(scale=scale)).run(batch).logits)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "habits"),
+    [
+        ("bert", "ForPreTraining", Habits(frozenset({"nsp"}), frozenset({"mlm"}), alone=True)),
+        ("distilbert", "ForSequenceClassification", Habits(frozenset({"label"}), alone=True)),
+        ("albert", "ForTokenClassification", Habits(own=frozenset({"token"}), alone=True)),
+        ("electra", "ForQuestionAnswering", Habits(own=frozenset({"answer_start", "answer_end"}), alone=True)),
+        ("mpnet", "ForMultipleChoice", Habits(frozenset({"choice"}))),
+        ("deberta-v2", "ForMaskedLM", Habits(own=frozenset({"mlm"}))),
+        ("gpt2", "ForSequenceClassification", Habits()),
+        ("gpt2", "LMHeadModel", Habits()),
+    ],
+)
+def test_what_a_model_reads_is_found_out(name: str, kind: str, habits: Habits) -> None:
+    assert stations(models.encoder(name, kind)).habits == habits
+
+
+def test_a_mean_of_all_pieces_is_not_read_off_the_first() -> None:
+    made = models.model("modernbert", "ForSequenceClassification")
+    assert stations(models.wrapped(made, "modernbert")).habits.first == {"label"}
+    made.config.classifier_pooling = "mean"
+    assert stations(models.wrapped(made, "modernbert")).habits == Habits()
+
+
+def test_a_layer_that_is_not_made_of_its_parts_is_not_run_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_residual(layer: Any, states: Tensor) -> Tensor:
+        return layer.output(layer.intermediate(states), torch.zeros_like(states))
+
+    encoder = models.encoder("bert", "ForMaskedLM")
+    monkeypatch.setitem(LAYERS, "BertLayer", replace(LAYERS["BertLayer"], feed_forward=without_residual))
+    assert resumable(encoder) is None
+
+
+def test_queries_of_another_scale_are_not_projected() -> None:
+    made = models.model("bert", "ForMaskedLM")
+    for layer in made.bert.encoder.layer:
+        layer.attention.self.scaling *= 0.5
+    assert not stations(models.wrapped(made, "bert")).habits.alone
+
+
 @torch.no_grad()
 def test_without_layers_the_head_reads_the_embeddings() -> None:
     encoder = models.encoder("bert", "ForMaskedLM")
@@ -121,7 +201,7 @@ def test_the_model_itself_is_left_as_it_was() -> None:
 
 
 def test_a_family_whose_layers_are_not_known_cannot_be_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertology.encoder.stations.LAYERS", {})
+    monkeypatch.setattr("bertology.encoder.resumable.LAYERS", {})
     assert resumable(models.encoder("bert", "ForMaskedLM")) is None
 
 
