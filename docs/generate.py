@@ -90,6 +90,7 @@ DRAWN = """
 .figures svg text { font-size: 10px; fill: currentColor; opacity: .7; } .figures .mark { fill: #1f77b4; }
 .figures .curve { fill: none; stroke: #1f77b4; stroke-width: 2; } .figures .band { fill: #1f77b4; opacity: .18; }
 .figures .baseline { fill: none; stroke: currentColor; opacity: .6; stroke-width: 1.5; }
+.figures .leader { fill: none; stroke: currentColor; opacity: .6; stroke-width: .5; }
 """
 
 
@@ -105,11 +106,11 @@ def _corpora() -> str:
 
 
 def _command_line() -> str:
-    from bertology.cli import claims, finetune, listing, new, record, report, run, view
+    from bertology.cli import claims, finetune, listing, new, prune, record, report, run, view
 
     modules = {
         "report": report, "claims": claims, "view": view, "run": run, "record": record, "finetune": finetune,
-        "list": listing, "new": new,
+        "prune": prune, "list": listing, "new": new,
     }  # fmt: skip
     parts = [
         "# Command line",

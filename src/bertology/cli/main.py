@@ -7,8 +7,11 @@ import sys
 
 import typer
 
-from bertology.cli import claims, finetune, listing, new, record, report, run, view
+from bertology.cli import claims, finetune, listing, new, prune, record, report, run, view
 from bertology.errors import Refusal
+
+INTERRUPTED = 130
+STOPPED = "bertology: stopped; what was finished is kept, and the same command goes on from there"
 
 app = typer.Typer(
     name="bertology",
@@ -25,6 +28,7 @@ app.command("view", help=view.HELP)(view.view)
 app.command("run", help=run.HELP, context_settings=run.CONTEXT)(run.run)
 app.command("record", help=record.HELP)(record.record)
 app.command("finetune", help=finetune.HELP)(finetune.finetune)
+app.command("prune", help=prune.HELP)(prune.prune)
 app.command("list", help=listing.HELP)(listing.listing)
 app.command("new", help=new.HELP)(new.new)
 
@@ -55,13 +59,15 @@ def main() -> None:
     except Refusal as refusal:
         _stop(f"bertology: {refusal}", 2)
     except (typer.Abort, KeyboardInterrupt):
-        _stop("bertology: stopped; what was finished is kept, and the same command goes on from there", 130)
+        _stop(STOPPED, INTERRUPTED)
     except typer.TyperException as mistake:
         _stop(f"bertology: {str(mistake).rstrip('.')}. See `bertology --help`.", 2)
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(141) from None
     else:
+        if status == INTERRUPTED:  # newer versions of typer turn an interrupt into this status
+            _stop(STOPPED, INTERRUPTED)
         raise SystemExit(status or 0)
 
 
