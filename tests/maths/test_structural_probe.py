@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from bertology.maths import structural_fit
 from bertology.maths.spanning_trees import tree_depths, tree_distances
 from bertology.maths.structural_fit import Schedule, fit
-from bertology.maths.structural_probe import (
-    ABSENT,
-    Member,
-    TreeBatch,
-    gradients,
-    held_out_losses,
-    initial,
-    losses,
-    members_of,
-)
+from bertology.maths.structural_probe import Member, Probes, gradients, held_out_losses, initial, losses, members_of
+from bertology.maths.tree_batch import TreeBatch, TreeSentence, trees_of
 
 WIDTH = 24
 LENGTHS = (3, 9, 5, 12, 7)
@@ -42,26 +39,24 @@ def batch_of(seed: int, lengths: tuple[int, ...] = LENGTHS, layers: int = 2) -> 
     """Layer 0 is noise, the last one embeds the tree behind a fixed mixing of its coordinates."""
     generator = np.random.default_rng(seed)
     mixing = torch.from_numpy(np.random.default_rng(99).normal(size=(WIDTH, WIDTH)).astype(np.float32)) / 3
-    count, size = max(lengths), len(lengths)
-    states = torch.zeros(layers, size, count, WIDTH)
-    distances, depths = torch.full((size, count, count), float(ABSENT)), torch.full((size, count), float(ABSENT))
-    for row, length in enumerate(lengths):
+    sentences: list[TreeSentence] = []
+    for length in lengths:
         heads = heads_of(length, generator)
-        noise = generator.normal(size=(layers, length, WIDTH)).astype(np.float32)
-        states[:, row, :length] = torch.from_numpy(noise)
-        states[-1, row, :length] = embedded(heads, WIDTH) @ mixing
-        distances[row, :length, :length] = torch.from_numpy(tree_distances(heads)).float()
-        depths[row, :length] = torch.from_numpy(tree_depths(heads)).float()
-    return TreeBatch(states, distances, depths, torch.tensor(lengths))
+        states = torch.from_numpy(generator.normal(size=(layers, length, WIDTH)).astype(np.float32))
+        states[-1] = embedded(heads, WIDTH) @ mixing
+        distances, depths = (torch.from_numpy(measure(heads)).float() for measure in (tree_distances, tree_depths))
+        sentences.append(TreeSentence(states, distances, depths))
+    states, distances, depths = zip(*sentences, strict=True)
+    return TreeBatch(torch.cat(states, 1), trees_of(distances, depths))
 
 
-def plain_loss(states: Tensor, weights: Tensor, heads_distance: Tensor, depths: Tensor, kind: str) -> Tensor:
+def plain_loss(sentence: TreeSentence, layer: int, weights: Tensor, kind: str) -> Tensor:
     """One sentence and one probe, written out as in the paper."""
-    moved = states @ weights
+    moved = sentence.states[layer] @ weights
     if kind == "depth":
-        return (moved.square().sum(-1) - depths).abs().sum() / len(states)
+        return (moved.square().sum(-1) - sentence.depths).abs().sum() / len(moved)
     apart = (moved[:, None] - moved[None]).square().sum(-1)
-    return (apart - heads_distance).abs().sum() / len(states) ** 2
+    return (apart - sentence.distances).abs().sum() / len(moved) ** 2
 
 
 def test_losses_and_gradient_are_those_of_the_formula() -> None:
@@ -76,19 +71,8 @@ def test_losses_and_gradient_are_those_of_the_formula() -> None:
         own = leaf[:, :, start : start + member.rank]
         start += member.rank
         for layer in range(2):
-            one = torch.stack(
-                [
-                    plain_loss(
-                        batch.states[layer, row, :n],
-                        own[layer],
-                        batch.distances[row, :n, :n],
-                        batch.depths[row, :n],
-                        member.kind,
-                    )
-                    for row, n in enumerate(batch.sizes.tolist())
-                ]
-            )
-            assert_close(found[layer, number], one.sum(), rtol=1e-4, atol=1e-4)
+            one = torch.stack([plain_loss(some, layer, own[layer], member.kind) for some in batch.sentences()])
+            assert_close(found[layer, number], one, rtol=1e-4, atol=1e-4)
             total = total + one.mean()
     total.backward()
     assert leaf.grad is not None
@@ -121,6 +105,37 @@ def test_fitted_together_each_is_what_it_is_alone() -> None:
         start += member.rank
 
 
+def test_layers_at_once_come_out_as_one_by_one() -> None:
+    batches, held_out = [batch_of(seed, layers=3) for seed in range(5)], [batch_of(9, layers=3)]
+    members = members_of(("distance", "depth"), (1, 4), (0, 3))
+    single, several = (
+        fit(batches, held_out, members, Schedule(epochs=25, rate=0.01), at_once=layers) for layers in (1, 3)
+    )
+    assert len(set(several.epochs.flatten().tolist())) > 1, "all stopped at once: nothing is shown"
+    assert torch.equal(single.epochs, several.epochs)
+    assert_close(single.weights, several.weights, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_ending_a_probe_whose_best_is_clear_changes_nothing(fresh: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches, held_out = [batch_of(seed) for seed in range(8)], [batch_of(seed) for seed in (20, 21)]
+    members, taken = members_of(("distance", "depth"), (5,), range(3)), Counter[float]()
+
+    def fitted(further: float) -> Probes:
+        def counted(weights: Tensor, some: Sequence[Member], batch: TreeBatch) -> Tensor:
+            taken[further] += len(some)
+            return gradients(weights, some, batch)
+
+        monkeypatch.setattr(structural_fit, "FURTHER", further)
+        monkeypatch.setattr(structural_fit, "gradients", counted)
+        return fit(batches, held_out, members, Schedule(epochs=40, rate=0.03, fresh=fresh))
+
+    ended, patient = fitted(structural_fit.FURTHER), fitted(float("inf"))
+    assert torch.equal(ended.epochs, patient.epochs)
+    assert_close(ended.weights, patient.weights, rtol=1e-3, atol=1e-4)
+    assert taken.total() - taken[float("inf")] < 0.97 * taken[float("inf")], "none ended early: nothing is shown"
+
+
 def test_the_rate_falls_and_the_best_epoch_is_kept() -> None:
     batches, held_out = [batch_of(seed) for seed in range(3)], [batch_of(9)]
     members = [Member("distance", WIDTH, 0)]
@@ -143,7 +158,7 @@ def test_distances_and_depths_of_fitted_probes() -> None:
     batch = batch_of(1)
     members = members_of(("distance", "depth"), (3, 5), (0, 1))
     probes = fit([batch], [batch], members, Schedule(epochs=2))
-    states = batch.states[:, 1, :9]
+    states = batch.sentences()[1].states
     weights = probes.weights[:, :, 2 * 3 : 2 * 3 + 2 * 5].unflatten(-1, (2, 5))
     moved = torch.einsum("lnw,lwsr->lsnr", states, weights)
     apart = (moved[..., :, None, :] - moved[..., None, :, :]).square().sum(-1)
@@ -158,12 +173,7 @@ def plainly_fitted(layer: int, member: Member, schedule: Schedule) -> tuple[Tens
     weights = initial([member], 1, WIDTH)[0].requires_grad_()
 
     def loss(batch: TreeBatch) -> Tensor:
-        some = [
-            plain_loss(
-                batch.states[layer, r, :n], weights, batch.distances[r, :n, :n], batch.depths[r, :n], member.kind
-            )
-            for r, n in enumerate(batch.sizes.tolist())
-        ]
+        some = [plain_loss(sentence, layer, weights, member.kind) for sentence in batch.sentences()]
         return torch.stack(some).mean()
 
     generator = torch.Generator().manual_seed(schedule.seed)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
-from bertology.maths.structural_probe import Member, Probes, TreeBatch, gradients, initial, losses
+from bertology.maths.structural_probe import Member, Probes, gradients, initial, losses
+from bertology.maths.tree_batch import TreeBatch
 
 DECAYS = (0.9, 0.999)
 TINY = 1e-8
@@ -24,14 +26,18 @@ IN_A_ROW = 16
 
 PATIENCE = 4
 SLOWER = 0.1
+FURTHER = 2.0
+"""All epochs after a cut of the rate, at a tenth and less, move the loss no further than so many times the last."""
 
 
 @dataclass(frozen=True)
 class Schedule:
     """How probes are fitted: the rate is cut to a tenth after an epoch without a new lowest held-out loss.
 
-    A probe ends when its best epoch is more than four epochs old. With `fresh` the moments of Adam are forgotten when
-    the rate is cut, as the paper does; the released code keeps them.
+    A probe ends when its best epoch is more than four epochs old, or before that when it is clear that this epoch stays
+    the best: the rate was cut and the loss is above its best by more than twice what the losses of held-out sentences
+    moved in the last epoch, in the mean. With `fresh` the moments of Adam are forgotten when the rate is cut, as the
+    paper does; the released code keeps them.
     """
 
     epochs: int = 40
@@ -41,67 +47,109 @@ class Schedule:
 
 
 def fit(
-    batches: Sequence[TreeBatch], held_out: Sequence[TreeBatch], members: Sequence[Member], schedule: Schedule
+    batches: Sequence[TreeBatch],
+    held_out: Sequence[TreeBatch],
+    members: Sequence[Member],
+    schedule: Schedule,
+    *,
+    at_once: int = 0,
 ) -> Probes:
-    """Fit all members in all layers; the weights kept are those of the epoch with the lowest held-out loss."""
+    """Fit all members in all layers; the weights kept are those of the epoch with the lowest held-out loss.
+
+    So many layers are computed `at_once`; 0 leaves it to the device, the probes are the same.
+    """
     first = batches[0].states
     weights = initial(members, len(first), first.shape[-1]).to(first.device)
     # A processor's cache holds the weights and moments of a layer, not of all; an accelerator wants them all at once.
-    at_once = 1 if first.device.type == "cpu" else len(first)
-    runs = [_Run(part.clone(), members, schedule, at_once * n) for n, part in enumerate(weights.split(at_once))]
+    at_once = at_once or (1 if first.device.type == "cpu" else len(first))
+    runs = [_Run(part, members, schedule, at_once * number) for number, part in enumerate(weights.split(at_once))]
     generator = torch.Generator().manual_seed(schedule.seed)
     for epoch in range(schedule.epochs):
         going = [run for run in runs if run.layers]
         if not going:
             break
         for places in torch.randperm(len(batches), generator=generator).split(IN_A_ROW):
-            some = [batches[place] for place in places.tolist()]
-            for run in going:
-                for batch in some:
-                    run.step(run.part_of(batch))
+            _gone_through(going, [batches[place] for place in places.tolist()])
         for run, found in zip(going, _judged(going, held_out), strict=True):
             run.judge(epoch, found)
     best, lowest, epochs = (
         torch.cat([getattr(run, name) for run in runs]) for name in ("best", "lowest", "best_epoch")
     )
-    return Probes(tuple(members), best, lowest.cpu(), epochs.cpu() + 1)
+    return Probes(tuple(members), best.transpose(1, 2).contiguous(), lowest, epochs + 1)
 
 
+@torch.inference_mode()
+def _gone_through(runs: Sequence[_Run], batches: Sequence[TreeBatch]) -> None:
+    """A step of every run for each batch."""
+    for run in runs:
+        for batch in batches:
+            run.step(run.part_of(batch))
+
+
+@torch.inference_mode()
 def _judged(runs: Sequence[_Run], held_out: Sequence[TreeBatch]) -> list[Tensor]:
-    """For each run, (layer, member) mean losses over the held-out sentences."""
-    found = [torch.zeros(len(run.layers), len(run.members), device=run.weights.device) for run in runs]
-    sentences = 0
+    """For each run, (layer, member, sentence) losses of the held-out sentences."""
+    found: list[list[Tensor]] = [[] for _ in runs]
     for batch in held_out:
-        sentences += len(batch.sizes)
-        for run, total in zip(runs, found, strict=True):
-            total += losses(run.weights, run.current, run.part_of(batch))
-    return [total / sentences for total in found]
+        for run, own in zip(runs, found, strict=True):
+            own.append(losses(run.weights.transpose(1, 2), run.current, run.part_of(batch)))
+    return [torch.cat(own, -1).cpu() for own in found]
+
+
+@dataclass(frozen=True)
+class _Paced:
+    """Probes that go on at one rate: their places among all at hand, weights, moments and counts of steps."""
+
+    rate: float
+    places: list[int]
+    weights: list[Tensor]
+    moments: tuple[list[Tensor], list[Tensor]]
+    steps: list[Tensor]
+
+    def step(self, slopes: Sequence[Tensor]) -> None:
+        """One step of Adam down these slopes of all at hand."""
+        adam(
+            self.weights,
+            [slopes[place] for place in self.places],
+            *self.moments,
+            [],
+            self.steps,
+            fused=True,
+            amsgrad=False,
+            beta1=DECAYS[0],
+            beta2=DECAYS[1],
+            lr=self.rate,
+            weight_decay=0.0,
+            eps=TINY,
+            maximize=False,
+        )
 
 
 class _Run:
     """The state of a fit of some layers: what is still being fitted, and the best of everything so far.
 
-    Rates, counts of steps and losses are small and stay with the processor, wherever the weights are.
+    Weights, moments and the best are (layer, column, width): each probe has its own block. Rates, epochs and losses are
+    small and stay with the processor, wherever the weights are.
     """
 
     def __init__(self, weights: Tensor, members: Sequence[Member], schedule: Schedule, first: int) -> None:
-        """`first` is the first of the layers in the batches."""
+        """`weights` are (layer, width, column), `first` is the first of the layers in the batches."""
         self.schedule = schedule
         self.first = first
-        self.all_members = tuple(members)
         self.layers = list(range(len(weights)))
         self.members = list(range(len(members)))
-        self.weights = weights
-        self.moments = torch.zeros_like(weights), torch.zeros_like(weights)
+        self.current = tuple(members)
+        self.weights = weights.transpose(1, 2).contiguous()
+        self.moments = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
+        self.best = self.weights.clone()
+        self.best_of = _blocks(self.best, members)
         shape = len(weights), len(members)
+        self.steps = torch.zeros(shape, device=weights.device)
         self.rates = torch.full(shape, schedule.rate, dtype=torch.float64)
-        self.steps = torch.zeros(shape, dtype=torch.float64)
-        self.best = weights.clone()
-        self.best_of_current = weights.clone()
         self.lowest = torch.full(shape, torch.inf)
         self.best_epoch = torch.zeros(shape, dtype=torch.long)
-        self.current = list(members)
-        self._point()
+        self.said = torch.tensor(torch.inf)
+        self._point(torch.ones(shape, dtype=torch.bool))
 
     def part_of(self, batch: TreeBatch) -> TreeBatch:
         """The batch with the layers that are still being fitted."""
@@ -109,71 +157,80 @@ class _Run:
 
     def step(self, batch: TreeBatch) -> None:
         """One step of Adam, each probe at its own rate and with its own count of steps."""
-        gradient = gradients(self.weights, self.current, batch)
-        first, second = self.moments
-        first.lerp_(gradient, 1 - DECAYS[0])
-        second.mul_(DECAYS[1]).addcmul_(gradient, gradient, value=1 - DECAYS[1])
-        self.taken += 1
-        spread = (1 - DECAYS[1] ** self.taken).sqrt()
-        pace = self.paces * spread / (1 - DECAYS[0] ** self.taken)
-        torch.sqrt(second, out=gradient)  # the gradient is used up
-        torch.div(first, gradient.add_(self._by_column(TINY * spread)), out=gradient)
-        self.weights.addcmul_(gradient, self._by_column(pace), value=-1)
+        slopes = gradients(self.weights.transpose(1, 2), self.current, batch).transpose(1, 2)
+        blocks = _blocks(slopes, self.current)
+        for paced in self.paced:
+            paced.step(blocks)
 
     def judge(self, epoch: int, found: Tensor) -> None:
-        """Keep what is better than before, slow down what is not, and leave what has not been for long."""
-        here, found = self.here, found.cpu()
-        self.steps[here] = self.taken
-        lowest, best_epoch = self.lowest[here], self.best_epoch[here]
-        worse = ~(found < lowest)
-        better = found < lowest - BETTER
-        torch.where(self._by_column(better) > 0, self.weights, self.best_of_current, out=self.best_of_current)
-        self.lowest[here] = torch.where(better, found, lowest)
+        """Keep what is better than before, slow down what is not, and leave what has not been for long.
+
+        `found` is (layer, member, sentence) the losses of held-out sentences.
+        """
+        moved, self.said, found = (found - self.said).abs().mean(-1), found, found.mean(-1)
+        lowest, best_epoch, rates = self.lowest[self.here], self.best_epoch[self.here], self.rates[self.here]
+        worse, better = ~(found < lowest), found < lowest - BETTER
+        hopeless = worse & (found - FURTHER * moved > lowest - BETTER)
         best_epoch = torch.where(better, epoch, best_epoch)
-        self.best_epoch[here] = best_epoch
-        self.rates[here] = torch.where(worse, self.rates[here] * SLOWER, self.rates[here])
+        self.lowest[self.here] = torch.where(better, found, lowest)
+        self.best_epoch[self.here] = best_epoch
+        self.rates[self.here] = torch.where(worse, rates * SLOWER, rates)
+        self._keep(better)
         if self.schedule.fresh:
-            self.steps[here] = self.steps[here].masked_fill(worse, 0)
-            for moment in self.moments:
-                moment.mul_(self._by_column(~worse))
+            self._forget(worse)
         last = epoch + 1 == self.schedule.epochs
-        self._go_on_with(torch.zeros_like(worse) if last else epoch - best_epoch <= PATIENCE)
+        self._go_on_with(torch.zeros_like(worse) if last else (epoch - best_epoch <= PATIENCE) & ~hopeless)
+
+    def _keep(self, better: Tensor) -> None:
+        blocks = _blocks(self.weights, self.current)
+        for place, block, new in zip(self._places(), blocks, better.flatten().tolist(), strict=True):
+            if new:
+                self.best_of[place].copy_(block)
+
+    def _forget(self, worse: Tensor) -> None:
+        self.steps.masked_fill_(worse.to(self.steps.device), 0)
+        for moment in self.moments:
+            for block, cut in zip(_blocks(moment, self.current), worse.flatten().tolist(), strict=True):
+                if cut:
+                    block.zero_()
+
+    def _places(self) -> list[int]:
+        """Where the probes at hand are among all."""
+        return [layer * self.lowest.shape[1] + member for layer in self.layers for member in self.members]
 
     def _go_on_with(self, going: Tensor) -> None:
-        """Drop layers and members that have nothing left to fit; a probe stopped alone goes on without effect."""
-        self.rates[self.here] = self.rates[self.here].masked_fill(~going, 0.0)
+        """Drop layers and members that have nothing left to fit; a probe stopped alone is computed, and stays."""
         layers, members = ([place for place, on in enumerate(going.any(axis).tolist()) if on] for axis in (1, 0))
         if len(layers) < len(self.layers) or len(members) < len(self.members):
             self._keep_only(layers, members)
-        self._point()
+        self._point(going[layers][:, members])
 
     def _keep_only(self, layers: list[int], members: list[int]) -> None:
-        """These of the layers and members at hand; the best of all is put where it stays."""
-        everything = _columns(self.all_members, set(self.members))
-        self.best[torch.tensor(self.layers)[:, None], :, torch.tensor(everything)] = self.best_of_current.transpose(
-            1, 2
-        )
-        columns = _columns(self.current, set(members))
-        kept = (self.weights, self.best_of_current, *self.moments)
-        self.weights, self.best_of_current, *moments = (part[layers][:, :, columns] for part in kept)
+        """These of the layers and members at hand."""
+        owner = [place for place, member in enumerate(self.current) for _ in range(member.rank)]
+        columns = [column for column, place in enumerate(owner) if place in members]
+        kept = (part[layers][:, columns].contiguous() for part in (self.weights, *self.moments))
+        self.weights, *moments = kept
         self.moments = moments[0], moments[1]
+        self.steps, self.said = (part[layers][:, members] for part in (self.steps, self.said))
         self.layers = [self.layers[place] for place in layers]
         self.members = [self.members[place] for place in members]
-        self.current = [self.current[place] for place in members]
+        self.current = tuple(self.current[place] for place in members)
 
-    def _point(self) -> None:
-        """Where the layers and members at hand are among all, what they have taken and at what rates they go on."""
+    def _point(self, going: Tensor) -> None:
+        """Where the layers and members at hand are among all, and at what rates those go on that do."""
         self.here = torch.tensor(self.layers, dtype=torch.long)[:, None], torch.tensor(self.members, dtype=torch.long)
-        self.taken, self.paces = self.steps[self.here], self.rates[self.here]
-        ranks = torch.tensor([member.rank for member in self.current], dtype=torch.long)
-        self.owner = torch.arange(len(self.current)).repeat_interleave(ranks)
+        rates, on = self.rates[self.here].flatten().tolist(), going.flatten().tolist()
+        weights, first, second = (_blocks(part, self.current) for part in (self.weights, *self.moments))
+        steps = list(self.steps.flatten().unbind())
+        self.paced: list[_Paced] = []
+        for rate in sorted({rate for rate, goes in zip(rates, on, strict=True) if goes}):
+            places = [place for place, goes in enumerate(on) if goes and rates[place] == rate]
+            own, one, two, taken = ([part[place] for place in places] for part in (weights, first, second, steps))
+            self.paced.append(_Paced(rate, places, own, (one, two), taken))
 
-    def _by_column(self, values: Tensor) -> Tensor:
-        """(layer, 1, column) where the weights are, from (layer, member)."""
-        return values.float()[:, None, self.owner].to(self.weights.device)
 
-
-def _columns(members: Sequence[Member], chosen: set[int]) -> list[int]:
-    """The columns of the chosen members."""
-    owner = [place for place, member in enumerate(members) for _ in range(member.rank)]
-    return [column for column, place in enumerate(owner) if place in chosen]
+def _blocks(tensor: Tensor, members: Sequence[Member]) -> list[Tensor]:
+    """(column, width) of each member in each layer, all of a layer together."""
+    ranks = [member.rank for member in members]
+    return [block for layer in tensor.unbind() for block in layer.split(ranks)]

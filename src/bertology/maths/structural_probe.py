@@ -9,39 +9,20 @@ gradient is had in closed form.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from bertology.maths.tree_batch import TreeBatch, Trees
+
 Kind = Literal["distance", "depth"]
 
 INITIAL = 0.05
-ABSENT = -1
-
-
-@dataclass(frozen=True)
-class TreeBatch:
-    """Sentences padded to one length.
-
-    `states` is (layer, sentence, point, width), 0 in padding; `distances` (sentence, point, point) and `depths`
-    (sentence, point) are `ABSENT` there; `sizes` (sentence,) is the number of points.
-    """
-
-    states: Tensor
-    distances: Tensor
-    depths: Tensor
-    sizes: Tensor
-
-    def of_layers(self, chosen: Sequence[int]) -> TreeBatch:
-        """The same with some layers only."""
-        if len(chosen) == len(self.states):
-            return self
-        states = self.states[chosen[0] :][:1] if len(chosen) == 1 else self.states[list(chosen)]
-        return TreeBatch(states, self.distances, self.depths, self.sizes)
 
 
 @dataclass(frozen=True)
@@ -81,21 +62,23 @@ class Probes:
 
 @dataclass(frozen=True)
 class _Group:
-    """Members of one kind and rank, which stand side by side: their seeds, places and columns."""
+    """Members of one kind and rank, which stand side by side: how many seeds, and the columns."""
 
     kind: Kind
     rank: int
     count: int
-    places: slice
     columns: slice
 
 
-def _groups(members: Sequence[Member]) -> Iterator[_Group]:
-    place = column = 0
+@cache
+def _groups(members: tuple[Member, ...]) -> tuple[_Group, ...]:
+    found: list[_Group] = []
+    column = 0
     for (kind, rank), some in groupby(members, lambda member: (member.kind, member.rank)):
         count = len(list(some))
-        yield _Group(kind, rank, count, slice(place, place + count), slice(column, column + count * rank))
-        place, column = place + count, column + count * rank
+        found.append(_Group(kind, rank, count, slice(column, column + count * rank)))
+        column += count * rank
+    return tuple(found)
 
 
 def members_of(kinds: Sequence[Kind], ranks: Sequence[int], seeds: Sequence[int]) -> tuple[Member, ...]:
@@ -113,83 +96,74 @@ def initial(members: Sequence[Member], layers: int, width: int) -> Tensor:
 
 
 def losses(weights: Tensor, members: Sequence[Member], batch: TreeBatch) -> Tensor:
-    """(layer, member) losses summed over the sentences."""
-    projected = _projection(weights, batch)
-    found = [
-        (_distance_loss if group.kind == "distance" else _depth_loss)(_own(projected, group), batch)
-        for group in _groups(members)
-    ]
+    """(layer, member, sentence) losses."""
+    projected, trees = torch.bmm(batch.states, weights), batch.trees
+    layers, (sentences, side, _) = projected.shape[0], trees.distances.shape
+    found: list[Tensor] = []
+    for group in _groups(tuple(members)):
+        own = projected[..., group.columns]
+        if group.kind == "distance":
+            missed = _beyond(_by_sentence(own, group, trees), trees).abs_().mul_(trees.of_pairs).sum((2, 3))
+            found.append(missed.view(layers, group.count, sentences))
+        else:
+            missed = _too_long(own, group, trees).abs_().mul_(trees.of_points[:, None])
+            tables = missed.new_zeros(layers, sentences * side, group.count).index_copy_(1, trees.slots, missed)
+            found.append(tables.view(layers, sentences, side, group.count).sum(2).transpose(1, 2))
     return torch.cat(found, 1)
 
 
 def gradients(weights: Tensor, members: Sequence[Member], batch: TreeBatch) -> Tensor:
-    """(layer, width, column) gradients of the losses' means over the sentences."""
-    projected = _projection(weights, batch)
-    towards = torch.empty_like(projected)
-    for group in _groups(members):
-        slope = (_distance_slope if group.kind == "distance" else _depth_slope)(_own(projected, group), batch)
-        towards[..., group.columns].unflatten(-1, (group.count, group.rank)).copy_(slope.transpose(2, 3))
-    return batch.states.flatten(1, 2).transpose(1, 2) @ towards.flatten(1, 2)
+    """(layer, width, column) gradients of the losses' means over the sentences, a column in one piece."""
+    towards = torch.bmm(batch.states, weights)
+    for group in _groups(tuple(members)):
+        turn = _distance_slopes if group.kind == "distance" else _depth_slopes
+        turn(towards[..., group.columns], group, batch.trees)
+    return torch.bmm(towards.transpose(1, 2), batch.states).transpose(1, 2)
 
 
-def _projection(weights: Tensor, batch: TreeBatch) -> Tensor:
-    """(layer, sentence, point, column)."""
-    return (batch.states.flatten(1, 2) @ weights).unflatten(1, batch.states.shape[1:3])
+def _distance_slopes(projected: Tensor, group: _Group, trees: Trees) -> None:
+    """Turn projected points into slopes: the Laplacian of the graph of what is missed (its signs) times the points."""
+    own = _by_sentence(projected, group, trees)
+    signs = _beyond(own, trees).sign_().mul_(trees.of_pairs).view(own.shape[0], own.shape[1], own.shape[1])
+    diagonal = signs.diagonal(dim1=1, dim2=2)
+    diagonal -= signs.sum(2)
+    slopes = torch.bmm(signs, own).view(projected.shape[0], -1, group.rank)
+    turned = slopes.index_select(1, trees.by_point(group.count)).view(projected.shape)
+    torch.mul(turned, -4 / len(trees.sizes), out=projected)
 
 
-def _own(projected: Tensor, group: _Group) -> Tensor:
-    """(layer, sentence, seed, point, rank) of a group, copied once, or every product would do it again."""
-    return projected[..., group.columns].unflatten(-1, (group.count, group.rank)).transpose(2, 3).contiguous()
+def _depth_slopes(projected: Tensor, group: _Group, trees: Trees) -> None:
+    """Turn projected points into slopes: each times the sign of what its length has too much."""
+    signs = _too_long(projected, group, trees).sign_().mul_(trees.of_points[:, None]).mul_(2 / len(trees.sizes))
+    _by_seed(projected, group).mul_(signs[..., None])
 
 
-def _distance_loss(own: Tensor, batch: TreeBatch) -> Tensor:
-    missed = _beyond(own, batch.distances).abs_()
-    return missed.mul_(_of_pairs(batch)).sum((1, 3, 4))
+def _by_sentence(projected: Tensor, group: _Group, trees: Trees) -> Tensor:
+    """(layer x seed x sentence, slot, rank) from the group's columns of (layer, point, column)."""
+    rows = projected.reshape(projected.shape[0], -1, group.rank).index_select(1, trees.by_slot(group.count))
+    return rows.view(-1, trees.distances.shape[1], group.rank)
 
 
-def _distance_slope(own: Tensor, batch: TreeBatch) -> Tensor:
-    """The Laplacian of the graph whose edges are the signs of what is missed, times the points."""
-    signs = _beyond(own, batch.distances).sign_().mul_(_of_pairs(batch) * (-4 / len(batch.sizes)))
-    diagonal = signs.diagonal(dim1=-2, dim2=-1)
-    diagonal -= signs.sum(-1)
-    return signs @ own
+def _by_seed(projected: Tensor, group: _Group) -> Tensor:
+    """(layer, point, seed, rank) of the group's columns."""
+    return projected.view(*projected.shape[:2], group.count, group.rank)
 
 
-def _depth_loss(own: Tensor, batch: TreeBatch) -> Tensor:
-    missed = own.square().sum(-1).sub_(batch.depths[:, None]).abs_()
-    return missed.mul_(_of_points(batch)).sum((1, 3))
+def _beyond(own: Tensor, trees: Trees) -> Tensor:
+    """(layer x seed, sentence, slot, slot) squared distances, less those of the trees."""
+    products = torch.bmm(own, own.transpose(1, 2))
+    lengths = products.diagonal(dim1=1, dim2=2).contiguous()
+    # A point is at no distance from itself to the last digit: its length is the product that is taken off twice.
+    apart = (lengths[:, :, None] + lengths[:, None]).sub_(products, alpha=2)
+    return apart.view(-1, *trees.distances.shape).sub_(trees.distances)
 
 
-def _depth_slope(own: Tensor, batch: TreeBatch) -> Tensor:
-    signs = own.square().sum(-1).sub_(batch.depths[:, None]).sign_().mul_(_of_points(batch) * (2 / len(batch.sizes)))
-    return signs[..., None] * own
-
-
-def _beyond(own: Tensor, distances: Tensor) -> Tensor:
-    """(layer, sentence, seed, point, point) squared distances of (..., point, rank), less these distances."""
-    lengths = own.square().sum(-1)
-    sums = (lengths[..., None] + lengths[..., None, :]).sub_(distances[:, None])
-    flat = own.flatten(0, 2)
-    sums.view(-1, *sums.shape[3:]).baddbmm_(flat, flat.transpose(1, 2), alpha=-2)
-    # A point is at no distance from itself, whatever rounding makes of it.
-    sums.diagonal(dim1=-2, dim2=-1).zero_()
-    return sums
-
-
-def _of_pairs(batch: TreeBatch) -> Tensor:
-    """(sentence, 1, point, point) the share of each pair in the loss of its sentence."""
-    return ((batch.distances != ABSENT) / batch.sizes.square()[:, None, None])[:, None]
-
-
-def _of_points(batch: TreeBatch) -> Tensor:
-    """(sentence, 1, point)."""
-    return ((batch.depths != ABSENT) / batch.sizes[:, None])[:, None]
+def _too_long(projected: Tensor, group: _Group, trees: Trees) -> Tensor:
+    """(layer, point, seed) squared lengths, less the depths."""
+    own = _by_seed(projected, group)
+    return torch.linalg.vecdot(own, own).sub_(trees.depths[:, None])
 
 
 def held_out_losses(weights: Tensor, members: Sequence[Member], batches: Iterable[TreeBatch]) -> Tensor:
     """(layer, member) mean loss over all sentences."""
-    total, sentences = torch.zeros(len(weights), len(members), device=weights.device), 0
-    for batch in batches:
-        total += losses(weights, members, batch)
-        sentences += len(batch.sizes)
-    return total / sentences
+    return torch.cat([losses(weights, members, batch) for batch in batches], -1).mean(-1)

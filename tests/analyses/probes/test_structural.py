@@ -23,8 +23,9 @@ from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.maths.structural_probe import Member, Probes
 from bertology.measures.division import Division
+from bertology.measures.probes import tree_lessons as tree_lessons_module
 from bertology.measures.probes.contextless import contextless, decayed
-from bertology.measures.probes.tree_lessons import TreeLessons, gold_edges, scored_words, tree_lessons
+from bertology.measures.probes.tree_lessons import Batches, TreeLessons, gold_edges, scored_words, tree_lessons
 from bertology.measures.probes.tree_probes import Fitting, parts_of
 from bertology.measures.probes.tree_scores import DEPTH, DISTANCE, ROOT_FOUND, UUAS, by_chain, by_probes, scores_of
 from bertology.recording.recorder import record
@@ -267,6 +268,19 @@ def test_another_corpus_can_train() -> None:
         assert "trained on 4" in found.units[UUAS] or "trained on 3" in found.units[UUAS]
         assert "tested on 20" in found.units[UUAS]
         assert "random weights" in found.baselines
+
+
+def test_batches_are_the_same_kept_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lessons = all_of(planted_trees.recording_of(CORPUS, planted_trees.noise, planted_trees.mixed))
+    kept = Batches(lessons, 7, "cpu")
+    monkeypatch.setattr(tree_lessons_module, "KEPT", 0)
+    made = Batches(lessons, 7, "cpu")
+    assert kept[0].states is kept[0].states
+    assert made[0].states is not made[0].states
+    assert made[0].trees is made[0].trees
+    assert sorted(size for batch in made for size in batch.trees.sizes) == sorted(lessons.lengths)
+    for one, other in zip(kept, made, strict=True):
+        torch.testing.assert_close(one.states, other.states, rtol=0, atol=0)
 
 
 def test_legacy_changes_the_decay() -> None:

@@ -45,6 +45,7 @@ WIDEST = 20
     cites=("reif2019", "hewitt2019structural"),
     sites=(SITE,),
     layers=("heads", "relations"),
+    version=2,
 )
 def trees(
     recording: Recording,
@@ -62,7 +63,9 @@ def trees(
         int, "the sentence to show, by its number in the test corpus from 0; -1: the longest of at most 20 words"
     ] = -1,
     train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
     half: Annotated[bool, "keep the word vectors of --train in float16: half the memory"] = False,
     seeds: Annotated[int, "how many times the probe is trained, from different initial weights"] = 3,

@@ -33,6 +33,7 @@ Measures = dict[str, Estimates]
     cites=("hewitt2019structural",),
     sites=(SITE,),
     layers=("heads",),
+    version=2,
 )
 def structural(
     recording: Recording,
@@ -45,7 +46,9 @@ def structural(
     rank: Annotated[int, "dimensions of the probe; 0 for the model's width, as in the paper's tables"] = 64,
     layer: Annotated[int, "the layer of --show ranks and trees, 0 the embeddings; -1: two thirds up"] = -1,
     train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
     half: Annotated[bool, "keep the word vectors of --train in float16: half the memory"] = False,
     seeds: Annotated[int, "how many times each probe is trained, from different initial weights"] = 3,

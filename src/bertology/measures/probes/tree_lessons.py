@@ -1,8 +1,8 @@
-"""What a structural probe is fitted to and judged on: states of words beside the tree over them, in padded batches.
+"""What a structural probe is fitted to and judged on: states of words beside the tree over them, in batches.
 
 States stay where the recording has them, in memory or mapped from its store, and are gathered a batch at a time, some
-6 MB for 20 sentences and 12 layers of width 384. Batches are kept once they were made where all of them take no more
-than `KEPT` bytes, and on an accelerator; otherwise they are made again each time.
+6 MB for 20 sentences and 12 layers of width 384. They are kept once they were gathered where those of all batches take
+no more than `KEPT` bytes, and on an accelerator; otherwise they are gathered again each time. Trees are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 
 if TYPE_CHECKING:
-    from bertology.maths.structural_probe import TreeBatch
+    from torch import Tensor
+
+    from bertology.maths.tree_batch import TreeBatch, Trees
 
 Numbers = NDArray[Any]
 Flags = NDArray[np.bool_]
@@ -179,7 +181,8 @@ class Batches(Sequence["TreeBatch"]):
         self._groups = [order[start : start + size] for start in range(0, len(order), size)]
         self._lessons = lessons
         self._device = device
-        self._kept: dict[int, TreeBatch] = {}
+        self._trees: dict[int, Trees] = {}
+        self._states: dict[int, Tensor] = {}
         numbers = sum(lengths) * np.prod(lessons.states[0].shape[::2]) if lengths else 0
         self._keep = not device.startswith("cpu") or 4 * numbers <= KEPT
 
@@ -194,30 +197,35 @@ class Batches(Sequence["TreeBatch"]):
     @overload
     def __getitem__(self, index: slice) -> list[TreeBatch]: ...
     def __getitem__(self, index: int | slice) -> TreeBatch | list[TreeBatch]:
+        from bertology.maths.tree_batch import TreeBatch
+
         if isinstance(index, slice):
             return [self[place] for place in range(*index.indices(len(self)))]
-        if index in self._kept:
-            return self._kept[index]
-        made = _padded(self._lessons, self._groups[index], self._device)
+        if index not in self._trees:
+            self._trees[index] = _trees(self._lessons, self._groups[index]).to(self._device)
+        states = self._states.get(index)
+        if states is None:
+            states = _together(self._lessons, self._groups[index]).to(self._device)
         if self._keep:
-            self._kept[index] = made
-        return made
+            self._states[index] = states
+        return TreeBatch(states, self._trees[index])
 
 
-def _padded(lessons: TreeLessons, places: Sequence[int], device: str) -> TreeBatch:
+def _trees(lessons: TreeLessons, places: Sequence[int]) -> Trees:
     import torch
 
-    from bertology.maths.structural_probe import ABSENT, TreeBatch
+    from bertology.maths.tree_batch import trees_of
 
-    lengths = [lessons.entries[place].pieces.words for place in places]
-    count, layers = max(lengths), lessons.states[places[0]]
-    states = torch.zeros(len(layers), len(places), count, layers.shape[-1])
-    distances = np.full((len(places), count, count), ABSENT, np.float32)
-    depths = np.full((len(places), count), ABSENT, np.float32)
-    for row, (place, length) in enumerate(zip(places, lengths, strict=True)):
-        heads = gold_heads(lessons.entries[place])
-        states[:, row, :length] = torch.from_numpy(np.array(lessons.states[place], np.float32))
-        distances[row, :length, :length] = tree_distances(heads)
-        depths[row, :length] = tree_depths(heads)
-    parts = (states, torch.from_numpy(distances), torch.from_numpy(depths), torch.tensor(lengths))
-    return TreeBatch(*(part.to(device) for part in parts))
+    heads = [gold_heads(lessons.entries[place]) for place in places]
+    distances, depths = (
+        [torch.from_numpy(measure(own).astype(np.float32)) for own in heads]
+        for measure in (tree_distances, tree_depths)
+    )
+    return trees_of(distances, depths)
+
+
+def _together(lessons: TreeLessons, places: Sequence[int]) -> Tensor:
+    """(layer, word, width) of all words of some sentences."""
+    import torch
+
+    return torch.from_numpy(np.concatenate([lessons.states[place] for place in places], 1, dtype=np.float32))

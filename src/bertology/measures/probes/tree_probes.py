@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bertology.encoder.encoder import Encoder
@@ -50,6 +50,8 @@ def parts_of(
     """What to fit and what to judge on; refused where there is too little of either."""
     parts = division.parts(recording, encoder, (RAW[SITE],), purpose=purpose)
     learned, tested = (tree_lessons(own, places) for own, places in parts)
+    if unused := division.unused(recording):
+        learned = replace(learned, skipped={**learned.skipped, "not drawn": unused})
     refuse_too_few(learned, tested, recording.corpus.name)
     return learned, tested
 
