@@ -78,6 +78,13 @@ def test_a_head_that_looks_ahead_is_right_branching() -> None:
     assert uas(table) == pytest.approx(uas(table, baseline="right-branching"), abs=0.1)
 
 
+def test_a_limit_trains_on_fewer_sentences_and_says_so() -> None:
+    table = measured(to_head, train_limit=40)
+    assert uas(table) > 0.95
+    assert "of 40 sentences" in table.notes["attention only"] and "not drawn" in table.notes["attention only"]
+    assert "not drawn" not in measured(to_head, epochs=1).notes["attention only"]
+
+
 def test_punctuation_does_not_count_and_roots_do() -> None:
     entry = planted.entries_of(CORPUS)[0]
     (sentence,) = entry.input.parts

@@ -20,6 +20,7 @@ from bertology.measures.work import FOLDER
 from bertology.results.shapes import Curve
 
 TOLD, IDENTITY = "call:planted_features:told", "call:planted_features:identity"
+SORTED = "call:planted_features:sorted_already"
 
 
 def curve(corpus: Corpus, features: str, store: Path | None = None, **options: Any) -> Curve:
@@ -43,7 +44,7 @@ def test_the_label_in_the_vectors_is_found_at_every_size() -> None:
     np.testing.assert_array_equal(found.measures[TOLD].value, 1.0)
     assert (found.measures[IDENTITY].value < 0.7).all()
     assert found.along == "training items" and found.points.tolist() == [8, 24, 76]
-    assert set(found.baselines) == {"majority", "majority of the word"}
+    assert set(found.baselines) == {"majority", "majority of the word", "no difference"}
     assert found.baselines["majority of the word"][TOLD].value[-1] < 0.7
 
 
@@ -51,6 +52,16 @@ def test_what_must_be_memorised_needs_data() -> None:
     found = curve(planted.names(ambiguous=False), IDENTITY, least=0.02, sizes=4)
     values = found.measures[IDENTITY].value
     assert values[0] < 0.9 and values[-1] == 1.0 and (np.diff(values) >= 0).all()
+
+
+def test_the_gap_between_two_features_closes_as_the_weaker_one_learns() -> None:
+    """One has the labels sorted already, the other must see every word once: both are perfect in the end."""
+    found = curve(planted.names(ambiguous=False), f"{SORTED},{IDENTITY}", least=0.02, sizes=4)
+    gap = found.measures[f"{SORTED} - {IDENTITY}"]
+    np.testing.assert_allclose(gap.value, found.measures[SORTED].value - found.measures[IDENTITY].value, atol=1e-12)
+    assert gap.low[0] > gap.high[-1] and gap.value[-1] == gap.low[-1] == gap.high[-1] == 0
+    assert (gap.low <= gap.value).all() and (gap.value <= gap.high).all()
+    assert set(found.baselines["no difference"]) == {f"{SORTED} - {IDENTITY}"}
 
 
 def test_work_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,6 +58,20 @@ def test_a_clitic_is_joined_or_apart() -> None:
     assert [p.text for p in joined.sentences] == [p.text.replace(" 's", "'s") for p in apart.sentences]
 
 
+@pytest.mark.parametrize(("first", "seen"), [("new", False), ("known", True)])
+def test_first_nouns_of_compounds_are_targets_in_training_where_asked(first: str, seen: bool) -> None:
+    train, compound = (generate("subject_noun", size=400, split=own, first=first) for own in ("train", "compound"))
+    targets = {_target(item) for item in train}
+    firsts = {item.parts[0].words[item.parts[0].marks["target"][0] - 1] for item in compound}
+    assert firsts <= targets if seen else not firsts & {word for part in train.sentences for word in part.words}
+    assert {_target(item) for item in compound} <= targets
+
+
+def _target(item: Item) -> str:
+    (index,) = item.parts[0].marks["target"]
+    return item.parts[0].words[index]
+
+
 def test_train_and_test_share_no_sentence() -> None:
     train, test = (
         {part.text for part in generate("subject_noun", size=1000, seed=seed, split=name).sentences}

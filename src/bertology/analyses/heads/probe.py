@@ -60,7 +60,9 @@ def probe(
         str, "static vectors as --model names them: glove:PATH, static:MODEL; empty: the model's own"
     ] = "",
     train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
     seeds: Annotated[int, "how many times each probe is trained, from different initial weights"] = 3,
     epochs: Annotated[int, "passes over the training sentences"] = 10,
@@ -95,7 +97,7 @@ def probe(
     fresh: dict[str, Numbers] = {}
     if randomised is not None:
         fresh = _trained(*_parts(randomised, random_form(encoder), table, division), settings, ROWS)
-    return _result(found, fresh, *entries, table.name, seed)
+    return _result(found, fresh, *entries, table.name, division.not_drawn(recording), seed)
 
 
 def _table(words: str, encoder: Encoder | None) -> Encoder:
@@ -176,6 +178,7 @@ def _result(
     learned: Sequence[Entry],
     tested: Sequence[Entry],
     table: str,
+    not_drawn: str,
     seed: int,
 ) -> Table:
     counted = np.array([scored(entry).sum() for entry in tested], np.float64)
@@ -189,7 +192,7 @@ def _result(
         baselines["random weights"] = over(ROWS, fresh)
     words = sum(int((gold_heads(entry) >= 0).sum()) for entry in learned)
     sizes = f"trained on {words} words of {len(learned)} sentences, "
-    sizes += f"tested on {counted.sum():.0f} of {len(tested)}"
+    sizes += f"tested on {counted.sum():.0f} of {len(tested)}{not_drawn}"
     return Table(
         measures=over(ROWS, found),
         baselines=baselines,

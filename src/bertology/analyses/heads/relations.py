@@ -62,6 +62,7 @@ def _draws(seed: int, seeds: int) -> tuple[int, ...]:
     cites=("reif2019",),
     sites=_sites,
     layers=("heads", "relations"),
+    version=2,
 )
 def relations(
     recording: Recording,
@@ -72,7 +73,9 @@ def relations(
     minimum: Annotated[int, "a relation counts from this many words in training"] = 20,
     penalty: Annotated[float, "of the squared weights, on standardised features"] = 0.003,
     train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
     seeds: Annotated[int, "how many times pairs without a relation, and control labels, are drawn"] = 3,
     seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
@@ -121,6 +124,7 @@ def relations(
         rows_named=("relation exists", "which relation", *kept),
         notes={
             "relation exists": f"{len(learned.sentence)} words with a head to train on, {len(tested.sentence)} to test"
+            f"{division.not_drawn(recording)}"
         },
     )
 

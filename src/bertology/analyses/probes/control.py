@@ -33,6 +33,7 @@ ACCURACY, CONTROL, SELECTIVITY = "accuracy", "control accuracy", "selectivity"
     special="seen by the model; only words are probed, each by the mean of its pieces",
     cites=("hewitt2019control",),
     sites=(WORD_SITE,),
+    version=2,
 )
 def control(
     recording: Recording,
@@ -45,7 +46,9 @@ def control(
     ),
     minimum: Annotated[int, "a label counts from this many words in training"] = 10,
     train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
     seeds: Annotated[int, "how many probes, each with its own held-out documents, first weights and control"] = 3,
     seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,

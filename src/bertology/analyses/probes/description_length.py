@@ -30,6 +30,7 @@ CODES: dict[str, Callable[..., tuple[Numbers, Numbers]]] = {"online": online, "v
     special="seen by the model; only words are probed, each by the mean of its pieces",
     cites=("voita2020", "louizos2017"),
     sites=(WORD_SITE,),
+    version=2,
 )
 def description_length(
     recording: Recording,
@@ -40,7 +41,9 @@ def description_length(
     probe: Annotated[str, "linear, mlp:N or mlp:N:N, with N units"] = "linear",
     minimum: Annotated[int, "a label counts from this many words"] = 10,
     train: Annotated[str, "a corpus whose labels to send, by name or path; empty: a part of this one"] = "",
-    train_limit: Annotated[int, "send the labels of the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "send the labels of at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences whose labels to send, whole documents"] = 0.7,
     legacy_nats: Annotated[
         bool, "leave cross-entropies in nats beside a uniform code in bits, as the released code does"
@@ -81,7 +84,7 @@ def description_length(
     if randomised is not None:
         fresh = word_task(randomised, random_form(encoder), division, label, minimum, purpose=purpose)
         baselines["random weights"] = _codes(fresh, setting, legacy_nats, control=False)[0]
-    said = f"{classes} labels, {len(task.learned)} words"
+    said = f"{classes} labels, {len(task.learned)} words{task.not_drawn}"
     units = dict.fromkeys(CODES, f"{'bits and nats' if legacy_nats else 'bits'} a label ({said})")
     units |= {f"{name} compression": "uniform code over this code, 1 where states tell nothing" for name in CODES}
     return LayerCurve(measures=own[0], baselines=baselines, units=units)

@@ -27,6 +27,7 @@ UP_TO, GAIN, WEIGHT = "accuracy of layers up to here", "gain", "mixing weight"
     special="seen by the model; a span is the mean of its words, a word the mean of its pieces",
     cites=("tenney2019edge", "tenney2019"),
     sites=(WORD_SITE,),
+    version=2,
 )
 def edge(
     recording: Recording,
@@ -38,7 +39,9 @@ def edge(
     each_scaled: Annotated[bool, "scale every layer alike before mixing, so that long vectors weigh no more"] = False,
     minimum: Annotated[int, "a label counts from this many cases in training"] = 10,
     train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
     seeds: Annotated[int, "how many probes, each with its own held-out documents, first weights and control"] = 3,
     seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,

@@ -29,6 +29,7 @@ LEARNED, TESTED = frozenset({"train", "validation"}), frozenset({"test"})
     cites=("conneau2018", "jawahar2019", "hewitt2019control", "voita2020"),
     sites=("hidden",),
     layers=("label",),
+    version=2,
 )
 def sentence(
     recording: Recording,
@@ -53,7 +54,8 @@ def sentence(
     such. SentEval's own probes have 50 sigmoid units or more and choose their penalty among four on the validation set
     (word content: none); the released code of Jawahar et al. stops after four passes over the data by mistake.
     """
-    setting, division = setting_of(probe, seeds, seed), Division(train, train_limit, share, seed)
+    setting = setting_of(probe, seeds, seed)
+    division = Division(train, train_limit if train else 0, share, seed)
     task = _task(recording, encoder, division, vector, minimum)
     fresh = None
     if randomised is not None:

@@ -39,7 +39,7 @@ def word_task(
     layer, asked = WORD_LABELS[label].layer, f"{purpose} --label {label}"
     recording.corpus.require(layer, purpose=asked)
     parts = divided(recording, encoder, division, word_cases(label), purpose=asked, layers=(layer,))
-    return task_of(*parts, minimum, purpose=asked)
+    return task_of(*parts, minimum, purpose=asked, not_drawn=division.not_drawn(recording))
 
 
 @analysis(
@@ -47,6 +47,7 @@ def word_task(
     special="seen by the model; only words are probed, each by the mean of its pieces",
     cites=("liu2019", "hewitt2019control", "voita2020"),
     sites=(WORD_SITE,),
+    version=2,
 )
 def token(
     recording: Recording,
@@ -57,7 +58,9 @@ def token(
     probe: Annotated[str, "linear, rank:N, mlp:N or mlp:N:N, with N units"] = "linear",
     minimum: Annotated[int, "a label counts from this many words in training"] = 10,
     train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
+    train_limit: Annotated[
+        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
+    ] = 0,
     share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
     seeds: Annotated[int, "how many probes, each with its own held-out documents, first weights and control"] = 3,
     seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,

@@ -4,6 +4,10 @@ In `train` and `test` it is the first noun. In `compound` another noun stands be
 `possessive` an owner ("the cat's dog", up to three owners in a row). `clitic=joined` writes the owner as one word, as
 the files named `sbjn-join`; `clitic=apart` makes 's a word of its own. The mark is `target`. Factors: `split`,
 `subject` and `object` (the modifier of each; `none` without an object), `before` (nouns before the target).
+
+The first nouns of compounds are in no sentence of `train`, here as in the published files, so that whoever knows the
+forms of targets needs no structure for `compound`. With `first=known` four of them ("the queen can sleep") are targets
+in `train` and `test` as well, and all compounds begin with these.
 """
 
 from __future__ import annotations
@@ -40,15 +44,24 @@ COMPOUNDS: Mapping[Number, tuple[str, ...]] = {
         "race horses", "farm horses", "guard dogs", "sheep dogs", "mountain lions", "field mice", "song birds",
     ),
 }  # fmt: skip
+KNOWN: Mapping[Number, tuple[str, ...]] = {
+    "singular": ("worker", "queen", "guard", "sheep"),
+    "plural": ("workers", "queens", "guards", "sheep"),
+}
 
 
 @generator("subject_noun", about="Open Sesame subject noun: train, test, and sets with compounds and possessives")
-def subject_noun(*, split: str = "all", clitic: str = "joined") -> list[Stratum]:
-    """`split`: train, test, compound, possessive, or all, 4:1:1:1; `clitic`: how a possessive is written."""
+def subject_noun(*, split: str = "all", clitic: str = "joined", first: str = "new") -> list[Stratum]:
+    """`split`: train, test, compound, possessive, or all, 4:1:1:1; `clitic`: how a possessive is written.
+
+    `first`: whether the first nouns of compounds are new, as published, or known from training.
+    """
     one_of("split", split, SPLITS)
     one_of("clitic", clitic, ("joined", "apart"))
-    heads = {"compound": {1: _compound()}, "possessive": _possessed(clitic)}
-    strata = [stratum for modifier in MODIFIERS for stratum in _plain(modifier)]
+    one_of("first", first, ("new", "known"))
+    known = first == "known"
+    heads = {"compound": {1: _compound(known)}, "possessive": _possessed(clitic)}
+    strata = [stratum for modifier in MODIFIERS for stratum in _plain(modifier, known)]
     strata += [
         stratum
         for part, nouns in heads.items()
@@ -59,9 +72,10 @@ def subject_noun(*, split: str = "all", clitic: str = "joined") -> list[Stratum]
     return [stratum for stratum in strata if split in ("all", stratum.factors["split"])]
 
 
-def _plain(modifier: str) -> list[Stratum]:
+def _plain(modifier: str, known: bool) -> list[Stratum]:
     found: list[Stratum] = []
-    for stratum in _strata("", modifier, 0, sequence(adjectives(), _head()), OWNERS):
+    others = (*KNOWN["singular"], *KNOWN["plural"]) if known else ()
+    for stratum in _strata("", modifier, 0, sequence(adjectives(), _head(*dict.fromkeys(others))), OWNERS):
         for part, half in zip(("train", "test"), halves(stratum.space), strict=True):
             found.append(Stratum(dict(stratum.factors) | {"split": part}, half, SHARES[part] * stratum.weight))
     return found
@@ -80,12 +94,13 @@ def _strata(part: str, modifier: str, before: int, head: Space[Phrase], share: i
     ]
 
 
-def _head() -> Space[Phrase]:
-    return word(*ANIMALS["singular"], *ANIMALS["plural"], role="target")
+def _head(*others: str) -> Space[Phrase]:
+    return word(*ANIMALS["singular"], *ANIMALS["plural"], *others, role="target")
 
 
-def _compound() -> Space[Phrase]:
-    plain = word(*COMPOUNDS["singular"], *COMPOUNDS["plural"])
+def _compound(known: bool) -> Space[Phrase]:
+    pairs = (*COMPOUNDS["singular"], *COMPOUNDS["plural"])
+    plain = word(*(pair for pair in pairs if not known or pair.split()[0] in KNOWN["singular"]))
     return mapped(plain, lambda tokens: (tokens[0], tokens[1]._replace(role="target")))
 
 

@@ -69,7 +69,7 @@ def edge_task(
     layers, asked = EDGES[edge].layers, f"{purpose} --task {edge}"
     recording.corpus.require(*layers, purpose=asked)
     parts = divided(recording, encoder, division, edge_cases(edge), purpose=asked, layers=layers)
-    return task_of(*parts, minimum, purpose=asked)
+    return task_of(*parts, minimum, purpose=asked, not_drawn=division.not_drawn(recording))
 
 
 def mixed(task: Task, setting: Setting, *, each_scaled: bool = False) -> Mixed:

@@ -58,13 +58,15 @@ class Examples:
 class Task:
     """Cases to train on and to test on, and their labels, the most frequent in training first.
 
-    `rare` are the labels that were left out, with how many cases they have.
+    `rare` are the labels that were left out, with how many cases they have; `not_drawn` tells of sentences that could
+    have been trained on.
     """
 
     learned: Examples
     tested: Examples
     labels: tuple[str, ...]
     rare: dict[str, int]
+    not_drawn: str = ""
 
     def numbered(self, part: Examples) -> NDArray[np.int64]:
         """(case,) the place of its label."""
@@ -84,7 +86,7 @@ class Task:
         if self.rare:
             some = ", ".join(sorted(self.rare)[:5]) + (" ..." if len(self.rare) > 5 else "")
             said += f"; {sum(self.rare.values())} cases of {len(self.rare)} rare labels left out ({some})"
-        return said
+        return said + self.not_drawn
 
 
 def span_examples(recording: Recording, places: Sequence[int], cases_of: Cases) -> Examples:
@@ -133,7 +135,7 @@ def divided(
     return span_examples(*first, cases_of), span_examples(*second, cases_of)
 
 
-def task_of(learned: Examples, tested: Examples, minimum: int, *, purpose: str) -> Task:
+def task_of(learned: Examples, tested: Examples, minimum: int, *, purpose: str, not_drawn: str = "") -> Task:
     """The labels that have `minimum` cases to train on, and the cases that carry them."""
     counts: Counter[str] = Counter(learned.label.tolist())
     new: Counter[str] = Counter(tested.label.tolist())
@@ -157,7 +159,7 @@ def task_of(learned: Examples, tested: Examples, minimum: int, *, purpose: str) 
     if not kept[1].any():
         raise Refusal(f"{purpose}: no case of the test has a label that was learned", "some", "Use a larger corpus")
     rare = {name: counts[name] + new[name] for name in {*counts, *new} - set(labels)}
-    return Task(learned.only(kept[0]), tested.only(kept[1]), labels, rare)
+    return Task(learned.only(kept[0]), tested.only(kept[1]), labels, rare, not_drawn)
 
 
 def held_out(learned: Examples, share: float, seed: int) -> NDArray[np.bool_]:

@@ -79,6 +79,8 @@ def _units(task: Task, cases: str, type: str) -> dict[str, str]:
     return {
         ACCURACY: f"share of {cases}, 0 to 1 ({task.sizes})",
         F1: f"mean over labels, 0 to 1, of {cases}",
-        SELECTIVITY: f"accuracy less that on labels drawn for each {type}, 0 for one that could be memorised",
-        COMPRESSION: "bits of the uniform code over bits of the online code, 1 where the states tell nothing",
+        SELECTIVITY: f"accuracy less that on labels drawn for each {type}, 0 for one that could be memorised"
+        f"{task.not_drawn}",
+        COMPRESSION: "bits of the uniform code over bits of the online code, 1 where the states tell nothing"
+        f"{task.not_drawn}",
     }
