@@ -143,7 +143,8 @@ def _read(lesson: Lesson, options: argparse.Namespace) -> Corpus:
 
 
 def _curves(curve: Curve, labels: dict[str, str]) -> str:
-    guesses = {name: next(iter(own.values())) for name, own in curve.baselines.items()}
+    first = next(iter(labels))
+    guesses = {name: own[first] for name, own in curve.baselines.items() if first in own}
     rows = [
         [
             str(int(size)),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bertology.claims.claim import Claim
-from bertology.claims.judge import judge, layers_of
+from bertology.claims.judge import judge
+from bertology.claims.numbers import layers_of
 from bertology.errors import Refusal
 from bertology.results.estimate import Estimates
 from bertology.results.result import Result
@@ -144,6 +145,14 @@ def test_peak_in_the_middle() -> None:
     assert outcome(test, grid(np.repeat(np.array(hill)[:, None], 4, axis=1))) == "holds"
 
 
+def test_the_luckiest_of_many_layers_is_no_peak() -> None:
+    """Intervals that lie apart by less than the widening for twelve layers decide nothing."""
+    test = {"kind": "peak", "measure": "m", "layers": [5, 8]}
+    barely = [0.49] * 5 + [0.515] + [0.49] * 6
+    assert outcome(test, curve(barely)) == "inconclusive"
+    assert outcome(test, curve([2 * value for value in barely])) == "holds"
+
+
 def test_ordered_numbers() -> None:
     test = {"kind": "ordered", "these": [{"measure": "m", "row": row} for row in "abc"]}
     zero = dict.fromkeys("abc", 0.0)
@@ -207,6 +216,18 @@ def test_a_number_along_a_curve_is_that_of_the_nearest_point(where: dict[str, fl
     assert verdict.outcome == expected
     nearest = {0.1: "at 1 rank", 0.6: "at 8 rank", 0.8: "at 64 rank"}
     assert any(told in verdict.why for told in nearest.values())
+
+
+@pytest.mark.parametrize(("share", "told"), [(1.0, "at 64 heads left 0.8"), (0.5, "at 32 heads left 0.6")])
+def test_a_share_is_that_of_the_largest_point_also_where_points_fall(share: float, told: str) -> None:
+    data = Curve(
+        along="heads left",
+        points=np.array([64.0, 32.0, 0.0]),
+        measures={"m": estimates([0.8, 0.6, 0.1], 0.01)},
+        baselines={"b": {"m": estimates([0.0] * 3, 0)}},
+    )
+    test = {"kind": "greater", "this": {"measure": "m", "share": share}, "than": 0.5}
+    assert told in judge(claim(test), {"": result(data)}).why
 
 
 def test_what_is_absent_is_told_with_what_the_claim_needs() -> None:

@@ -84,10 +84,11 @@ def test_results_are_kept_as_they_come_and_a_second_run_makes_none_again(tmp_pat
     wanted = ("attention/targets", "attention/entropy", "attention/confidence")
     claims = [claim for claim in all_claims() if all(run.analysis in wanted for run in claim.measured_by.values())]
     subject = Subject(corpus=corpus_named("english", limit=8), encoder=load("tiny"), store=tmp_path)
+    second = list(dict.fromkeys(run.analysis for claim in claims for run in claim.measured_by.values()))[1]
 
     def stopping(title: str) -> Callable[[int, int], None]:
         def move(done: int, total: int) -> None:
-            if title.startswith("analysing") and done == 1:
+            if title == second:
                 raise KeyboardInterrupt
 
         return move
@@ -127,3 +128,22 @@ def test_what_is_kept_for_one_partner_is_not_given_for_another(tmp_path: Path) -
     [same] = examine(claims, replace(subject, against=encoder))
     [other] = examine(claims, replace(subject, against=load("random:tiny@3")))
     assert same.verdict.why != other.verdict.why
+
+
+def test_how_much_probes_train_on_can_be_said_for_all_of_them() -> None:
+    every = {claim.id: claim.learning_from(7) for claim in all_claims()}
+    said = [run.options["train_limit"] for run in every["words-add-to-attention"].measured_by.values()]
+    assert said == [7]
+    assert every["next-token-head"].measured_by == {c.id: c for c in all_claims()}["next-token-head"].measured_by
+
+
+def test_how_long_each_part_took_is_told_unless_it_was_there_from_before(tmp_path: Path) -> None:
+    claims = [claim for claim in all_claims() if claim.id == "next-token-head"]
+    subject = Subject(corpus=corpus_named("english", limit=8), encoder=load("tiny"), store=tmp_path)
+    seconds: dict[str, float] = {}
+    examine(claims, subject, seconds=seconds)
+    assert set(seconds) == {"tiny over english.conllu", "random:tiny over english.conllu", "attention/targets"}
+    assert all(took > 0 for took in seconds.values())
+    again: dict[str, float] = {}
+    examine(claims, subject, seconds=again)
+    assert again == {}

@@ -169,6 +169,16 @@ def test_over_long_input_is_refused_or_counted(tmp_path: Path) -> None:
     assert counts["over-long inputs skipped"] == 1
 
 
+def test_an_interrupt_says_that_finished_work_is_kept(treebank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bertology.claims.examine.examine", interrupted)
+    ended = bertology("claims", "tiny", "--corpus", str(treebank))
+    assert ended.status == 130
+    assert ended.err.strip().endswith("what was finished is kept, and the same command goes on from there")
+
+
 def test_version() -> None:
     import bertology as package
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from bertology.claims.evidence import Evidence, Instance
 from bertology.claims.examine import Finding
 from bertology.claims.judge import OUTCOMES, Verdict
 from bertology.claims.shelf import all_claims
@@ -34,6 +37,37 @@ def test_no_line_runs_through_a_gap() -> None:
     drawn = layer_curve("m", gappy, {"chance": estimates(5)}, first=1)
     assert drawn.count('class="curve"') == drawn.count('class="band"') == 2
     assert drawn.count("<circle") == 4 and "layer 3: nothing to measure" in drawn and "nan" not in drawn
+
+
+def places(drawn: str) -> dict[str, tuple[float, float]]:
+    """Where the labels of lines stand."""
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.-]+)">([^<]+)<title>', drawn)
+    return {name: (float(x), float(y)) for x, y, name in found}
+
+
+def flat(value: float, *, last: int = 5) -> Estimates:
+    values = np.where(np.arange(5) < last, value, np.nan)
+    return Estimates(value=values, low=values, high=values, n=np.full(5, 3))
+
+
+def test_lines_are_named_at_their_ends_and_names_never_cover_each_other() -> None:
+    alike = {f"baseline {number}": flat(0.001 * number) for number in range(4)}
+    drawn = layer_curve("m", flat(1.0), {"high": flat(0.9), **alike}, first=1)
+    at = places(drawn)
+    heights = sorted(y for _, y in at.values())
+    assert set(at) == {"high", *alike} and min(np.diff(heights)) > 10.9
+    assert all(0 < y < 220 for y in heights) and len({x for x, _ in at.values()}) == 1
+    assert drawn.count('class="leader"') >= 2
+    alone = layer_curve("m", flat(1.0), {"high": flat(0.9), "low": flat(0.1)}, first=1)
+    assert places(alone)["high"][1] < places(alone)["low"][1] and "leader" not in alone
+
+
+def test_names_fit_into_the_drawing_and_a_line_that_ends_early_is_led_to_its_name() -> None:
+    long = "a name that is much longer than any place beside a line"
+    drawn = layer_curve("m", flat(1.0), {long: flat(0.5, last=3), "nowhere": flat(np.nan)}, first=1)
+    ((name, (x, _)),) = places(drawn).items()
+    assert name.endswith("…") and x + 6 * len(name) < 440 and f"<title>{long}</title>" in drawn
+    assert drawn.count('class="leader"') == 1 and "nan" not in drawn
 
 
 @pytest.mark.parametrize(
@@ -118,3 +152,30 @@ def test_of_a_table_only_the_rows_that_were_tested_are_shown() -> None:
     claim = CLAIM.model_validate({**CLAIM.model_dump(), "test": test})
     html = page(Content("title", [], [Finding(claim, Verdict("holds", "why"), (result(shape),))], []))
     assert "<td>obj</td>" in html and "<td>det</td>" not in html and "<td>amod</td>" not in html
+
+
+def test_a_row_is_read_with_its_interval_its_baselines_and_its_note() -> None:
+    values = {"m": estimates(1, gap=False)}
+    shape = Table(measures=values, baselines={"chance": values}, rows_named=("det",), notes={"det": "by head 4-6"})
+    html = page(Content("title", [], [], [Section("What?", "About.", result(shape))]))
+    assert "<th>value [95 % interval]</th><th>n</th><th>chance</th>" in html
+    assert "det: by head 4-6" in html and "<th>low</th>" not in html and "<th>unit</th>" not in html
+
+
+def test_the_texts_behind_a_verdict_are_shown_with_their_numbers() -> None:
+    shown = result(LayerCurve(**measured(2)))
+    long = "word " * 200
+    texts = Evidence(
+        named=("to next, head 3-3", "uniform attention"),
+        most=(Instance("<Dear> Hannah,", (0.911, 0.1)), Instance(long, (0.8, 0.1))),
+        least=(Instance("No.", (0.2, 0.1)),),
+        looked=16,
+        there=356,
+    )
+    content = Content("title", [], [Finding(CLAIM, Verdict("holds", "why"), (shown,))], [], evidence={CLAIM.id: texts})
+    html = page(content)
+    assert "<dt>most</dt><dd><b>0.91 beside 0.10</b> &lt;Dear&gt; Hannah,</dd>" in html
+    assert "(16 of 356)" in html and 'head <span class="whole">3-3</span> beside uniform attention' in html
+    assert long not in html and "word …</dd>" in html
+    assert json.loads(as_json(content))["evidence"][CLAIM.id]["least"][0]["text"] == "No."
+    assert "<dt>most</dt>" not in page(replace(content, evidence={}))

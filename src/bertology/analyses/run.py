@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bertology.analyses.course import PASS, Course, expected, words_of
 from bertology.analyses.declaration import Analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, Randomisable
@@ -55,29 +56,37 @@ def run_all(
     refused: dict[str, Refusal] | None = None,
     passes: list[str] | None = None,
     keep: bool = False,
+    course: Course | None = None,
 ) -> list[Result]:
     """Each analysis's result, from as few forward passes as there are encoders to record.
 
     `progress` is given what is being recorded and returns the meter to call. Where `refused` is given, an analysis that
-    does not fit the model or corpus is put there with its reason and the others go on. `passes` is told of each pass.
+    does not fit the model or corpus is put there with its reason and the others go on. `passes` is told of each pass
+    that was made: not of what was recorded before.
     With `keep` each result is kept in the subject's store as soon as it is there, and not made again: a second run goes
-    on where the first was stopped.
+    on where the first was stopped. `course` is told how far it is and how long each part takes.
     """
+    course = course or Course()
     settled = [(analysis, analysis.settled(options)) for analysis, options in asked]
     fitting = [pair for pair in settled if _fits(*pair, subject, refused)]
-    recordings = _Recordings(fitting, subject, progress, notify, passes)
-    meter = progress(f"analysing {subject.corpus.name}") if progress and subject.corpus and len(fitting) > 1 else None
+    recordings = _Recordings(fitting, subject, progress, notify, passes, course)
     results: list[Result] = []
-    for number, (analysis, options) in enumerate(fitting):
-        if meter is not None:
-            meter(number, len(fitting))
+    for analysis, options in fitting:
+        meter = Work(progress=progress if len(fitting) > 1 else None).meter(analysis.name)
+        meter(0, 1)
         try:
             results.append(_kept(analysis, options, subject, recordings, keep))
         except Refusal as refusal:
             _set_aside(analysis, refusal, refused)
-    if meter is not None:
-        meter(len(fitting), len(fitting))
+        meter(1, 1)
     return results
+
+
+def expected_of(asked: Sequence[tuple[Analysis, Mapping[str, Any]]], subject: Subject) -> float:
+    """The seconds that `run_all` is expected to take, to compare with those of other runs."""
+    words = words_of(subject.corpus)
+    roles = {role for analysis, _ in asked for role in analysis.inputs} & {"recording", "randomised", "against"}
+    return len(roles) * PASS * words + sum(expected(analysis.name, words) for analysis, _ in asked)
 
 
 def _kept(
@@ -109,8 +118,11 @@ class _Recordings:
         progress: Callable[[str], Progress] | None,
         notify: Announce | None,
         passes: list[str] | None,
+        course: Course,
     ) -> None:
         self._passes = passes
+        self.course = course
+        self.words = words_of(subject.corpus)
         self._settled = settled
         self._subject = subject
         self._progress = progress
@@ -152,17 +164,27 @@ class _Recordings:
         encoder = self._encoder(role)
         if encoder is None or self._subject.corpus is None:
             return None
-        if self._passes is not None:
-            self._passes.append(f"{encoder.name} over {self._subject.corpus.name}")
-        return record(
-            encoder,
-            self._subject.corpus,
-            sites,
-            policy=self._subject.policy,
-            store=self._subject.store,
-            progress=self._progress(f"recording {encoder.name}") if self._progress else None,
-            notify=self._notify,
-        )
+        name = f"{encoder.name} over {self._subject.corpus.name}"
+        own = self._progress(f"recording {encoder.name}") if self._progress else None
+        with self.course.part(name, PASS * self.words) as whole:
+
+            def progress(done: int, total: int) -> None:
+                to_do = total if sites else 0
+                whole(done, to_do)
+                if own is not None:
+                    own(done, total)
+                if self._passes is not None and to_do and not done:
+                    self._passes.append(name)
+
+            return record(
+                encoder,
+                self._subject.corpus,
+                sites,
+                policy=self._subject.policy,
+                store=self._subject.store,
+                progress=progress,
+                notify=self._notify if sites else None,
+            )
 
     def _encoder(self, role: str) -> Encoder | None:
         subject = self._subject
@@ -208,6 +230,11 @@ def _refuse_missing(analysis: Analysis, subject: Subject) -> None:
 
 
 def _result(analysis: Analysis, options: Mapping[str, Any], subject: Subject, recordings: _Recordings) -> Result:
+    with recordings.course.part(analysis.name, expected(analysis.name, recordings.words)):
+        return _made(analysis, options, subject, recordings)
+
+
+def _made(analysis: Analysis, options: Mapping[str, Any], subject: Subject, recordings: _Recordings) -> Result:
     given: dict[str, Any] = {}
     for role in analysis.inputs:
         match role:

@@ -32,7 +32,7 @@ class Run(_Part):
 class Selection(_Part):
     """A number of a result: a measure (or one of its baselines), at a row or over layers, heads taken together.
 
-    Along a curve it is taken at `point`, or at `share` of its last point; the nearest there is.
+    Along a curve it is taken at `point`, or at `share` of its largest point; the nearest there is.
     """
 
     measure: str
@@ -153,6 +153,15 @@ class Claim(_Part):
         if self.analysis is not None:
             return {"": Run(analysis=self.analysis, options=self.options, corpus=self.corpus, of=self.of)}
         return self.runs
+
+    def learning_from(self, sentences: int) -> Claim:
+        """The same, its probes trained on at most so many sentences (0: all) where it says how many itself."""
+
+        def other(options: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {name: sentences if name == "train_limit" else value for name, value in options.items()}
+
+        runs = {name: run.model_copy(update={"options": other(run.options)}) for name, run in self.runs.items()}
+        return self.model_copy(update={"options": other(self.options), "runs": runs})
 
 
 def measures_of(test: Test) -> set[str]:

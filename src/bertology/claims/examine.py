@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bertology.analyses import registry
+from bertology.analyses.course import Course, expected, words_of
 from bertology.analyses.declaration import Analysis
-from bertology.analyses.run import Announce, Subject, run_all
+from bertology.analyses.run import Announce, Subject, expected_of, run_all
 from bertology.claims.claim import Claim, Run
 from bertology.claims.judge import Verdict, judge
 from bertology.errors import Refusal
@@ -38,17 +39,57 @@ def examine(
     progress: Callable[[str], Progress] | None = None,
     notify: Announce | None = None,
     passes: list[str] | None = None,
+    seconds: dict[str, float] | None = None,
 ) -> list[Finding]:
-    """The verdict on each claim, in order; results are kept in the store, and `passes` is told of each pass."""
+    """The verdict on each claim, in order; results are kept in the store.
+
+    `passes` is told of each pass over a corpus, `seconds` how long each of them and each analysis took.
+    """
     wanted = [run for claim in claims for run in claim.measured_by.values()]
     found: dict[str, Result | Refusal] = {}
+    stages: list[_Stage] = []
     for of, corpus in dict.fromkeys((run.of, run.corpus) for run in wanted):
-        asked = [run for run in wanted if (run.of, run.corpus) == (of, corpus)]
+        asked = {_key(run): run for run in wanted if (run.of, run.corpus) == (of, corpus)}
         if of == "against" and subject.against is None:
-            found |= {_key(run): NO_PARTNER for run in asked}
+            found |= dict.fromkeys(asked, NO_PARTNER)
         else:
-            found |= _ran(asked, _on(_of(subject, of), corpus), progress, notify, passes)
+            stages.append(_stage(asked, _on(_of(subject, of), corpus), found))
+    course = Course(progress("everything") if progress else None, sum(stage.expected for stage in stages))
+    for stage in stages:
+        with course.stage(stage.expected):
+            found |= _ran(stage, progress, notify, passes, course)
+    if seconds is not None:
+        seconds |= course.seconds
     return [_finding(claim, found) for claim in claims]
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """The analyses of one model and corpus, by their keys."""
+
+    asked: Mapping[str, tuple[Analysis, dict[str, object]]]
+    subject: Subject
+
+    @property
+    def expected(self) -> float:
+        """How long they take, beside other stages."""
+        return expected_of(list(self.asked.values()), self.subject)
+
+
+def _stage(asked: Mapping[str, Run], subject: Subject, found: dict[str, Result | Refusal]) -> _Stage:
+    """What is to be run, the quickest first: so more is kept where someone stops it.
+
+    A run that names no analysis there is, is refused at once.
+    """
+    declared: dict[str, tuple[Analysis, dict[str, object]]] = {}
+    for key, run in asked.items():
+        try:
+            declared[key] = registry.get(run.analysis), dict(run.options)
+        except Refusal as refusal:
+            found[key] = refusal
+    words = words_of(subject.corpus)
+    order = sorted(declared, key=lambda key: expected(declared[key][0].name, words))
+    return _Stage({key: declared[key] for key in order}, subject)
 
 
 def _finding(claim: Claim, found: Mapping[str, Result | Refusal]) -> Finding:
@@ -57,25 +98,25 @@ def _finding(claim: Claim, found: Mapping[str, Result | Refusal]) -> Finding:
 
 
 def _ran(
-    asked: Sequence[Run],
-    subject: Subject,
+    stage: _Stage,
     progress: Callable[[str], Progress] | None,
     notify: Announce | None,
     passes: list[str] | None,
+    course: Course,
 ) -> dict[str, Result | Refusal]:
-    distinct = {_key(run): run for run in asked}
-    declared: dict[str, tuple[Analysis, dict[str, object]]] = {}
     found: dict[str, Result | Refusal] = {}
-    for key, run in distinct.items():
-        try:
-            declared[key] = registry.get(run.analysis), dict(run.options)
-        except Refusal as refusal:
-            found[key] = refusal
     refused: dict[str, Refusal] = {}
     results = run_all(
-        list(declared.values()), subject, progress=progress, notify=notify, refused=refused, passes=passes, keep=True
+        list(stage.asked.values()),
+        stage.subject,
+        progress=progress,
+        notify=notify,
+        refused=refused,
+        passes=passes,
+        keep=True,
+        course=course,
     )
-    for key, (analysis, options) in declared.items():
+    for key, (analysis, options) in stage.asked.items():
         settled = analysis.settled(options)
         same = (one for one in results if one.analysis == analysis.name and one.options == settled)
         found[key] = next(same, None) or refused[analysis.name]
@@ -84,6 +125,11 @@ def _ran(
 
 def _key(run: Run) -> str:
     return json.dumps([run.analysis, dict(run.options), run.corpus, run.of], sort_keys=True)
+
+
+def asked_of(subject: Subject, run: Run) -> Subject:
+    """The model and corpus that a run is about."""
+    return _on(_of(subject, run.of), run.corpus)
 
 
 def _of(subject: Subject, of: str) -> Subject:

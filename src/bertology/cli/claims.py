@@ -27,6 +27,7 @@ def claims(
     paper: Annotated[list[str] | None, typer.Option(help="Only claims of this paper, as in clark2019.")] = None,
     quick: judging.Quick = False,
     full: judging.Full = False,
+    train_limit: judging.TrainLimit = None,
     recording: inputs.RecordingDir = None,
     long: inputs.LongPolicy = "skip",
     device: inputs.Device = "cpu",
@@ -37,7 +38,7 @@ def claims(
 ) -> None:
     """Run what the claims need and print the scoreboard."""
     done = judging.judged(
-        judging.chosen(paper, full=full),
+        judging.chosen(paper, full=full, train_limit=train_limit),
         model=model,
         against=against,
         corpus=corpus,

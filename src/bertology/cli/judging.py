@@ -28,19 +28,27 @@ Quick = Annotated[bool, typer.Option("--quick", help=f"A first look: at most {QU
 Full = Annotated[
     bool, typer.Option("--full", help="Findings that take minutes as well: fine-tuning, pruning, attacks.")
 ]
+TrainLimit = Annotated[
+    int | None,
+    typer.Option(min=0, help="Probes train on at most N sentences drawn from the corpus (500 as it is); 0 for all."),
+]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdicts, what they were given on, and the passes over the texts that it took."""
+    """The verdicts, what they were given on, the passes over the texts that it took, and how long all of it took."""
 
     subject: Subject
     findings: list[Finding]
     passes: list[str]
+    seconds: dict[str, float]
 
 
-def chosen(papers: Sequence[str] | None, *, full: bool) -> tuple[Claim, ...]:
-    """The claims of these papers, or all; those that take minutes only where everything, or a paper, is asked for."""
+def chosen(papers: Sequence[str] | None, *, full: bool, train_limit: int | None = None) -> tuple[Claim, ...]:
+    """The claims of these papers, or all; those that take minutes only where everything, or a paper, is asked for.
+
+    With `train_limit` their probes train on so many sentences, and not on as many as the claims say.
+    """
     from bertology.claims.shelf import all_claims
     from bertology.errors import unknown_name
 
@@ -49,9 +57,8 @@ def chosen(papers: Sequence[str] | None, *, full: bool) -> tuple[Claim, ...]:
     for one in papers or ():
         if one not in known:
             raise unknown_name("paper with claims", one, known)
-    if papers:
-        return tuple(claim for claim in every if claim.paper in papers)
-    return tuple(claim for claim in every if full or not claim.slow)
+    wanted = [claim for claim in every if (claim.paper in papers if papers else full or not claim.slow)]
+    return tuple(wanted if train_limit is None else (claim.learning_from(train_limit) for claim in wanted))
 
 
 def judged(
@@ -97,10 +104,11 @@ def judged(
         randomise=True,
     )
     passes: list[str] = []
+    seconds: dict[str, float] = {}
     with progress_bars() as progress:
-        findings = examine(claims, subject, progress=progress, notify=tell, passes=passes)
-    tell(f"{len(passes)} passes over the texts: {'; '.join(passes) or 'all results were there from before'}")
-    return Judged(subject, findings, passes)
+        findings = examine(claims, subject, progress=progress, notify=tell, passes=passes, seconds=seconds)
+    tell(f"{len(passes)} passes over the texts: {'; '.join(passes) or 'everything was recorded before'}")
+    return Judged(subject, findings, passes, seconds)
 
 
 def tell(line: str) -> None:

@@ -25,6 +25,7 @@ def report(
     limit: inputs.Limit = None,
     quick: judging.Quick = False,
     full: judging.Full = False,
+    train_limit: judging.TrainLimit = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown instead of a page.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write every number as JSON instead of a page.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; report.html.")] = None,
@@ -46,7 +47,7 @@ def report(
     if not file.parent.is_dir():
         raise Refusal(f"{file} cannot be written: {file.parent} is no folder", "a folder that exists", "Change -o")
     done = judging.judged(
-        judging.chosen(None, full=full),
+        judging.chosen(None, full=full, train_limit=train_limit),
         model=model,
         against=against,
         corpus=corpus,
@@ -73,6 +74,7 @@ def report(
 def content_of(done: judging.Judged, *, full: bool) -> Content:
     """What the report says of the verdicts and of every analysis they rest on."""
     from bertology.analyses import registry
+    from bertology.claims.evidence import evidence_for
     from bertology.claims.shelf import all_claims
     from bertology.encoder.builtin import BUILT_IN
     from bertology.report.content import Content, Section
@@ -91,7 +93,11 @@ def content_of(done: judging.Judged, *, full: bool) -> Content:
     views = ""
     if subject.encoder is not None and subject.corpus is not None:
         views = inside(subject.encoder, subject.corpus, list(results.values()))
-    return Content(f"{' and '.join(models)} on {corpus}", notices, done.findings, sections, done.passes, views)
+    judging.tell("looking for the texts behind the verdicts")
+    texts = evidence_for(done.findings, subject)
+    return Content(
+        f"{' and '.join(models)} on {corpus}", notices, done.findings, sections, done.passes, views, done.seconds, texts
+    )
 
 
 def _write(output: Path, text: str) -> None:

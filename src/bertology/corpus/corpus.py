@@ -131,7 +131,7 @@ class Corpus(Sequence[Item]):
             raise Refusal(
                 f"{purpose} needs the annotation {', '.join(missing)}; {self.name} carries {present}",
                 f"a corpus annotated with {', '.join(layers)}",
-                "Give one with --corpus, for example a CoNLL-U treebank; `bertology list corpora` shows the formats",
+                "Give one with --corpus; `bertology list corpora` shows which formats carry what",
             )
 
     def map(self, change: Callable[[Sentence], Sentence]) -> Corpus:

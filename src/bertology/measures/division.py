@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.passes import drawn
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.recording.sites import Site
@@ -21,7 +22,8 @@ from bertology.recording.sites import Site
 class Division:
     """How to divide: train on the first `limit` sentences (0: all) of `corpus`, or on a `share` of the recording.
 
-    With `half` the raw sites of `corpus` are kept in float16.
+    Of that share too at most `limit` sentences are trained on, drawn at random. With `half` the raw sites of `corpus`
+    are kept in float16.
     """
 
     corpus: str
@@ -46,9 +48,20 @@ class Division:
         if not self.corpus:
             chosen = training_part(recording.entries, self.share, seed=self.seed)
             first, second = (np.flatnonzero(some).tolist() for some in (chosen, ~chosen))
-            return (recording, first), (recording, second)
+            return (recording, drawn(recording, self.limit, self.seed, first)), (recording, second)
         learned = self._recorded(recording, encoder, sites, purpose, layers)
         return (learned, list(range(len(learned)))), (recording, list(range(len(recording))))
+
+    def unused(self, recording: Recording) -> int:
+        """How many sentences of the share to train on the limit leaves out."""
+        if self.corpus or not self.limit:
+            return 0
+        return max(0, int(training_part(recording.entries, self.share, seed=self.seed).sum()) - self.limit)
+
+    def not_drawn(self, recording: Recording) -> str:
+        """The same for the end of a note on sizes; nothing where there are none."""
+        left = self.unused(recording)
+        return f"; {left} sentences more were there to train on and not drawn" if left else ""
 
     def _recorded(
         self,

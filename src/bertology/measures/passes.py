@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bertology.encoder.encoder import Encoder
@@ -30,9 +30,12 @@ def frames_of(
         yield places, Frame([recording.entries[place] for place in places], encoder.device)
 
 
-def drawn(recording: Recording, count: int, seed: int) -> list[int]:
-    """The places of `count` entries (0: of all), drawn by their pieces and the seed, whatever order they come in."""
-    places = list(range(len(recording)))
+def drawn(recording: Recording, count: int, seed: int, among: Sequence[int] | None = None) -> list[int]:
+    """The places of `count` entries (0: of all), drawn by their pieces and the seed, whatever order they come in.
+
+    With `among`, of those entries alone.
+    """
+    places = list(range(len(recording)) if among is None else among)
     if not count or count >= len(places):
         return places
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from bertology.citations import CITATIONS
+from bertology.claims.evidence import Evidence
 from bertology.claims.examine import Finding
 from bertology.claims.judge import OUTCOMES
 from bertology.results.result import Result
@@ -49,7 +50,8 @@ class Section:
 class Content:
     """All that a report says; `passes` are the passes over the corpora that all analyses shared.
 
-    `inside` are views of one text, as a fragment of a page (see `report.inside`).
+    `seconds` are those that each pass and analysis took, if it was not there from before; `inside` are views of one
+    text, as a fragment of a page (see `report.inside`); `evidence` are the texts behind findings, by their ids.
     """
 
     title: str
@@ -58,6 +60,8 @@ class Content:
     sections: Sequence[Section]
     passes: Sequence[str] = ()
     inside: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    evidence: Mapping[str, Evidence] = field(default_factory=dict[str, Evidence])
 
     @property
     def summary(self) -> str:
@@ -90,6 +94,13 @@ class Content:
                 corpus, counts = recorded["corpus"], recorded["counts"]
                 told[f"{recorded['model']['name']} on {corpus['name']}"] = {**counts, **corpus["skipped"]}
         return told
+
+    @property
+    def longest(self) -> str:
+        """What took longest, and how long it took, in a sentence; empty where all was there from before."""
+        order = sorted(self.seconds.items(), key=lambda one: -one[1])
+        told = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in order if seconds >= 1)
+        return f"{sum(self.seconds.values()):.0f} seconds in all: {told or 'none longer than one'}." if order else ""
 
     def section_of(self, result: Result) -> Section | None:
         """The section that shows a result."""

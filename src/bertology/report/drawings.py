@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from html import escape
 from typing import Any
 
@@ -14,6 +14,9 @@ from bertology.results.html_table import html_table
 from bertology.results.result import Result
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve
 
+BASELINE = "baseline "
+FEW = 4
+"""The notes of so few rows stand below the table, where they need not be looked for."""
 ROWS = 60
 """Longer tables are cut on the page, which says so; the JSON has them whole."""
 
@@ -34,23 +37,46 @@ def _parts(result: Result, only: Collection[str], named: Collection[str]) -> Ite
         case LayerCurve() as layers:
             yield '<div class="figures">'
             for name, estimates in _chosen(layers, only):
-                beside = _beside(layers, name)
-                caption = f"{layers.units.get(name, '')}; dashed: {', '.join(beside) or 'none'}"
-                yield _figure(name, layer_curve(name, estimates, beside, layers.first), caption)
+                drawing = layer_curve(name, estimates, _beside(layers, name), layers.first)
+                yield _figure(name, drawing, layers.units.get(name, ""))
             yield "</div>"
         case Curve() as along:
             yield '<div class="figures">'
             for name, estimates in _chosen(along, only):
-                beside = _beside(along, name)
-                caption = f"{along.units.get(name, '')}; dashed: {', '.join(beside) or 'none'}"
-                yield _figure(name, curve(name, estimates, beside, along.points, along.along), caption)
+                drawing = curve(name, estimates, _beside(along, name), along.points, along.along)
+                yield _figure(name, drawing, along.units.get(name, ""))
             yield "</div>"
         case _:
             rows = [row for row in result.rows() if not only or row.get("measure", "") in only]
             rows = [row for row in rows if not named or row.get("row", "") in named] or rows
-            yield html_table(rows[:ROWS])
+            aside = {row["row"]: row["note"] for row in rows if row.get("note")} if len(rows) <= FEW else {}
+            yield html_table([_told({k: v for k, v in row.items() if k != "note" or not aside}) for row in rows[:ROWS]])
+            yield from (f'<p class="soft">{escape(f"{name}: {note}")}</p>' for name, note in aside.items())
+            yield _units(rows[:ROWS])
             if len(rows) > ROWS:
                 yield f'<p class="soft">The first {ROWS} of {len(rows)} rows; --json has all.</p>'
+
+
+def _units(rows: Iterable[Mapping[str, Any]]) -> str:
+    """What the measures of records count in, each unit once."""
+    units: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.get("unit"):
+            units.setdefault(row["unit"], {})[row["measure"]] = None
+    told = "; ".join(f"{', '.join(names)}: {unit}" for unit, names in units.items())
+    return f'<p class="soft">{escape(told)}</p>' if told else ""
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as it is read: the number with its interval, then its baselines, and what is noted last."""
+    if "low" not in row:
+        return dict(row)
+    apart = {"value", "low", "high", "n", "unit", "note"}
+    axes = {name: value for name, value in row.items() if name not in apart and not name.startswith(BASELINE)}
+    number = Estimate(row["value"], row["low"], row["high"], row["n"])
+    told = {**axes, "value [95 % interval]": str(number) if np.isfinite(number.value) else "", "n": number.n}
+    told |= {name.removeprefix(BASELINE): value for name, value in row.items() if name.startswith(BASELINE)}
+    return told | ({"note": row["note"]} if "note" in row else {})
 
 
 def _chosen(data: HeadGrid | LayerCurve | Curve, only: Collection[str]) -> list[tuple[str, Estimates]]:

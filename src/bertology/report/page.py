@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from html import escape
 
 from bertology.citations import CITATIONS
 from bertology.claims.claim import measures_of, rows_of
+from bertology.claims.evidence import Evidence
 from bertology.claims.examine import Finding
 from bertology.report.content import Content, Section
 from bertology.report.drawings import drawn
 from bertology.report.style import STYLE
 from bertology.results.html_table import html_table
+
+LONGEST = 300
+"""Letters of a text that is shown behind a verdict; longer ones are cut, visibly."""
 
 
 def page(content: Content) -> str:
@@ -55,15 +60,41 @@ def _finding(finding: Finding, content: Content) -> Iterable[str]:
     claim, verdict = finding.claim, finding.verdict
     kind = verdict.outcome.replace(" ", "-")
     yield f'<details id="{escape(claim.id)}"><summary><span class="verdict {kind}">{escape(verdict.outcome)}</span>'
-    yield f'<span>{escape(claim.finding)}</span></summary><div class="opened"><p>{escape(verdict.why)}</p>'
+    yield f'<span>{escape(claim.finding)}</span></summary><div class="opened"><p>{_said(verdict.why)}</p>'
     for result in finding.results:
         section = content.section_of(result)
         yield drawn(result, measures_of(claim.test), rows_of(claim.test))
         if section is not None:
             link = f'<a href="#{escape(section.name)}">{escape(result.analysis)}</a>'
             yield f"<p>{link}, n = {result.n}: {escape(section.method)}</p>"
+    if claim.id in content.evidence:
+        yield _texts(content.evidence[claim.id])
     yield f'<p class="soft">{escape(CITATIONS[claim.paper])} {escape(claim.place)}: {escape(claim.published)}.</p>'
     yield "</div></details>"
+
+
+def _texts(evidence: Evidence) -> str:
+    """Where the finding shows most and least, each text with its own numbers."""
+    named = _said(" beside ".join(evidence.named))
+    told = f"Texts, each measured alone ({evidence.looked} of {evidence.there}): {named}."
+    ends = "".join(
+        f"<dt>{end}</dt>" + "".join(f"<dd><b>{_spelt(one.numbers)}</b> {escape(_cut(one.text))}</dd>" for one in some)
+        for end, some in (("most", evidence.most), ("least", evidence.least))
+    )
+    return f'<div class="texts"><p class="soft">{told}</p><dl>{ends}</dl></div>'
+
+
+def _said(text: str) -> str:
+    """The text, with no line broken within a head or a range of layers."""
+    return re.sub(r"\d+-\d+", r'<span class="whole">\g<0></span>', escape(text))
+
+
+def _spelt(numbers: Iterable[float]) -> str:
+    return " beside ".join(f"{number:.2f}" for number in numbers)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
 
 
 def _inside(content: Content) -> Iterable[str]:
@@ -85,6 +116,8 @@ def _methods(content: Content) -> Iterable[str]:
     yield f'<h2 id="{_anchor("Methods")}">Methods</h2>'
     if content.passes:
         yield f"<p>{len(content.passes)} passes over the texts: {escape('; '.join(content.passes))}.</p>"
+    if content.longest:
+        yield f"<p>{escape(content.longest)}</p>"
     rows = [{"": name, **counts} for name, counts in content.skipped.items()]
     if rows:
         yield f"<h3>What was read, cut and skipped</h3>{html_table(rows)}"

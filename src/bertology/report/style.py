@@ -16,12 +16,17 @@ p { max-width: 70ch; } .soft { color: var(--soft); font-size: .9rem; }
   background: color-mix(in srgb, var(--hue) 9%, transparent); }
 nav { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; margin: 1rem 0; font-size: .95rem; }
 .figures { display: flex; flex-wrap: wrap; gap: 1.5rem 2rem; } figure { margin: 0; max-width: 100%; }
+figcaption { max-width: 420px; }
 svg { max-width: 100%; height: auto; } svg text { font-size: 10px; fill: var(--soft); }
 .mark { fill: var(--hue); } .curve { fill: none; stroke: var(--hue); stroke-width: 2; }
 .band { fill: var(--hue); opacity: .18; } .baseline { fill: none; stroke: var(--soft); stroke-width: 1.5; }
+.leader { fill: none; stroke: var(--soft); stroke-width: .5; }
 .board > details { margin: 0; border-bottom: 1px solid var(--line); } .board summary { display: flex; gap: 1rem;
   padding: .35rem 0; cursor: pointer; align-items: baseline; } .board .opened { margin: .2rem 0 1rem 8.5rem; }
 .board .opened p { margin: .3rem 0; }
+.texts dl { display: grid; grid-template-columns: 3rem 1fr; margin: .2rem 0 .8rem; font-size: .9rem; max-width: 50rem; }
+.texts dt { grid-column: 1; color: var(--soft); } .texts dd { grid-column: 2; margin: 0; }
+.whole { white-space: nowrap; } .texts b { font-weight: 600; font-variant-numeric: tabular-nums; margin-right: .3rem; }
 .verdict { flex: 0 0 7.5rem; font-size: .85rem; font-weight: 600; }
 .verdict::before { display: inline-block; width: 1.3em; }
 .holds::before { content: "✓"; } .fails::before { content: "✗"; } .inconclusive::before { content: "~"; }
@@ -33,6 +38,8 @@ a { color: var(--hue); }
 @media print { details > * { display: block; } nav { display: none; } }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 td, th { text-align: right; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-td:first-child, th:first-child { text-align: left; } details { margin: 1rem 0; } pre { white-space: pre-wrap;
+td:first-child, th:first-child { text-align: left; }
+td.long { white-space: normal; min-width: 20rem; text-align: left; vertical-align: top; }
+details { margin: 1rem 0; } pre { white-space: pre-wrap;
   overflow-wrap: anywhere; font-size: .8rem; }
 """

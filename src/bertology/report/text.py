@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from bertology.citations import CITATIONS
@@ -20,7 +21,9 @@ def as_json(content: Content) -> str:
         "notices": list(content.notices),
         "summary": content.summary,
         "passes": list(content.passes),
+        "seconds": dict(content.seconds),
         "findings": [as_record(finding) for finding in content.findings],
+        "evidence": {name: asdict(found) for name, found in content.evidence.items()},
         "results": [section.result.to_json() for section in content.sections],
     }
     return json.dumps(told, ensure_ascii=False)
@@ -58,6 +61,8 @@ def _paragraphs(content: Content) -> Iterable[str]:
     yield "## Methods"
     if content.passes:
         yield f"{len(content.passes)} passes over the texts: {'; '.join(content.passes)}."
+    if content.longest:
+        yield content.longest
     if content.skipped:
         yield _table([{"": name, **counts} for name, counts in content.skipped.items()])
     yield "\n".join(f"- {paper}" for paper in content.papers)

@@ -20,6 +20,10 @@ WIDTH, HEIGHT = 420, 220
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 GROWS = 30
 """Points that grow by such a factor are drawn along their logarithm."""
+LETTER, LINE = 6.0, 11
+"""Width of a letter and height of a line of a label, about."""
+LABEL = 24
+"""Letters of a label beside a line; a longer one is cut, and its tooltip has it whole."""
 
 
 def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates]) -> str:
@@ -50,7 +54,7 @@ def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates
 
 
 def layer_curve(name: str, estimates: Estimates, baselines: Mapping[str, Estimates], first: int) -> str:
-    """The value by layer with its interval as a band; each baseline as a dashed line."""
+    """The value by layer with its interval as a band; each baseline as a dashed line with its name at its end."""
     places = np.arange(estimates.shape[0], dtype=float)
     return _line(name, estimates, baselines, places, [str(place + first) for place in range(len(places))], "layer")
 
@@ -75,9 +79,10 @@ def _line(
     low, high = (min(low, 0.0), high) if low > 0 and low < 0.3 * high else (low, high)
     spread = high - low or 1.0
     begin, length = float(places.min()), float(np.ptp(places)) or 1.0
+    end = WIDTH - RIGHT - LETTER * max((min(LABEL, len(name)) for name in baselines), default=0)
 
     def x(index: int) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * (places[index] - begin) / length
+        return LEFT + (end - LEFT) * (places[index] - begin) / length
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / spread
@@ -106,8 +111,37 @@ def _line(
         marks.append(
             f'<circle cx="{x(i):.1f}" cy="{y(estimates.value[i]):.1f}" r="4" class="mark"><title>{tip}</title></circle>'
         )
-    marks.append(_text((LEFT + WIDTH) / 2, HEIGHT - 2, along, "middle"))
+    ends = {
+        name: (x(int(there[-1])), y(float(line.value[there[-1]])))
+        for name, line in baselines.items()
+        if len(there := np.flatnonzero(np.isfinite(line.value)))
+    }
+    marks += _labels(ends, end + 8)
+    marks.append(_text((LEFT + end) / 2, HEIGHT - 2, along, "middle"))
     return _svg(WIDTH, HEIGHT, f"{name} by {along}", marks)
+
+
+def _labels(ends: Mapping[str, tuple[float, float]], left: float) -> Iterable[str]:
+    """The name of each line beside its end; names that would cover each other move apart, with a stroke to the line."""
+    order = sorted(ends, key=lambda name: ends[name][1])
+    for name, at in zip(order, _apart([ends[name][1] for name in order]), strict=True):
+        x, y = ends[name]
+        if abs(at - y) > LINE / 2 or left - x > LINE:
+            yield f'<polyline points="{x:.1f},{y:.1f} {left - 2:.1f},{at:.1f}" class="leader"/>'
+        short = name if len(name) <= LABEL else f"{name[: LABEL - 1]}…"
+        yield f'<text x="{left:.1f}" y="{at + 3.5:.1f}">{escape(short)}<title>{escape(name)}</title></text>'
+
+
+def _apart(heights: Sequence[float]) -> list[float]:
+    """Rising heights, moved as little as keeps them a line apart and within the drawing."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + LINE) if placed else height)
+    lowest = float(HEIGHT - BOTTOM)
+    for place in reversed(range(len(placed))):
+        placed[place] = min(placed[place], lowest)
+        lowest = placed[place] - LINE
+    return placed
 
 
 def _extremes(values: Floats) -> tuple[float, float]:

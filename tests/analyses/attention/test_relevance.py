@@ -252,6 +252,9 @@ def test_long_inputs_are_left_out_and_counted() -> None:
     assert isinstance(table, Table)
     lengths = [len(entry.pieces) for entry in record(model, CORPUS, []).entries]
     assert table.measures["with blank-out"].n.max() <= sum(length <= 12 for length in lengths)
+    long = sum(length > 12 for length in lengths)
+    told = f"{len(lengths)} of {len(lengths)} inputs drawn, {long} of more than 12 pieces left out"
+    assert told in table.units["with blank-out"]
     with pytest.raises(Refusal, match="at most 2 pieces"):
         shown(model, longest=2)
 

@@ -125,3 +125,17 @@ def test_prices_that_are_none_are_refused(penalties: str) -> None:
     encoder, corpus = planted_heads.one_head()
     with pytest.raises(Refusal, match="penalties"):
         curve(Subject(corpus, encoder), penalties=penalties)
+
+
+def test_a_few_heads_may_all_be_kept_by_luck_and_many_may_not() -> None:
+    from bertology.analyses.causes.gates import _by_luck  # pyright: ignore[reportPrivateUsage]
+
+    kept = np.zeros((2, 1, 8, 8), np.bool_)
+    kept[..., :6] = True
+    few, many = np.zeros((2, 8, 8), np.bool_)
+    few[0, :2] = True
+    many[:4] = True
+    assert (_by_luck(kept, few).value, _by_luck(kept, few).high) == (0.75, 1.0)
+    drawn = np.random.default_rng(0).permuted(np.tile(kept[0, 0].ravel(), (4000, 1)), axis=1)[:, :32].mean(1)
+    found = _by_luck(kept, many)
+    np.testing.assert_allclose([found.low[0], found.high[0]], np.quantile(drawn, [0.025, 0.975]), atol=1 / 32)

@@ -94,7 +94,8 @@ def test_principal_components_agree_with_scikit_learn(english: Corpus) -> None:
 
     recording = planted.recording_of(english, [[planted.uniform]], hidden(False))
     chosen = phrases._drawn(phrases._phrases(recording), 50, 0, 0)  # pyright: ignore[reportPrivateUsage]
-    vectors = phrases._vectors(recording, chosen, 1)  # pyright: ignore[reportPrivateUsage]
+    states = phrases._states(recording, chosen)  # pyright: ignore[reportPrivateUsage]
+    vectors = phrases._vectors(states, chosen, 1)  # pyright: ignore[reportPrivateUsage]
     drawn = result(english, False, picture="pca", spans=50, outsiders=0)
     assert isinstance(drawn, Scatter)
     theirs = PCA(2).fit_transform(vectors.astype(np.float64))

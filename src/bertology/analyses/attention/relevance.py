@@ -14,6 +14,7 @@ from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
 from bertology.maths.rollout import Fusion
 from bertology.measures.attention.token_relevance import BY_LAYER, How, Relevance, Target, relevances, settled
+from bertology.measures.passes import drawn
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
@@ -85,14 +86,23 @@ def relevance(
     fresh: list[Relevance] | None = None
     if randomised is not None:
         fresh = list(_in_order(randomised, cast("Randomisable", encoder).randomised(seed=0), how))
-    return _curve(found, fresh, seed) if show == "layers" else _table(found, fresh, seed)
+    unit = f"{UNIT} ({_sizes(recording, how)})"
+    return _curve(found, fresh, unit, seed) if show == "layers" else _table(found, fresh, unit, seed)
 
 
 def _in_order(recording: Recording, encoder: Encoder, how: How) -> list[Relevance]:
     return sorted(relevances(recording, encoder, how), key=lambda one: one.entry)
 
 
-def _table(found: list[Relevance], fresh: list[Relevance] | None, seed: int) -> Table:
+def _sizes(recording: Recording, how: How) -> str:
+    """How many inputs were drawn and left out."""
+    chosen = drawn(recording, how.sentences, how.seed)
+    long = sum(len(recording.entries[place].pieces) > how.longest for place in chosen)
+    told = f"{len(chosen)} of {len(recording)} inputs drawn"
+    return f"{told}, {long} of more than {how.longest} pieces left out" if long else told
+
+
+def _table(found: list[Relevance], fresh: list[Relevance] | None, unit: str, seed: int) -> Table:
     rows = tuple(name for name in METHODS if name in BY_LAYER or any(name in one.others for one in found))
 
     def correlated(some: list[Relevance], shuffled: bool) -> dict[str, Estimates]:
@@ -100,10 +110,10 @@ def _table(found: list[Relevance], fresh: list[Relevance] | None, seed: int) -> 
         return _named([f"with {name}" for name in REFERENCES], mean_over_sentences(values, seed=seed))
 
     measures, baselines = _with_baselines(correlated, found, fresh)
-    return Table(measures=measures, baselines=baselines, units=dict.fromkeys(measures, UNIT), rows_named=rows)
+    return Table(measures=measures, baselines=baselines, units=dict.fromkeys(measures, unit), rows_named=rows)
 
 
-def _curve(found: list[Relevance], fresh: list[Relevance] | None, seed: int) -> LayerCurve:
+def _curve(found: list[Relevance], fresh: list[Relevance] | None, unit: str, seed: int) -> LayerCurve:
     depths = len(found[0].by_layer["rollout"])
     names = [f"{method} with {reference}" for method in BY_LAYER for reference in REFERENCES]
 
@@ -113,7 +123,7 @@ def _curve(found: list[Relevance], fresh: list[Relevance] | None, seed: int) -> 
         return _named(names, mean_over_sentences(np.array(values), seed=seed))
 
     measures, baselines = _with_baselines(correlated, found, fresh)
-    return LayerCurve(measures=measures, baselines=baselines, units=dict.fromkeys(measures, UNIT), first=1)
+    return LayerCurve(measures=measures, baselines=baselines, units=dict.fromkeys(measures, unit), first=1)
 
 
 def _with_baselines(

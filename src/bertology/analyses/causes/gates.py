@@ -32,6 +32,7 @@ Run = tuple["Heads", "Marks"]
     question="Which heads stay when every open head has a price, and how well do they do alone?",
     special="as the model has them: a closed head's output is 0 at every piece",
     cites=("voita2019", "louizos2018"),
+    version=2,
 )
 def gates(
     encoder: Encoder,
@@ -70,8 +71,9 @@ def gates(
     items. Beside it the score with as many heads drawn at random (from the model as it was, if it has learnt).
 
     `positional`, `syntactic` and `rare word` are the shares kept of the heads that have such a function (see
-    heads/functions), beside the share kept of all heads: what is kept longer survives. Intervals of scores resample
-    items and runs; of the others they are from the lowest to the highest run.
+    heads/functions), beside the share kept of all heads: what is kept longer survives. The interval of the latter has
+    95 % of the shares that as many heads drawn at random would keep: few heads may all be kept by luck. Intervals of
+    scores resample items and runs; of the others they are from the lowest to the highest run.
     """
     # Naming an analysis must not import torch.
     from bertology.measures.causes import head_orders as orders
@@ -97,7 +99,6 @@ def gates(
     chance = [[others[(run * len(prices) + place) * DRAWS + draw] for place in range(len(prices))]
               for run in range(len(kept)) for draw in range(DRAWS)]  # fmt: skip
     measures = {SCORE: estimated(marks, loss=False, seed=seed), KEPT: over_seeds(kept.sum((2, 3)).astype(np.float64))}
-    overall = over_seeds(kept.mean((2, 3)))
     for name, heads in functions.items():
         measures[name] = over_seeds(kept[:, :, heads].mean(-1))
     whole_score = estimated([[whole]], loss=False, seed=seed)[0].everywhere((len(prices),))
@@ -108,7 +109,7 @@ def gates(
         baselines={
             "as many random heads": {SCORE: estimated(chance, loss=False, seed=seed)},
             "whole model": {SCORE: whole_score, KEPT: Estimates.exact(np.full(len(prices), kept[0, 0].size))},
-            **({"share kept of all heads": dict.fromkeys(functions, overall)} if functions else {}),
+            **({"share kept of all heads": {n: _by_luck(kept, f) for n, f in functions.items()}} if functions else {}),
             **_guess(reporting, len(prices)),
         },
         units={
@@ -116,6 +117,20 @@ def gates(
             KEPT: f"heads, 0 to {kept[0, 0].size}",
             **{name: f"share kept of {int(heads.sum())} such heads, 0 to 1" for name, heads in functions.items()},
         },
+    )
+
+
+def _by_luck(kept: NDArray[np.bool_], heads: NDArray[np.bool_]) -> Estimates:
+    """(price,) the share kept of all heads, with 95 % of what as many heads drawn at random would keep of themselves.
+
+    `kept` is (run, price, layer, head). The interval is that of the run with the most kept, and of that with the least.
+    """
+    from scipy.stats import hypergeom
+
+    count, all_heads, alive = int(heads.sum()), kept[0, 0].size, kept.sum((2, 3))
+    low, high = (hypergeom.ppf(at, all_heads, alive, count) / max(1, count) for at in (0.025, 0.975))
+    return Estimates(
+        value=(alive / all_heads).mean(0), low=low.min(0), high=high.max(0), n=np.full(alive.shape[1], count)
     )
 
 

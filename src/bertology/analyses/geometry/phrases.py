@@ -73,18 +73,21 @@ def phrases(
     if picture != "none":
         return _scatter(recording, _drawn(found, spans, outsiders, seed), picture, layer, seed)
 
-    def curves(given: Recording, *, shuffled: bool = False) -> dict[str, Estimates]:
-        runs = [
-            _scores(given, _drawn(found, spans, outsiders, own), share, average, own, shuffled=shuffled)
-            for own in range(seed, seed + seeds)
+    def curves(given: Recording) -> list[dict[str, Estimates]]:
+        """By the kinds, and by the kinds shuffled."""
+        own = range(seed, seed + seeds)
+        runs = np.array([_scores(given, _drawn(found, spans, outsiders, one), share, average, one) for one in own])
+        return [
+            dict(zip((NMI, ADJUSTED), map(_over_seeds, np.moveaxis(some, 1, 0)), strict=True))
+            for some in runs.swapaxes(0, 1)
         ]
-        return {name: _over_seeds(np.array([run[name] for run in runs])) for name in (NMI, ADJUSTED)}
 
-    baselines = {"shuffled labels": curves(recording, shuffled=True)}
+    told, shuffled = curves(recording)
+    baselines = {"shuffled labels": shuffled}
     if randomised is not None:
-        baselines["random weights"] = curves(randomised)
+        baselines["random weights"] = curves(randomised)[0]
     return LayerCurve(
-        measures=curves(recording),
+        measures=told,
         baselines=baselines,
         units={NMI: "0 unrelated to 1 the same", ADJUSTED: "0 as by chance to 1 the same"},
     )
@@ -129,29 +132,36 @@ def _drawn(found: Sequence[_Phrase], spans: int, outsiders: int, seed: int) -> l
     return [chosen[place] for place in generator.permutation(len(chosen))]
 
 
-def _vectors(recording: Recording, phrases: Sequence[_Phrase], layer: int) -> Floats:
-    """(span, 4 x width)."""
-    hidden = recording["hidden"]
-    first = np.stack([hidden[phrase.entry][layer, phrase.first] for phrase in phrases]).astype(np.float32)
-    last = np.stack([hidden[phrase.entry][layer, phrase.last] for phrase in phrases]).astype(np.float32)
+def _vectors(states: Sequence[Floats], phrases: Sequence[_Phrase], layer: int) -> Floats:
+    """(span, 4 x width), from the (layer, piece, width) states of each span's entry."""
+    both = list(zip(states, phrases, strict=True))
+    first = np.stack([own[layer, phrase.first] for own, phrase in both]).astype(np.float32)
+    last = np.stack([own[layer, phrase.last] for own, phrase in both]).astype(np.float32)
     return np.concatenate([first, last, first * last, first - last], 1)
 
 
-def _scores(
-    recording: Recording, phrases: Sequence[_Phrase], share: float, average: str, seed: int, *, shuffled: bool
-) -> dict[str, list[float]]:
-    """Both measures at every layer."""
+def _states(recording: Recording, phrases: Sequence[_Phrase]) -> list[Floats]:
+    """The states of each span's entry, as plain views: a map of a file is slow to take single numbers from."""
+    hidden = recording["hidden"]
+    own = {place: np.asarray(hidden[place]) for place in {phrase.entry for phrase in phrases}}
+    return [own[phrase.entry] for phrase in phrases]
+
+
+def _scores(recording: Recording, phrases: Sequence[_Phrase], share: float, average: str, seed: int) -> Floats:
+    """(kinds and kinds shuffled, measure, layer): the same clusters beside both."""
     from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
     kinds = np.array([phrase.kind for phrase in phrases])
-    if shuffled:
-        kinds = np.random.default_rng(seed).permutation(kinds)
-    fitted = min(max(round(share * len(phrases)), len(set(kinds))), len(phrases) - 2)
-    found: dict[str, list[float]] = {NMI: [], ADJUSTED: []}
-    for layer in range(recording["hidden"][0].shape[0]):
-        clusters = _clusters(_vectors(recording, phrases, layer), fitted, len(set(kinds)), seed)
-        found[NMI].append(normalized_mutual_info_score(kinds[fitted:], clusters, average_method=average))
-        found[ADJUSTED].append(adjusted_mutual_info_score(kinds[fitted:], clusters))
+    count = len(set(kinds))
+    fitted = min(max(round(share * len(phrases)), count), len(phrases) - 2)
+    tested = [some[fitted:] for some in (kinds, np.random.default_rng(seed).permutation(kinds))]
+    states = _states(recording, phrases)
+    found = np.zeros((len(tested), 2, len(states[0])))
+    for layer in range(len(states[0])):
+        clusters = _clusters(_vectors(states, phrases, layer), fitted, count, seed)
+        for place, own in enumerate(tested):
+            found[place, 0, layer] = normalized_mutual_info_score(own, clusters, average_method=average)
+            found[place, 1, layer] = adjusted_mutual_info_score(own, clusters)
     return found
 
 
@@ -159,7 +169,7 @@ def _clusters(vectors: Floats, fitted: int, count: int, seed: int) -> NDArray[np
     """The cluster of each span after the first `fitted`, which k-means was fitted to."""
     from sklearn.cluster import KMeans
 
-    different = len(np.unique(vectors[:fitted], axis=0))
+    different = len({row.tobytes() for row in vectors[:fitted]})
     settings: dict[str, Any] = {"n_init": 1, "random_state": seed}
     means = KMeans(min(count, different), **settings).fit(vectors[:fitted])
     return np.asarray(means.predict(vectors[fitted:]), np.int32)
@@ -175,7 +185,7 @@ def _scatter(recording: Recording, phrases: Sequence[_Phrase], how: str, layer: 
     layers = recording["hidden"][0].shape[0]
     if not 0 <= layer < layers:
         raise Refusal(f"There is no layer {layer}", f"a layer from 0 to {layers - 1}", "Choose one with --layer")
-    vectors = _vectors(recording, phrases, layer)
+    vectors = _vectors(_states(recording, phrases), phrases, layer)
     centred = vectors - vectors.mean(0)
     if how == "pca":
         left, sizes, _ = np.linalg.svd(centred, full_matrices=False)

@@ -1,0 +1,147 @@
+"""Claims over results that are made by hand: each can hold, fail, and be undecided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertology.claims.claim import Claim
+from bertology.claims.judge import Verdict, judge
+from bertology.claims.shelf import all_claims
+from bertology.errors import Refusal
+from bertology.results.estimate import Estimates
+from bertology.results.result import Result
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Table
+
+
+def claim(name: str) -> Claim:
+    return next(one for one in all_claims() if one.id == name)
+
+
+def result(data: Any) -> Result:
+    return Result(analysis="a/b", version=1, options={}, inputs={}, n=9, data=data, provenance={})
+
+
+def verdict(name: str, data: Any) -> Verdict:
+    return judge(claim(name), {"": result(data)})
+
+
+def around(values: Any, half: float) -> Estimates:
+    array = np.asarray(values, float)
+    return Estimates(value=array, low=array - half, high=array + half, n=np.full(array.shape, 9))
+
+
+def agreement(layers: list[float], half: float) -> Table:
+    """The masked LM, the embeddings, then the layers, as probes/agreement has them."""
+    rows = ("masked LM", *(f"layer {layer}" for layer in range(len(layers) + 1)))
+    measures = {"1 attractor": around([1.0, 0.5, *layers], half)}
+    return Table(rows_named=rows, measures=measures, baselines={"majority": measures})
+
+
+HILL = [0.4, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 0.8, 0.7, 0.6]
+
+
+@pytest.mark.parametrize(
+    ("layers", "half", "outcome"),
+    [
+        (HILL, 0.01, "holds"),
+        (HILL[::-1], 0.01, "fails"),
+        (HILL, 0.2, "inconclusive"),
+        ([0.5, 0.5, 0.6, 0.7, 0.9, 0.9, 0.9, 0.6], 0.01, "holds"),
+        ([0.5, 0.5, 0.6, 0.7, 0.7, 0.7, 0.7, 0.9], 0.01, "fails"),
+    ],
+    ids=["holds", "fails", "inconclusive", "eight layers", "eight layers, rising"],
+)
+def test_agreement_is_judged_by_the_layers_of_a_table(layers: list[float], half: float, outcome: str) -> None:
+    found = verdict("agreement-in-the-upper-middle", agreement(layers, half))
+    assert found.outcome == outcome
+    inside = "7-10" if len(layers) == 12 else "5-7"
+    assert f"among layers {inside} at layer" in found.why
+
+
+def test_the_masked_lm_is_no_layer() -> None:
+    """Its score of 1 would be the peak wherever it was counted."""
+    assert "1 [" not in verdict("agreement-in-the-upper-middle", agreement(HILL, 0.01)).why
+
+
+def test_a_table_without_layers_is_not_applicable() -> None:
+    measures = {"1 attractor": around([1.0, 0.5], 0.1)}
+    data = Table(rows_named=("masked LM", "layer 1 to 3"), measures=measures, baselines={"majority": measures})
+    found = verdict("agreement-in-the-upper-middle", data)
+    assert found.outcome == "not applicable" and "no row is a layer" in found.why and "a mask token" in found.why
+
+
+def gaps(values: list[float], half: float) -> Curve:
+    measures = {"model - static": around(values, half)}
+    nothing = {"no difference": {"model - static": around(np.zeros(len(values)), 0)}}
+    points = np.array([14.0, 56.0, 225.0])
+    return Curve(along="training items", points=points, measures=measures, baselines=nothing)
+
+
+@pytest.mark.parametrize(
+    ("values", "half", "closes", "near"),
+    [
+        ([0.3, 0.1, 0.05], 0.02, "holds", "holds"),
+        ([0.0, 0.1, 0.3], 0.02, "fails", "fails"),
+        ([0.1, 0.0, 0.09], 0.02, "inconclusive", "inconclusive"),
+        ([0.3, 0.2, 0.15], 0.02, "holds", "fails"),
+    ],
+)
+def test_the_gap_closes_from_the_smallest_size_to_the_largest(
+    values: list[float], half: float, closes: str, near: str
+) -> None:
+    data = gaps(values, half)
+    found = verdict("more-data-closes-the-gap", data)
+    assert found.outcome == closes and "at 14 training items" in found.why and "at 225 training items" in found.why
+    assert verdict("static-near-on-simple-tasks", data).outcome == near
+
+
+def attacks(drop: float, score: float, half: float) -> Table:
+    rows = ("Sent2Opt-Shuffle", "AddAns2Opt-Shuffle")
+    measures = {"drop": around([drop, 0.0], half), "score": around([0.8 - drop, score], half)}
+    return Table(
+        rows_named=rows,
+        measures=measures,
+        baselines={"majority": {"score": around([0.3, 0.3], half)}, "random edit": measures},
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "outcome"),
+    [
+        (attacks(0.3, 0.8, 0.05), "holds"),
+        (attacks(-0.1, 0.3, 0.04), "fails"),
+        (attacks(0.02, 0.45, 0.05), "inconclusive"),
+    ],
+    ids=("holds", "fails", "inconclusive"),
+)
+def test_options_that_nobody_can_read(data: Table, outcome: str) -> None:
+    assert verdict("unreadable-options-mislead", data).outcome == outcome
+    assert verdict("unreadable-answers-hurt-little", data).outcome == outcome
+
+
+def peaking(layer: int, half: float) -> Result:
+    values = {"accuracy": around([0.9 if place == layer else 0.5 for place in range(13)], half)}
+    return result(LayerCurve(measures=values, baselines={"majority": values}))
+
+
+@pytest.mark.parametrize(
+    ("syntax", "meaning", "half", "outcome"),
+    [(9, 12, 0.05, "holds"), (12, 9, 0.05, "fails"), (9, 12, 0.3, "inconclusive")],
+)
+def test_syntax_peaks_before_meaning(syntax: int, meaning: int, half: float, outcome: str) -> None:
+    found: dict[str, Result | Refusal] = {"bigram shift": peaking(syntax, half), "odd man out": peaking(meaning, half)}
+    assert judge(claim("syntax-before-meaning"), found).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("best", "others", "outcome"), [(0.05, -0.1, "holds"), (-0.05, -0.1, "fails"), (0.005, -0.1, "inconclusive")]
+)
+def test_a_model_that_is_better_off_without_one_head(best: float, others: float, outcome: str) -> None:
+    grid = np.full((12, 12), others)
+    grid[4, 7] = best
+    values = {"change of score": around(grid, 0.01)}
+    found = verdict("better-without-some-head", HeadGrid(measures=values, baselines={"layer": values}))
+    assert found.outcome == outcome and "head 5-8" in found.why
