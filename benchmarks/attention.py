@@ -48,6 +48,7 @@ def _strongest_words(layer: LayerActivations, frame: Frame, prepared: Any) -> to
 
 
 WORD_MAPS = ReducedSite("benchmark.word_maps", ("measure",), "maps between words", _strongest_words, prepare=words_of)
+WORDS = "word-level maps"
 ANALYSES = ("targets", "entropy", "distance", "confidence", "patterns")
 
 
@@ -55,7 +56,7 @@ def battery() -> dict[str, tuple[Site, ...]]:
     """The sites of each analysis with its own options, and of maps between words."""
     declared = {name: registry.get(f"attention/{name}") for name in ANALYSES}
     sites = {name: resolve(analysis.sites(analysis.settled({}))) for name, analysis in declared.items()}
-    return sites | {"word-level maps": (WORD_MAPS,)}
+    return sites | {WORDS: (WORD_MAPS,)}
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 import transformers
 
-from attention import battery
+from attention import WORDS, battery
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, of_sentences
 from bertology.corpus.sentence import sentence
@@ -33,6 +33,7 @@ from bertology.recording.plan import make_plan
 from bertology.recording.policy import Policy
 from bertology.recording.recorder import record
 from bertology.recording.sites import ReducedSite, Site
+from bertology.recording.word_sites import strongest_word
 
 MARK = 2.0
 GIB = 2**30
@@ -46,9 +47,10 @@ def main() -> None:
     entries = make_plan(encoder, corpus, policy).entries
     batch = Frame(entries, options.device).batch
     assert batch.ids.shape == (options.inputs, options.pieces)
-    sites = tuple(site for some in battery().values() for site in some)
+    asked = battery() | {WORDS: (strongest_word(),)}
+    sites = tuple(site for some in asked.values() for site in some)
     frame = Frame(entries, options.device)
-    passes = {name: _pass_alone(encoder, frame, some) for name, some in battery().items()}
+    passes = {name: _pass_alone(encoder, frame, some) for name, some in asked.items()}
     whole = _pass_alone(encoder, frame, sites)
     ways: dict[str, Callable[[], object]] = {
         "bare forward, scaled-dot-product attention: the limit": lambda: _bare(encoder, batch),
@@ -63,7 +65,7 @@ def main() -> None:
         return
     print(
         f"{encoder.layers} layers x {encoder.heads} heads x {encoder.width}, {options.dtype}, {len(entries)} inputs of "
-        f"{options.pieces} pieces, {_device_name(options.device)}, torch {torch.__version__}\n{' + '.join(battery())}"
+        f"{options.pieces} pieces, {_device_name(options.device)}, torch {torch.__version__}\n{' + '.join(asked)}"
     )
     print_ways(ways, options.rounds, options.device)
 
@@ -165,7 +167,7 @@ def _wait(device: str) -> None:
 
 def _bare(encoder: HuggingFaceEncoder, batch: Batch, implementation: str = "sdpa") -> None:
     with _implementation(encoder.model, implementation), torch.inference_mode():
-        encoder.model(input_ids=batch.ids, attention_mask=batch.mask, token_type_ids=batch.types)
+        encoder.model(input_ids=batch.ids, token_type_ids=batch.types)  # all inputs are full: no mask, the fastest way
 
 
 def _maps_on_the_host(encoder: HuggingFaceEncoder, batch: Batch) -> Sequence[torch.Tensor]:

@@ -13,6 +13,7 @@ from bertology.recording.stretches import (
     ordinary_sum,
     received,
     received_from_ordinary,
+    special_max,
     stretches_of,
 )
 from recording.test_word_level import ENTRIES, entry, maps_of
@@ -26,10 +27,12 @@ ALIKE = [entry([-1, 0, 1, -1], [CLS, NONE, NONE, SEP], 2)] * 3
 )
 def test_slices_are_masks(entries: list[Entry]) -> None:
     frame, maps = Frame(entries), maps_of(entries)
-    stretches = stretches_of(frame)
+    stretches = stretches_of(entries)
     ordinary, real = frame.ordinary.float(), frame.real.float()
     torch.testing.assert_close(ordinary_sum(maps, stretches), torch.einsum("bhij,bj->bhi", maps, ordinary))
     torch.testing.assert_close(ordinary_max(maps, stretches), (maps * ordinary[:, None, None]).amax(-1))
+    special = real * (1 - ordinary)
+    torch.testing.assert_close(special_max(maps, stretches), (maps * special[:, None, None]).amax(-1))
     torch.testing.assert_close(received(maps, stretches), torch.einsum("bhij,bi->bhj", maps, real))
     torch.testing.assert_close(
         received_from_ordinary(maps, stretches), torch.einsum("bhij,bi->bhj", maps, ordinary), check_stride=False
@@ -37,8 +40,8 @@ def test_slices_are_masks(entries: list[Entry]) -> None:
 
 
 def test_entries_alike_are_taken_together() -> None:
-    assert len(stretches_of(Frame(ALIKE))) == 1
-    assert [s.pieces for s in stretches_of(Frame(ENTRIES))] == [
+    assert len(stretches_of(ALIKE)) == 1
+    assert [s.pieces for s in stretches_of(ENTRIES)] == [
         (slice(1, 5),),
         (slice(1, 4), slice(5, 8)),
         (),

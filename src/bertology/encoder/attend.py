@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from bertology.encoder.scores import a_few_heads_at_a_time, scores_of, softmax
+
 
 @dataclass(frozen=True)
 class Gates:
@@ -68,10 +70,13 @@ class LayerActivations:
 
     Only `attention` is there when it comes from a recording and not from a forward pass. `block` is there in every
     supported family. `mask` is additive and says what each piece may see, (batch or 1, 1, from, to); None: everything.
+    `maps` is None until somebody looks at `attention`: statistics on an accelerator need no map. `scores` are what the
+    softmax was taken of, where it was of nothing else, for as long as the layer is looked at. `rows` is where what was
+    worked out along rows waits for the next to ask.
     """
 
     layer: int
-    attention: Tensor
+    maps: Tensor | None
     query: Tensor | None = None
     key: Tensor | None = None
     value: Tensor | None = None
@@ -79,6 +84,28 @@ class LayerActivations:
     gradient: Tensor | None = None
     block: Block | None = None
     mask: Tensor | None = None
+    scores: Tensor | None = None
+    scaling: float = 1.0
+    rows: object | None = None
+
+    @property
+    def heads(self) -> int:
+        """How many heads the layer has."""
+        known = self.query if self.maps is None else self.maps
+        assert known is not None
+        return known.shape[1]
+
+    @property
+    def attention(self) -> Tensor:
+        """(batch, head, from, to): what each piece gives to each; rows sum to 1."""
+        if self.maps is None:
+            assert self.query is not None and self.key is not None
+            self.maps = softmax(scores_of(self.query, self.key, self.scaling, [self.mask]))
+        return self.maps
+
+    @attention.setter
+    def attention(self, maps: Tensor) -> None:
+        self.maps = maps
 
 
 @dataclass
@@ -91,6 +118,14 @@ class Tap:
     layer: int = field(default=0, init=False)
     block: Block | None = field(default=None, init=False)
     kept: list[LayerActivations] = field(default_factory=list["LayerActivations"], init=False)
+    room: Tensor | None = field(default=None, init=False)
+
+    def room_for(self, query: Tensor) -> Tensor:
+        """(batch, head, from, to) room for scores, the same for every layer: new room is fetched page by page."""
+        batch, heads, size, _ = query.shape
+        if self.room is None or self.room.shape != (batch, heads, size, size):
+            self.room = query.new_empty(batch, heads, size, size)
+        return self.room
 
     def see(self, activations: LayerActivations) -> None:
         """Hand one layer to the caller, or keep it until the gradients are known."""
@@ -100,6 +135,7 @@ class Tap:
             # The caller may run other models, or this one, while it looks: those are not for this tap to see.
             with tapped(None):
                 self.on_layer(activations)
+            activations.scores = None  # the next layer's come to their place
 
 
 _active: ContextVar[Tap | None] = ContextVar("bertology_tap", default=None)
@@ -137,12 +173,21 @@ def attend(
     """
     layer, block = tap.layer, tap.block
     tap.layer, tap.block = layer + 1, None
-    scores = torch.matmul(query * scaling, key.transpose(-1, -2))
-    for term in (bias, mask):
-        if term is not None:
-            scores += term  # over itself: a map is the largest thing a pass makes
-    attention = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
     gates = tap.gates
+    if gates is None and bias is None and not dropout and not tap.keep_graph and _on_accelerator(query):
+        context = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
+        tap.see(LayerActivations(layer, None, query, key, value, context, block=block, mask=mask, scaling=scaling))
+        return context
+    if gates is None and not dropout and not tap.keep_graph and _on_processor(query):
+        scores = tap.room_for(query)
+        attention, context = a_few_heads_at_a_time(query, key, value, scaling, [mask, bias], scores)
+        seen = LayerActivations(layer, attention, query, key, value, context, block=block, mask=mask, scaling=scaling)
+        seen.scores = scores
+        tap.see(seen)
+        return context
+    scores = scores_of(query, key, scaling, [bias, mask])
+    attention = softmax(scores)
+    plain = not dropout and (gates is None or gates.uniform is None) and not tap.keep_graph
     if gates is not None and gates.uniform is not None:
         attention = uniform_or_own(gates.uniform[layer], even_attention(mask, attention), attention)
     if dropout:
@@ -154,8 +199,19 @@ def attend(
     context = torch.matmul(attention.to(value.dtype), value)
     if gates is not None:
         context = scaled_and_shifted(context, gates, layer)
-    tap.see(LayerActivations(layer, attention, query, key, value, context, block=block, mask=mask))
+    seen = LayerActivations(layer, attention, query, key, value, context, block=block, mask=mask, scaling=scaling)
+    seen.scores = scores if plain else None
+    tap.see(seen)
     return context
+
+
+def _on_accelerator(query: Tensor) -> bool:
+    """Whether maps are worth avoiding: in half precision on an accelerator, where reading them costs most."""
+    return query.is_cuda and query.dtype in {torch.bfloat16, torch.float16}
+
+
+def _on_processor(query: Tensor) -> bool:
+    return not torch.is_grad_enabled() and query.device.type == "cpu" and query.dtype == torch.float32
 
 
 def scaled_and_shifted(context: Tensor, gates: Gates, layer: int) -> Tensor:

@@ -12,9 +12,13 @@ from torch import Tensor
 from bertology.encoder.attend import LayerActivations
 from bertology.encoder.encoder import Output
 from bertology.recording.frame import Frame
+from bertology.recording.fused import mapless
 from bertology.recording.shards import Array
 from bertology.recording.sites import HIDDEN, RawSite, ReducedSite, Site, shape_of
 from bertology.recording.word_states import word_weights
+
+LAYERS_AT_ONCE = 2
+"""How many layers without maps are taken together: fewer and larger steps, for the room of their queries and keys."""
 
 
 class Unpadded:
@@ -33,14 +37,19 @@ class Unpadded:
 
     def add(self, layer: int, values: Tensor) -> None:
         """Take layer `layer` out of padded values: (batch, *axes)."""
+        self.add_layers(layer, values.unsqueeze(1))
+
+    def add_layers(self, first: int, layers: Tensor) -> None:
+        """Take layers from `first` on out of padded values: (batch, layer, *axes)."""
         if not self._blocks:
-            if values.dtype == torch.float16:  # a reduction that asks for no more
+            if layers.dtype == torch.float16:  # a reduction that asks for no more
                 self._kind = torch.float16
-            self._blocks = list(self._allocated(tuple(values.shape[1:]), values.device))
+            self._blocks = list(self._allocated(tuple(layers.shape[2:]), layers.device))
+        count = layers.shape[1]
         for start, block in self._blocks:
             shape = block.shape[2:]
             rows = slice(start, start + block.shape[0])
-            block[:, layer] = values[(rows, *(slice(size) for size in shape))]
+            block[:, first : first + count] = layers[(rows, slice(None), *(slice(size) for size in shape))]
 
     def _allocated(self, padded: tuple[int, ...], device: torch.device) -> Sequence[tuple[int, Tensor]]:
         shapes = [shape_of(self._axes, padded, entry.pieces) for entry in self._frame.entries]
@@ -68,6 +77,8 @@ class Catch:
         reduced = [s for s in sites if isinstance(s, ReducedSite)]
         self._reduced = [s for s in reduced if not s.whole]
         self._whole = [s for s in reduced if s.whole]
+        self._by_head = [s for s in self._reduced if s.by_head]
+        self._waiting: list[LayerActivations] = []  # without maps, to be taken together
         self._maps: list[Tensor] = []  # of all layers of this batch, only where a whole site wants them
         self._prepared = {s.identity: s.prepare(frame) if s.prepare else None for s in reduced}
         self._found = {s.identity: Unpadded(frame, s.axes[1:], layers, half=half) for s in self._raw}
@@ -80,15 +91,39 @@ class Catch:
 
     def see(self, layer: LayerActivations) -> None:
         """Take what the sites ask for out of one layer."""
+        waits = bool(self._by_head) and mapless(layer)
+        if waits:
+            self._wait(layer)
         for site in self._reduced:
-            reduced = site.reduce(layer, self._frame, self._prepared[site.identity])
-            self._found[site.identity].add(layer.layer, reduced.detach())
+            if not (waits and site.by_head):
+                reduced = site.reduce(layer, self._frame, self._prepared[site.identity])
+                self._found[site.identity].add(layer.layer, reduced.detach())
         for site in self._raw:
             source = "gradient" if site.name == "attention_gradient" else site.name
             values: Any = getattr(layer, source)
             self._found[site.identity].add(layer.layer, values.detach())
         if self._whole:
             self._maps.append(layer.attention.detach())
+
+    def _wait(self, layer: LayerActivations) -> None:
+        before = self._waiting[-1] if self._waiting else layer
+        if layer.mask is not before.mask or layer.scaling != before.scaling:
+            self._reduce_waiting()
+        slim = LayerActivations(layer.layer, None, layer.query, layer.key, mask=layer.mask, scaling=layer.scaling)
+        self._waiting.append(slim)
+        if len(self._waiting) == LAYERS_AT_ONCE:
+            self._reduce_waiting()
+
+    def _reduce_waiting(self) -> None:
+        if not self._waiting:
+            return
+        first, count = self._waiting[0], len(self._waiting)
+        query, key = (torch.cat([getattr(each, of) for each in self._waiting], 1) for of in ("query", "key"))
+        together = LayerActivations(first.layer, None, query, key, mask=first.mask, scaling=first.scaling)
+        self._waiting.clear()
+        for site in self._by_head:
+            reduced = site.reduce(together, self._frame, self._prepared[site.identity])
+            self._found[site.identity].add_layers(first.layer, reduced.unflatten(1, (count, -1)))
 
     def _reduce_whole(self) -> None:
         if not self._whole:
@@ -102,6 +137,7 @@ class Catch:
 
     def finished(self, output: Output) -> dict[str, list[Array]]:
         """One unpadded array an entry for every site."""
+        self._reduce_waiting()
         self._reduce_whole()
         found = {identity: arrays.arrays() for identity, arrays in self._found.items()}
         for site in self._outputs:

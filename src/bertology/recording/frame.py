@@ -13,6 +13,8 @@ from torch import Tensor
 from bertology.encoder.encoder import Batch
 from bertology.encoder.pieces import Special
 from bertology.recording.entry import Entry
+from bertology.recording.piece_kinds import kinds_of
+from bertology.recording.stretches import Stretches, stretches_of
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,42 @@ class Frame:
     def word(self) -> Tensor:
         """The word index of each piece, -1 where it has none."""
         return self._padded("word", -1)
+
+    @cached_property
+    def word_place(self) -> Tensor:
+        """Which word of the input, counted with what is no word, each piece stands in: a special token is one too."""
+        begins = torch.ones_like(self.real)
+        begins[:, 1:] = (self.word[:, 1:] != self.word[:, :-1]) | (self.word[:, 1:] < 0)
+        return begins.cumsum(1) - 1
+
+    @cached_property
+    def word_share(self) -> Tensor:
+        """What share of its word, by `word_place`, each piece is; 0 for padding."""
+        sizes = torch.zeros_like(self.word_place).scatter_add_(1, self.word_place, torch.ones_like(self.word_place))
+        return self.real / sizes.gather(1, self.word_place)
+
+    @cached_property
+    def stretches(self) -> tuple[Stretches, ...]:
+        """The batch as runs of entries whose ordinary pieces stand at the same places."""
+        return stretches_of(self.entries)
+
+    @cached_property
+    def kinds(self) -> Tensor:
+        """(batch, piece, kind) which of `KINDS` each piece is; all False for padding."""
+        return kinds_of(self)
+
+    @cached_property
+    def row_weights(self) -> Tensor:
+        """(batch, piece, 4) what a row counts: in pieces where it is real, or ordinary; then the same in words."""
+        rows = [self.real, self.ordinary, self.word_share, self.word_share * self.ordinary]
+        return torch.stack([row.float() for row in rows], -1)
+
+    @cached_property
+    def features(self) -> Tensor:
+        """(batch, piece, feature) what kernels know of each piece."""
+        from bertology.recording.kernel_calls import features
+
+        return features(self.kinds, self.ordinary, self.word_place)
 
     @cached_property
     def part(self) -> Tensor:

@@ -50,7 +50,8 @@ class ReducedSite:
     numbers are stored. `gradient` and `vectors` say that it reads gradients, or value vectors and what surrounds
     attention: only a forward pass has them, not a recording of attention maps. A `whole` site compares heads across
     layers: its `reduce` runs once a batch, on the maps of all layers with their heads one after the other along the
-    head axis.
+    head axis. A `by_head` site takes every head by itself, and from rows, pairs and strongest words alone: where these
+    can be had without a map, several layers are taken at once.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ReducedSite:
     version: int = 1
     vectors: bool = False
     whole: bool = False
+    by_head: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -127,12 +129,13 @@ def reduction(
     gradient: bool = False,
     vectors: bool = False,
     whole: bool = False,
+    by_head: bool = False,
     version: int = 1,
 ) -> Callable[[Reduce], ReducedSite]:
     """Declare a function of one layer's attention as a reduced site that can be asked for by name."""
 
     def declare(function: Reduce) -> ReducedSite:
-        site = ReducedSite(name, axes, about, function, labels, prepare, gradient, version, vectors, whole)
+        site = ReducedSite(name, axes, about, function, labels, prepare, gradient, version, vectors, whole, by_head)
         _reductions[name] = site
         return site
 

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from bertology.encoder.attend import LayerActivations
 from bertology.encoder.pieces import Pieces, Special
 from bertology.recording.frame import Frame
+from bertology.recording.fused import FusedRows
+from bertology.recording.rows import rows_of
+
+if TYPE_CHECKING:
+    from bertology.recording.kernel_calls import WordBlocks
 
 From = Literal["mean", "first", "max"]
 
@@ -49,6 +57,61 @@ class Words:
         """(batch, word): which words have a piece."""
         return self.size[:, : self.count] > 0
 
+    @cached_property
+    def blocks(self) -> WordBlocks | None:
+        """The batch in blocks of whole words; None where a word has too many pieces for that."""
+        from bertology.recording.kernel_calls import SIDE, WordBlocks
+
+        place = self.place.cpu().numpy()
+        word = np.where(place < self.count, place, -1).astype(np.int32)
+        cut = [_blocks(row, SIDE) for row in word]
+        if None in cut:
+            return None
+        most = max(1, *(len(blocks or ()) for blocks in cut))
+        table = np.zeros((4, len(word), most), np.int32)
+        for row, blocks in enumerate(cut):
+            for number, block in enumerate(blocks or ()):
+                table[:, row, number] = block
+        device = self.place.device
+        share = torch.where(self.there, 1 / self.size[:, : self.count].clamp(min=1), 0.0)
+        start, pieces, first, words = torch.from_numpy(table).to(device).unbind(0)
+        return WordBlocks(start, pieces, first, words, torch.from_numpy(word).to(device), share)
+
+
+def _blocks(word: NDArray[np.int32], most: int) -> list[tuple[int, int, int, int]] | None:
+    """First piece, pieces, first word, words of each block of at most `most` pieces and words; None: impossible."""
+    pieces = np.flatnonzero(word >= 0)
+    if (np.diff(word[pieces]) < 0).any():
+        return None
+    found: list[tuple[int, int, int, int]] = []
+    at = 0
+    while at < len(pieces):
+        inside = (pieces[at:] < pieces[at] + most) & (word[pieces[at:]] < word[pieces[at]] + most)
+        end = at + int(inside.sum())
+        while end < len(pieces) and end > at and word[pieces[end]] == word[pieces[end - 1]]:
+            end -= 1  # the rest of this word is not inside
+        if end == at:
+            return None
+        first, last = pieces[at], pieces[end - 1]
+        found.append((int(first), int(last - first + 1), int(word[first]), int(word[last] - word[first] + 1)))
+        at = end
+    return found
+
+
+def strongest_words(layer: LayerActivations, frame: Frame, words: Words, barred: Tensor, rows: From) -> list[Tensor]:
+    """(batch, head, word) places: the other word each word attends to most, and the one that attends most to it.
+
+    `barred` is (batch, 1, word, word): pairs that do not count. -1 where no pair does.
+    """
+    known = rows_of(layer, frame) if layer.maps is None and rows == "mean" else None
+    if isinstance(known, FusedRows) and words.blocks is not None:
+        from bertology.recording.kernel_calls import strongest_words as fused
+
+        return [found.place for found in fused(known.asked, known.normaliser, words.blocks)]
+    between = to_words(layer.attention, words, rows=rows).masked_fill(barred, -1.0)
+    strongest = (between.max(axis) for axis in (-1, -2))
+    return [place.masked_fill_(weight < 0, -1) for weight, place in strongest]
+
 
 def words_of(frame: Frame) -> Words:
     """The words of a batch."""
@@ -70,13 +133,46 @@ def to_words(maps: Tensor, words: Words, *, rows: From = "mean", special: bool =
     sum of 1. With `special` the three further places are kept on both axes and every row of a word that is there sums
     to 1; without, they are left out and nothing is scaled. Rows and columns of words without pieces are 0.
     """
+    size = words.count + (len(Place) if special else 0)
+    if rows == "mean" and maps.device.type == "cpu" and not maps.requires_grad:
+        return _a_few_heads_at_a_time(maps, words, size)
     if rows == "max":
         pooled = _rows(_columns(maps, words), words, rows)
         pooled = pooled / pooled.sum(-1, keepdim=True).clamp(min=torch.finfo(maps.dtype).tiny)
     else:
         pooled = _columns(_rows(maps, words, rows), words)
-    size = words.count + (len(Place) if special else 0)
     return pooled[..., :size, :size]
+
+
+CELLS_AT_ONCE = 2**19
+"""How many attention weights a processor takes at once: what its cache holds of them and of what is made of them."""
+
+
+def _a_few_heads_at_a_time(maps: Tensor, words: Words, size: int) -> Tensor:
+    """Means of rows and sums of columns: first pieces are copied, the few others added to them."""
+    batch, heads, pieces, _ = maps.shape
+    found = maps.new_empty(batch, heads, size, size)
+    at_once = max(1, CELLS_AT_ONCE // (pieces * pieces))
+    for row in range(batch):
+        first, further, to, share = _pieces_by_place(words, row, size)
+        across = first.expand(at_once, size, -1), further.expand(at_once, size, -1), to.expand(at_once, size, -1)
+        for head in range(0, heads, at_once):
+            own = maps[row, head : head + at_once]
+            means = own.index_select(1, first).index_add_(1, to, own.index_select(1, further)).mul_(share[:, None])
+            firsts, others, places = (index[: len(own)] for index in across)
+            sums = torch.gather(means, -1, firsts, out=found[row, head : head + at_once])
+            sums.scatter_add_(-1, places, means.gather(-1, others)).mul_(share > 0)
+    return found
+
+
+def _pieces_by_place(words: Words, row: int, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of one entry: the first piece of each place, further pieces, their places, and a piece's share; 0 for none."""
+    count, order = words.size[row, :size], words.order[row]
+    first = order[words.starts[row, :size].clamp(max=len(order) - 1)]
+    later = torch.ones_like(order, dtype=torch.bool)
+    later[first[count > 0]] = False
+    further = torch.nonzero(later & (words.place[row] < size)).squeeze(1)
+    return first, further, words.place[row, further], (count > 0) / count.clamp(min=1)
 
 
 def _rows(maps: Tensor, words: Words, rows: From) -> Tensor:

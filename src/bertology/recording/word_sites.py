@@ -47,6 +47,7 @@ def strongest_word(rows: Rows = "mean") -> ReducedSite:
         f"the other word each word attends to most, and the one that attends most to it (rows of pieces: {rows})",
         _strongest(rows),
         prepare=_prepare,
+        by_head=rows == "mean",
     )
 
 
@@ -77,19 +78,13 @@ def _strongest(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
         """(batch, head, 2, word) places of words."""
         import torch
 
-        from bertology.recording.word_level import to_words
+        from bertology.recording.word_level import strongest_words
 
-        maps = layer.attention
         if not prepared.words.count:
-            return maps.new_empty(*maps.shape[:2], len(DIRECTIONS), 0)
-        between = to_words(maps, prepared.words, rows=rows).masked_fill(prepared.barred, -1.0)
+            return torch.empty((len(frame.entries), layer.heads, len(DIRECTIONS), 0), device=frame.device)
         # Places are small whole numbers: half precision holds them exactly, in half the memory.
         kind = torch.float16 if prepared.words.count <= EXACT_IN_HALF else torch.float32
-        found: list[Tensor] = []
-        for axis in (-1, -2):
-            weight, place = between.max(axis)
-            found.append(place.masked_fill_(weight < 0, NOTHING).to(kind))
-        return torch.stack(found, 2)
+        return torch.stack(strongest_words(layer, frame, prepared.words, prepared.barred, rows), 2).to(kind)
 
     return reduce
 

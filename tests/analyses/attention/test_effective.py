@@ -12,8 +12,8 @@ from bertology.analyses.attention.effective import EFFECTIVE, EFFECTIVE_SIMPLEX,
 from bertology.encoder.load import load
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
-from bertology.measures.attention.piece_kinds import KINDS, kinds_of
 from bertology.recording.entry import Entry
+from bertology.recording.piece_kinds import KINDS, kinds_of
 from bertology.recording.recorder import record
 
 LONG = "the cat saw the dog and the dog saw the cat ."

@@ -9,7 +9,7 @@ import torch
 import planted
 import planted_vectors as vectors
 from bertology.analyses.attention.mixing import MIXING, RATIOS
-from bertology.measures.attention.piece_kinds import KINDS, kinds_of
+from bertology.recording.piece_kinds import KINDS, kinds_of
 
 MAPS = (planted.noise(1), planted.noise(2))
 VALUES = (vectors.values(1), vectors.values(2))

@@ -14,8 +14,8 @@ from bertology.analyses.attention.norms import NORMS, RANKS, SHARES, SPREAD, nor
 from bertology.encoder.load import load
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
-from bertology.measures.attention.piece_kinds import KINDS, kinds_of
 from bertology.recording.entry import Entry
+from bertology.recording.piece_kinds import KINDS, kinds_of
 from bertology.recording.recorder import record
 from bertology.results.shapes import HeadGrid
 

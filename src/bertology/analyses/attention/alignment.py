@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
-    from bertology.recording.stretches import Stretches
 
 MEASURES = ("dependent to head", "head to dependent", "either", "either, of all")
 
@@ -36,7 +35,6 @@ class _Prepared(NamedTuple):
 
     pairs: tuple[tuple[Tensor, Tensor, Tensor, Tensor], ...]
     rows: Tensor
-    stretches: tuple[Stretches, ...]
 
 
 @cache
@@ -57,8 +55,6 @@ def edges(relation: str = "") -> ReducedSite:
 def _prepare(frame: Frame, relation: str) -> _Prepared:
     import torch
 
-    from bertology.recording.stretches import stretches_of
-
     found: tuple[list[tuple[int, int, int, float]], ...] = ([], [])
     rows = np.zeros((len(frame.entries), frame.width, 3), np.float32)
     for row, entry in enumerate(frame.entries):
@@ -71,7 +67,7 @@ def _prepare(frame: Frame, relation: str) -> _Prepared:
                 found[direction].extend((row, i, j, 1 / len(sources)) for i in sources for j in targets)
                 rows[row, sources, direction] = rows[row, sources, 2] = 1 / len(sources)
     pairs = tuple(_columns(some, frame.device) for some in found)
-    return _Prepared(pairs, torch.from_numpy(rows).to(frame.device), stretches_of(frame))
+    return _Prepared(pairs, torch.from_numpy(rows).to(frame.device))
 
 
 def _columns(pairs: list[tuple[int, int, int, float]], device: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -86,7 +82,7 @@ def _along_edges(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> 
     """(batch, head, 2, measure)."""
     import torch
 
-    from bertology.recording.stretches import ordinary_sum
+    from bertology.recording.rows import rows_of
 
     maps = layer.attention
     down, up = (
@@ -94,7 +90,7 @@ def _along_edges(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> 
         for entry, source, target, weight in prepared.pairs
     )
     rows = prepared.rows.to(maps.dtype)
-    totals = ordinary_sum(maps, prepared.stretches) @ rows
+    totals = rows_of(layer, frame).ordinary @ rows
     everything = rows[..., 2].sum(1)[:, None].expand_as(down)
     sums = torch.stack([down, up, down + up, down + up], -1)
     return torch.stack([sums, torch.cat([totals, everything[..., None]], -1)], 2)

@@ -15,15 +15,8 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
-    from bertology.recording.stretches import Stretches
 
 MEASURES: tuple[str, ...] = ("to ordinary", "ordinary to ordinary", "to any")
-
-
-def _stretches(frame: Frame) -> tuple[Stretches, ...]:
-    from bertology.recording.stretches import stretches_of
-
-    return stretches_of(frame)
 
 
 @reduction(
@@ -31,19 +24,19 @@ def _stretches(frame: Frame) -> tuple[Stretches, ...]:
     axes=("sum_total", "measure"),
     labels=MEASURES,
     about="highest weight of each row, summed over rows, and the rows: special tokens as targets or not",
-    prepare=_stretches,
+    by_head=True,
 )
-def CONFIDENCE(layer: LayerActivations, frame: Frame, stretches: tuple[Stretches, ...]) -> Tensor:
+def CONFIDENCE(layer: LayerActivations, frame: Frame, prepared: None) -> Tensor:
     """(batch, head, 2, measure): sums of the rows' highest weights over the number of rows."""
     import torch
 
-    from bertology.recording.stretches import ordinary_max
+    from bertology.recording.rows import rows_of
 
-    maps = layer.attention
-    highest = torch.stack([ordinary_max(maps, stretches), maps.amax(-1)], -1)
-    rows = torch.stack([frame.real, frame.ordinary], -1).to(maps.dtype)
-    found = highest.transpose(-1, -2) @ rows[:, None]
-    sums = torch.stack([found[..., 0, 0], found[..., 0, 1], found[..., 1, 0]], -1)
+    found = rows_of(layer, frame)
+    highest = torch.stack([found.ordinary_peak, found.peak], -1)
+    rows = torch.stack([frame.real, frame.ordinary], -1).to(highest.dtype)
+    over = highest.transpose(-1, -2) @ rows[:, None]
+    sums = torch.stack([over[..., 0, 0], over[..., 0, 1], over[..., 1, 0]], -1)
     counted = rows.sum(1)
     # Where there is nothing ordinary to look at, there is no row that could be sure of it.
     some = counted[:, 1:] > 0

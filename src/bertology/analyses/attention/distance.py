@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated
 
 from bertology.analyses.declaration import analysis
 from bertology.measures.attention.head_measures import Average, ratio_grid
@@ -15,49 +17,41 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
-    from bertology.recording.stretches import Stretches
 
 MEASURES = ("pieces", "pieces, ordinary", "words", "words, ordinary")
 UNITS = {name: f"{name.split(',')[0]}, 0 itself to n - 1" for name in MEASURES}
 
 
-class _Prepared(NamedTuple):
-    """`steps` is (batch, measure, from x to); `shares` (batch, piece, 2) what a row counts in pieces and in words."""
+@dataclass(frozen=True)
+class _Prepared:
+    """`shares` is (batch, piece, 2): what a row counts in pieces and in words."""
 
-    steps: Tensor
+    frame: Frame
     shares: Tensor
-    stretches: tuple[Stretches, ...]
+
+    @cached_property
+    def steps(self) -> Tensor:
+        """(batch, measure, from, to): how far all pairs are apart."""
+        import torch
+
+        frame = self.frame
+        places = torch.arange(frame.width, device=frame.device).float().expand_as(frame.word)
+        in_pieces, in_words = ((p[:, :, None] - p[:, None, :]).abs() for p in (places, frame.word_place.float()))
+        in_words *= frame.word_share[:, :, None]
+        return torch.stack(
+            [
+                steps * rows[:, :, None] * rows[:, None, :]
+                for steps in (in_pieces, in_words)
+                for rows in (frame.real, frame.ordinary)
+            ],
+            1,
+        )
 
 
 def _prepare(frame: Frame) -> _Prepared:
     import torch
 
-    from bertology.recording.stretches import stretches_of
-
-    places = torch.arange(frame.width, device=frame.device).float().expand_as(frame.word)
-    positions, share = _word_positions(frame)
-    in_pieces, in_words = ((p[:, :, None] - p[:, None, :]).abs() for p in (places, positions))
-    in_words *= share[:, :, None]
-    columns = [
-        (steps * rows[:, :, None] * rows[:, None, :]).flatten(1)
-        for steps in (in_pieces, in_words)
-        for rows in (frame.real, frame.ordinary)
-    ]
-    return _Prepared(torch.stack(columns, 1), torch.stack([frame.real.float(), share], -1), stretches_of(frame))
-
-
-def _word_positions(frame: Frame) -> tuple[Tensor, Tensor]:
-    """(batch, piece) the position of each piece's word, and what share of that word the piece is.
-
-    A piece that belongs to no word, such as a special token, counts as a word of its own.
-    """
-    import torch
-
-    begins = torch.ones_like(frame.real)
-    begins[:, 1:] = (frame.word[:, 1:] != frame.word[:, :-1]) | (frame.word[:, 1:] < 0)
-    positions = begins.cumsum(1) - 1
-    sizes = torch.zeros_like(positions).scatter_add_(1, positions, torch.ones_like(positions))
-    return positions.float(), frame.real / sizes.gather(1, positions)
+    return _Prepared(frame, torch.stack([frame.real.float(), frame.word_share], -1))
 
 
 @reduction(
@@ -66,19 +60,21 @@ def _word_positions(frame: Frame) -> tuple[Tensor, Tensor]:
     labels=MEASURES,
     about="attention times distance, and the attention, of each head: in pieces and words, with and without special",
     prepare=_prepare,
+    by_head=True,
 )
 def DISTANCE(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, 2, measure): sums of attention times distance over the sum of attention."""
     import torch
 
-    from bertology.recording.stretches import ordinary_sum
+    from bertology.recording.fused import FusedRows
+    from bertology.recording.pairs import weighed_sums
+    from bertology.recording.rows import rows_of
 
-    maps = layer.attention
-    # Both factors run along the map: the layout in which a product of a few long rows is fastest.
-    sums = maps.flatten(2) @ prepared.steps.to(maps.dtype).transpose(1, 2)
-    everywhere = prepared.shares.sum(1)[:, None].expand(-1, maps.shape[1], -1)
-    ordinary = ordinary_sum(maps, prepared.stretches) * frame.ordinary[:, None]
-    inside = ordinary @ prepared.shares.to(maps.dtype)
+    rows = rows_of(layer, frame)
+    sums = rows.distances if isinstance(rows, FusedRows) else weighed_sums(layer.attention, prepared.steps)
+    everywhere = prepared.shares.sum(1)[:, None].expand(-1, sums.shape[1], -1)
+    ordinary = rows.ordinary * frame.ordinary[:, None]
+    inside = ordinary @ prepared.shares.to(ordinary.dtype)
     totals = torch.stack([everywhere, inside], -1).flatten(2)
     return torch.stack([sums, totals], 2)
 

@@ -8,8 +8,8 @@ from bertology.analyses.declaration import analysis
 from bertology.errors import Refusal
 from bertology.maths.null_space import effective as effective_weights
 from bertology.measures.attention.head_measures import means_by_label
-from bertology.measures.attention.piece_kinds import KINDS, kinds_of, shares_by_kind
 from bertology.measures.attention.value_vectors import head_vectors
+from bertology.recording.piece_kinds import KINDS, kinds_of, shares_by_kind
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction
 from bertology.results.shapes import HeadGrid

@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
-    from bertology.recording.stretches import Stretches
 
 MEASURES = ("all", "cls", "ordinary")
-
-CELLS_AT_ONCE = 2**18
-"""How many attention weights are taken at once: a megabyte of them, which a processor's cache holds."""
 
 
 class _Prepared(NamedTuple):
@@ -34,16 +30,13 @@ class _Prepared(NamedTuple):
 
     weights: Tensor
     ordinary: Tensor
-    stretches: tuple[Stretches, ...]
 
 
 def _prepare(frame: Frame) -> _Prepared:
     import torch
 
-    from bertology.recording.stretches import stretches_of
-
     rows = torch.stack([frame.real, frame.real & (frame.special == Special.CLS)], dim=-1).float()
-    return _Prepared(rows / rows.sum(1, keepdim=True), frame.ordinary[:, None], stretches_of(frame))
+    return _Prepared(rows / rows.sum(1, keepdim=True), frame.ordinary[:, None])
 
 
 @reduction(
@@ -52,44 +45,21 @@ def _prepare(frame: Frame) -> _Prepared:
     labels=MEASURES,
     about="mean entropy of the rows of a map, in nats: all rows, the [CLS] row, ordinary rows without special targets",
     prepare=_prepare,
+    by_head=True,
 )
 def ENTROPY(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, 3) mean entropies; NaN where a sentence has no such row."""
     import torch
 
-    from bertology.recording.stretches import ordinary_sum
+    from bertology.recording.rows import rows_of
 
-    maps = layer.attention
-    everywhere, ordinary = _sums(maps, prepared.stretches)
+    rows = rows_of(layer, frame)
     # With p = a / s over the ordinary targets and s their share, H(p) = (sum of -a ln a) / s + ln s.
-    share = ordinary_sum(maps, prepared.stretches)
+    share = rows.ordinary
     counted = (share > LEAST_SHARE) & prepared.ordinary
-    renormalised = ordinary.div_(share).add_(share.log()).masked_fill_(~counted, 0.0)
-    means = everywhere @ prepared.weights.to(maps.dtype)
+    renormalised = (rows.ordinary_information / share + share.log()).masked_fill_(~counted, 0.0)
+    means = rows.information @ prepared.weights.to(share.dtype)
     return torch.cat([means, (renormalised.sum(-1) / counted.sum(-1)).unsqueeze(-1)], dim=-1)
-
-
-def _sums(maps: Tensor, stretches: tuple[Stretches, ...]) -> tuple[Tensor, Tensor]:
-    """(batch, head, from): the sums of -a ln a over all targets and over ordinary ones."""
-    import torch
-
-    from bertology.maths.logarithm import log_in_place
-    from bertology.recording.stretches import ordinary_sum
-
-    # A few heads at a time, over one another: on a processor the products stay in its cache.
-    entries, heads, size, _ = maps.shape
-    at_once = max(1, min(heads, CELLS_AT_ONCE // (entries * size * size)))
-    space = torch.empty((entries, at_once, size, size), dtype=maps.dtype, device=maps.device)
-    everywhere, ordinary = maps.new_empty(maps.shape[:3]), maps.new_empty(maps.shape[:3])
-    for start in range(0, heads, at_once):
-        some = slice(start, start + at_once)
-        own = maps[:, some]
-        products = space[:, : own.shape[1]]
-        torch.clamp(own, min=torch.finfo(maps.dtype).tiny, out=products)
-        log_in_place(products).mul_(own)
-        everywhere[:, some] = products.sum(-1)
-        ordinary[:, some] = ordinary_sum(products, stretches)
-    return everywhere.neg_(), ordinary.neg_()
 
 
 @analysis(

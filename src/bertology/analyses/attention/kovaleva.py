@@ -44,11 +44,9 @@ def shapes(special: SpecialTokens = "keep") -> ReducedSite:
     def reduce(layer: LayerActivations, frame: Frame, _: None) -> Tensor:
         import torch
 
-        from bertology.recording.stretches import stretches_of
-
         maps = layer.attention
         found = maps.new_full((*maps.shape[:2], len(CLASSIFIERS), len(SHAPES)), float("nan"))
-        for run in stretches_of(frame):
+        for run in frame.stretches:
             steps = torch.arange(run.length, device=maps.device)
             kept = torch.cat([steps[part] for part in run.pieces] or [steps[:0]]) if ordinary else steps
             if len(kept) >= LEAST_PIECES:

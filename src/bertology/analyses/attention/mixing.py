@@ -8,8 +8,8 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.measures.attention.head_measures import means_by_label
-from bertology.measures.attention.piece_kinds import KINDS, kinds_of, shares_by_kind
 from bertology.measures.attention.value_vectors import block_and_values, whole_vectors
+from bertology.recording.piece_kinds import KINDS, kinds_of, shares_by_kind
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
 from bertology.results.estimate import Estimates

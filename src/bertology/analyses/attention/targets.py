@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from bertology.analyses.declaration import Sites, analysis
 from bertology.measures.attention.head_measures import Average, head_grid, ratio_grid
 from bertology.measures.attention.linguistic_targets import TO_ROLE, TO_TAGS, occurring, roles_of, tags_of, to_features
-from bertology.measures.attention.piece_kinds import kinds_of
 from bertology.recording.annotation import pieces_of_words
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
-    from bertology.recording.stretches import Stretches
+    from bertology.recording.pairs import Pairs
 
 MEASURES = (
     "to [CLS]",
@@ -37,44 +36,57 @@ MEASURES = (
 )
 
 
-class _Prepared(NamedTuple):
-    """What of a batch is the same in every layer.
-
-    `kinds` is (batch, piece, 4): [CLS], [SEP], punctuation, none of them. `separators` are the batch rows and pieces of
-    [SEP]. `beside` holds for each offset the places of its diagonal that count: (batch, place, 3) for any target, for
-    one of no kind, and between ordinary pieces. `mates` are the batch row, source and target of pieces of one word,
-    and whether the target is neither a neighbour nor of a kind.
-    """
-
-    kinds: Tensor
-    separators: tuple[Tensor, Tensor]
-    beside: tuple[Tensor, ...]
-    mates: tuple[Tensor, Tensor, Tensor, Tensor]
-    stretches: tuple[Stretches, ...]
-
-
 OFFSETS = (0, -1, 1)
+_STEPS = 3
+"""Sums of each offset: to any target, to one of no kind, between ordinary pieces."""
+_MATES = _STEPS * len(OFFSETS)
+_SUMS = _MATES + 3
+"""After the steps: to other pieces of the same word, the part of that no other kind covers, [SEP] to [SEP]."""
+
+
+class _Prepared(NamedTuple):
+    """What of a batch is the same in every layer: the pairs of each sum; (batch, measure) how many sources."""
+
+    pairs: Pairs
+    sources: Tensor
 
 
 def _prepare(frame: Frame) -> _Prepared:
     import torch
 
-    from bertology.recording.stretches import stretches_of
+    from bertology.recording.pairs import Pairs
 
-    real, ordinary, kinds = frame.real, frame.ordinary, kinds_of(frame)
-    plain = kinds[..., 3]
-    beside: list[Tensor] = []
-    for offset in OFFSETS:
+    real, ordinary, kinds = frame.real, frame.ordinary, frame.kinds
+    plain, separator = kinds[..., 3], kinds[..., 1]
+    listed: list[Tensor] = []
+    steps: list[Tensor] = []
+    for number, offset in enumerate(OFFSETS):
         size = frame.width - abs(offset)
-        sources, targets = ((slice(start, start + size)) for start in (max(0, -offset), max(0, offset)))
-        from_real = [real[:, sources] & counted[:, targets] for counted in (real, plain)]
-        beside.append(torch.stack([*from_real, ordinary[:, sources] & ordinary[:, targets]], -1).float())
-    entry, source, target = _mates(frame).unbind(1)
-    far = plain[entry, target] & ((source - target).abs() > 1)
-    row, separator = torch.nonzero(kinds[..., 1]).unbind(1)
-    return _Prepared(
-        kinds.float(), (row, separator), tuple(beside), (entry, source, target, far.float()), stretches_of(frame)
-    )
+        first = max(0, -offset)
+        sources, targets = slice(first, first + size), slice(first + offset, first + offset + size)
+        inner = ordinary[:, sources] & ordinary[:, targets]
+        for kind, chosen in enumerate(
+            (real[:, sources] & real[:, targets], real[:, sources] & plain[:, targets], inner)
+        ):
+            row, place = torch.nonzero(chosen).T
+            listed.append(_listed(row, place + first, place + first + offset, _STEPS * number + kind))
+        steps.append(inner.sum(1))
+    row, source, target = _mates(frame).unbind(1)
+    listed.append(_listed(row, source, target, _MATES))
+    far = plain[row, target] & ((source - target).abs() > 1)
+    listed.append(_listed(row[far], source[far], target[far], _MATES + 1))
+    row, source, target = torch.nonzero(separator[:, :, None] & separator[:, None]).T
+    listed.append(_listed(row, source, target, _MATES + 2))
+    pairs = Pairs(torch.cat(listed, 1), torch.ones((len(real), _SUMS), device=real.device), frame.width)
+    separators = separator.sum(1)
+    sources = [*[frame.lengths] * 8, separators, frame.lengths - separators, *steps[1:]]
+    return _Prepared(pairs, torch.stack(sources, -1))
+
+
+def _listed(row: Tensor, source: Tensor, target: Tensor, column: int) -> Tensor:
+    import torch
+
+    return torch.stack([row, source, target, torch.full_like(row, column)])
 
 
 def _mates(frame: Frame) -> Tensor:
@@ -94,47 +106,24 @@ def _mates(frame: Frame) -> Tensor:
     labels=MEASURES,
     about="share of each head's attention by what it falls on, mean over source pieces",
     prepare=_prepare,
+    by_head=True,
 )
 def TARGETS(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, measure) shares; NaN where a sentence has no source piece of that kind."""
     import torch
 
-    from bertology.recording.stretches import received
+    from bertology.recording.pairs import pair_sums
+    from bertology.recording.rows import rows_of
 
-    maps = layer.attention
-    kinds = prepared.kinds.to(maps.dtype)
-    n = frame.lengths[:, None].to(maps.dtype)
-    to_kind = received(maps, prepared.stretches) @ kinds
-    between, separators = _from_separators(maps, kinds[..., 1], prepared.separators)
-    # (batch, head, 3) for each offset: on any target, on one of no kind, between ordinary pieces.
-    steps = [
-        maps.diagonal(offset, -2, -1) @ chosen.to(maps.dtype)
-        for offset, chosen in zip(OFFSETS, prepared.beside, strict=True)
-    ]
-    same, same_far = _within_words(maps, prepared.mates)
-    other = (to_kind[..., 3] - sum(step[..., 1] for step in steps) - same_far).clamp(min=0)
-    shares = [*to_kind[..., :3].unbind(-1), *(step[..., 0] for step in steps), same, other]
-    inner = [step[..., 2] / chosen[..., 2].sum(1)[:, None] for step, chosen in zip(steps, prepared.beside, strict=True)]
-    apart = (to_kind[..., 1] - between).clamp(min=0) / (n - separators)
-    return torch.stack([*(share / n for share in shares), between / separators, apart, *inner[1:]], dim=-1)
-
-
-def _from_separators(maps: Tensor, is_separator: Tensor, places: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """(batch, head) what separators give to separators, and (batch, 1) how many there are."""
-    entry, piece = places
-    given = (maps[entry, :, piece] @ is_separator[entry][..., None]).squeeze(-1)
-    return maps.new_zeros(maps.shape[:2]).index_add_(0, entry, given), is_separator.sum(1, keepdim=True)
-
-
-def _within_words(maps: Tensor, mates: tuple[Tensor, Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """(batch, head) attention to other pieces of the same word, and the part of it that no other kind covers."""
-    import torch
-
-    entry, source, target, far = mates
-    weights = maps[entry, :, source, target]
-    both = torch.stack([weights, weights * far.to(maps.dtype)[:, None]], -1)
-    sums = maps.new_zeros(*maps.shape[:2], 2).index_add_(0, entry, both)
-    return sums[..., 0], sums[..., 1]
+    to_kind = rows_of(layer, frame).to_kinds
+    sums = pair_sums(layer, frame, prepared.pairs)
+    same, same_far, between = sums[..., _MATES:].unbind(-1)
+    steps = sums[..., :_MATES].unflatten(-1, (len(OFFSETS), _STEPS))
+    other = (to_kind[..., 3] - steps[..., 1].sum(-1) - same_far).clamp(min=0)
+    shares = torch.stack([*to_kind[..., :3].unbind(-1), *steps[..., 0].unbind(-1), same, other, between], -1)
+    apart = (to_kind[..., 1] - between).clamp(min=0)
+    found = torch.cat([shares, apart.unsqueeze(-1), steps[..., 1:, 2]], -1)
+    return found / prepared.sources.to(sums.dtype)[:, None]
 
 
 By = Literal["kind", "pos", "role", "features"]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
-    from bertology.recording.stretches import Stretches
 
 TAGS = tuple(f"to {tag}" for tag in UNIVERSAL_TAGS)
 TO_ROLES = tuple(f"to {name}" for name in ROLES)
@@ -36,7 +35,6 @@ class _Prepared(NamedTuple):
     """`classes` is (batch, piece, class): what each piece is."""
 
     classes: Tensor
-    stretches: tuple[Stretches, ...]
 
 
 def tags_of(entry: Entry) -> list[str | None]:
@@ -72,13 +70,11 @@ def _prepared(classes: Callable[[Entry], NDArray[np.bool_]]) -> Callable[[Frame]
     def prepare(frame: Frame) -> _Prepared:
         import torch
 
-        from bertology.recording.stretches import stretches_of
-
         found = [classes(entry) for entry in frame.entries]
         padded = np.zeros((len(found), frame.width, found[0].shape[1]), np.float32)
         for row, flags in enumerate(found):
             padded[row, : len(flags)] = flags
-        return _Prepared(torch.from_numpy(padded).to(frame.device), stretches_of(frame))
+        return _Prepared(torch.from_numpy(padded).to(frame.device))
 
     return prepare
 
@@ -89,7 +85,7 @@ def _shares(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tenso
 
     from bertology.recording.stretches import received_from_ordinary
 
-    sums = received_from_ordinary(layer.attention, prepared.stretches) @ prepared.classes.to(layer.attention.dtype)
+    sums = received_from_ordinary(layer.attention, frame.stretches) @ prepared.classes.to(layer.attention.dtype)
     return torch.stack([sums, sums.sum(-1, keepdim=True).expand_as(sums)], 2)
 
 
@@ -120,7 +116,7 @@ def to_features(absent: float = float("nan")) -> ReducedSite:
 
         from bertology.recording.stretches import received
 
-        mean = received(layer.attention, prepared.stretches) / frame.lengths[:, None, None]
+        mean = received(layer.attention, frame.stretches) / frame.lengths[:, None, None]
         has = prepared.classes.transpose(1, 2)[:, None].bool()
         values = mean[:, :, None].masked_fill(~has, -1.0).amax(-1)
         fill = torch.full((len(FEATURES),), absent, device=mean.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.encoder.pieces import Special
-from bertology.measures.attention.word_relations import Relations, part_of_words
+from bertology.measures.attention.word_relations import Relations
 from bertology.recording.entry import Entry
 from bertology.recording.sites import ReducedSite
 
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
-    from bertology.recording.stretches import Stretches
-
-Floats = NDArray[np.float64]
+    from bertology.recording.pairs import Pairs
 
 PATTERNS = (
     "next word",
@@ -51,131 +50,149 @@ def pattern_site(relations: Relations = Relations(), itself: bool = False) -> Re
         _shares,
         LABELS,
         prepare=lambda frame: _prepare(frame, relations, itself),
+        by_head=True,
     )
 
 
 class _Prepared(NamedTuple):
     """What of a batch is the same in every layer.
 
-    Targets are few, so they are listed: `pairs` are the batch row, source, target and pattern of each, and the weight
-    of its source. `controls` is (batch, control, from x to), for those of `CONTROLLED` in `controlled` that the batch
-    has; `rows` (batch, piece, pattern) the weight of each source; `there` (batch, label) which labels have a value.
+    `pairs` are the targets of each pattern, and controls for those of `CONTROLLED` in `controlled` that the batch has;
+    `rows` is (batch, piece, pattern) the weight of each source; `there` (batch, label) which labels have a value.
     """
 
-    pairs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-    controls: Tensor
-    controlled: list[int]
+    pairs: Pairs
+    controlled: Tensor
     rows: Tensor
     there: Tensor
-    stretches: tuple[Stretches, ...]
 
 
 def _shares(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, label); NaN where a sentence has no piece with such a target."""
     import torch
 
-    from bertology.recording.stretches import ordinary_sum
+    from bertology.recording.pairs import pair_sums
+    from bertology.recording.rows import rows_of
 
-    maps = layer.attention
-    batch, heads = maps.shape[:2]
-    entry, source, target, pattern, weight = prepared.pairs
-    weights = maps[entry, :, source, target] * weight.to(maps.dtype)[:, None]
-    own = maps.new_zeros(batch * len(PATTERNS), heads).index_add_(0, entry * len(PATTERNS) + pattern, weights)
-    controls = maps.new_zeros(batch, heads, len(CONTROLLED))
-    controls[..., prepared.controlled] = maps.flatten(2) @ prepared.controls.to(maps.dtype).transpose(1, 2)
-    inside = ordinary_sum(maps, prepared.stretches) @ prepared.rows.to(maps.dtype)
-    found = torch.cat([own.view(batch, -1, heads).transpose(1, 2), controls, inside], -1)
+    sums = pair_sums(layer, frame, prepared.pairs)
+    controls = sums.new_zeros(*sums.shape[:2], len(CONTROLLED))
+    controls.index_copy_(-1, prepared.controlled, sums[..., len(PATTERNS) :])
+    inside = rows_of(layer, frame).ordinary @ prepared.rows.to(sums.dtype)
+    found = torch.cat([sums[..., : len(PATTERNS)], controls, inside], -1)
     return found.masked_fill(~prepared.there[:, None], torch.nan)
 
 
 def _prepare(frame: Frame, relations: Relations, itself: bool) -> _Prepared:
     import torch
 
-    from bertology.recording.stretches import stretches_of
+    from bertology.recording.pairs import Pairs
 
-    count, size = len(frame.entries), frame.width
-    pairs: list[NDArray[np.int64]] = []
-    weights: list[Floats] = []
-    controls = np.zeros((count, len(CONTROLLED), size, size), np.float32)
-    rows = np.zeros((count, size, len(BETWEEN_WORDS)), np.float32)
-    there = np.zeros((count, len(LABELS)), np.bool_)
+    masks = _masks(frame, relations, itself)
+    sources = masks.any(-1)
+    count = sources.sum(-1)
+    share = 1 / count.clamp(min=1)
+    row, pattern, source, target = torch.nonzero(masks).T
+    first, last = PATTERNS.index(CONTROLLED[0]), PATTERNS.index(CONTROLLED[-1]) + 1
+    controlled = [place for place in range(len(CONTROLLED)) if bool(count[:, first + place].any())]
+    chosen = [first + place for place in controlled]
+    weights = _at_same_offsets(share[:, chosen], masks[:, chosen], _alike(frame, controlled)) if controlled else None
+    known = count > 0
+    there = torch.cat([known, known[:, first:last], known[:, : len(BETWEEN_WORDS)]], 1)
+    rows = (sources * share[..., None])[:, : len(BETWEEN_WORDS)].transpose(1, 2)
+    pairs = Pairs(torch.stack([row, source, target, pattern]), share, frame.width, weights)
+    return _Prepared(pairs, torch.tensor(controlled, dtype=torch.long, device=frame.device), rows, there)
+
+
+def _inner(frame: Frame) -> tuple[Tensor, Tensor]:
+    """(batch, from, to): pairs of pieces of words, and those of words in the same sentence."""
+    worded = frame.word >= 0
+    inner = worded[:, :, None] & worded[:, None]
+    return inner, inner & (frame.part[:, :, None] == frame.part[:, None])
+
+
+def _masks(frame: Frame, relations: Relations, itself: bool) -> Tensor:
+    """(batch, pattern, from, to) booleans: which pieces are targets of a pattern, seen from which."""
+    import torch
+
+    inner, together = _inner(frame)
+    step = frame.word[:, None] - frame.word[:, :, None]
+    elsewhere = step != 0
+    own = torch.eye(frame.width, dtype=torch.bool, device=frame.device)
+    related, predictive = (_by_piece(frame, pairs) for pairs in (relations.related, relations.predictive))
+    delimiter = frame.real & ((frame.special == Special.CLS) | (frame.special == Special.SEP))
+    masks = {
+        "next word": together & (step == 1),
+        "previous word": together & (step == -1),
+        "related, same sentence": together & related & ((elsewhere | own) if itself else elsewhere),
+        "related, other sentence": inner & ~together & related,
+        "predictive words": together & ((predictive & elsewhere) | (~elsewhere & ~own)),
+        "delimiters": frame.ordinary[:, :, None] & delimiter[:, None],
+    }
+    return torch.stack([masks[name] for name in PATTERNS], 1)
+
+
+def _by_piece(frame: Frame, pairs: Callable[[Entry], NDArray[np.bool_]]) -> Tensor:
+    """(batch, from, to) pairs of words as pairs of their pieces; nothing is said of pieces of no word."""
+    import torch
+
+    most = max(1, *(entry.pieces.words for entry in frame.entries))
+    words = np.zeros((len(frame.entries), most, most), np.bool_)
     for row, entry in enumerate(frame.entries):
-        masks = target_masks(entry, relations, itself)
-        n = len(entry.pieces)
-        for number, (name, mask) in enumerate(masks.items()):
-            sources = mask.any(1)
-            share = 1 / max(1, int(sources.sum()))
-            listed = np.argwhere(mask)
-            pairs.append(np.insert(listed, [0, 2], [row, number], axis=1))
-            weights.append(np.full(len(listed), share))
-            there[row, [place for place, label in enumerate(LABELS) if label.startswith(name)]] = bool(sources.any())
-            if name in BETWEEN_WORDS:
-                rows[row, :n, number] = sources * share
-            if name in CONTROLLED and len(listed):
-                alike = _alike(entry, other=name == "related, other sentence")
-                controls[row, CONTROLLED.index(name), :n, :n] = _at_same_offsets(
-                    mask.astype(np.float64) * share, mask, alike & ~mask
-                )
-    controlled = [place for place in range(len(CONTROLLED)) if controls[:, place].any()]
-    entry, source, target, pattern = torch.from_numpy(np.concatenate(pairs)).to(frame.device).unbind(1)
-    return _Prepared(
-        (entry, source, target, pattern, torch.from_numpy(np.concatenate(weights)).to(frame.device)),
-        torch.from_numpy(controls[:, controlled]).to(frame.device).flatten(2),
-        controlled,
-        torch.from_numpy(rows).to(frame.device),
-        torch.from_numpy(there).to(frame.device),
-        stretches_of(frame),
-    )
-
-
-def _alike(entry: Entry, *, other: bool) -> NDArray[np.bool_]:
-    """(from, to) pairs of pieces of words in the same sentence, or in different ones."""
-    worded, part = entry.pieces.word >= 0, entry.pieces.part
-    inner = worded[:, None] & worded[None, :]
-    return inner & ((part[:, None] != part[None, :]) if other else (part[:, None] == part[None, :]))
+        n = entry.pieces.words
+        if n:
+            words[row, :n, :n] = pairs(entry)
+    table = torch.from_numpy(words).to(frame.device)
+    place = frame.word.clamp(min=0)
+    rows = table.gather(1, place[:, :, None].expand(-1, -1, most))
+    return rows.gather(2, place[:, None].expand(-1, frame.width, -1))
 
 
 def target_masks(entry: Entry, relations: Relations, itself: bool = False) -> dict[str, NDArray[np.bool_]]:
     """(from, to) for each pattern: which pieces are its targets, seen from which."""
-    pieces = entry.pieces
-    word, part = pieces.word, pieces.part
-    ordinary = pieces.special == Special.NONE
-    inner = (word >= 0)[:, None] & (word >= 0)[None, :]
-    together = inner & (part[:, None] == part[None, :])
-    step = word[None, :] - word[:, None]
-    # A piece of no word has the index -1: what is looked up there is masked by `inner`.
-    parts = part_of_words(entry)
-    sizes = (len(parts), len(parts))
-    related = relations.related(entry) if len(parts) else np.zeros(sizes, np.bool_)
-    predictive = relations.predictive(entry) if len(parts) else np.zeros(sizes, np.bool_)
-    by_piece = [_of_pieces(pairs, word) for pairs in (related, predictive)]
-    own = np.eye(len(pieces), dtype=np.bool_)
-    delimiter = (pieces.special == Special.CLS) | (pieces.special == Special.SEP)
-    elsewhere = step != 0
-    return {
-        "next word": together & (step == 1),
-        "previous word": together & (step == -1),
-        "related, same sentence": together & by_piece[0] & ((elsewhere | own) if itself else elsewhere),
-        "related, other sentence": inner & ~together & by_piece[0],
-        "predictive words": together & ((by_piece[1] & elsewhere) | (~elsewhere & ~own)),
-        "delimiters": ordinary[:, None] & delimiter[None, :],
-    }
+    from bertology.recording.frame import Frame
+
+    (masks,) = _masks(Frame([entry]), relations, itself)
+    return dict(zip(PATTERNS, masks.numpy(), strict=True))
 
 
-def _of_pieces(pairs: NDArray[np.bool_], word: NDArray[np.int32]) -> NDArray[np.bool_]:
-    if not pairs.size:
-        return np.zeros((len(word), len(word)), np.bool_)
-    return pairs[word[:, None], word[None, :]]
+def _alike(frame: Frame, controlled: list[int]) -> Tensor:
+    """(batch, pattern or 1, from, to): the pairs that targets of each of `CONTROLLED` are among, 1 for all the same."""
+    import torch
+
+    inner, together = _inner(frame)
+    other = CONTROLLED.index("related, other sentence")
+    if other not in controlled:
+        return together[:, None]
+    return torch.stack([inner & ~together if place == other else together for place in controlled], 1)
 
 
-def _at_same_offsets(weights: Floats, targets: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
-    """Weights of what a head has on `others` that lie at the offsets of the targets, each offset as often as there.
+def _at_same_offsets(share: Tensor, targets: Tensor, alike: Tensor) -> Tensor:
+    """(batch, pattern, from, to) weights of pairs at the offsets of the targets, each offset as often as there.
 
-    Where no other pair lies at an offset the targets there stand for themselves, so that the head gains nothing.
+    `share` is (batch, pattern), what each target counts; others are the pairs `alike` that are no targets. Where no
+    other pair lies at an offset the targets there stand for themselves, so that the head gains nothing.
     """
-    n = len(weights)
-    offset = np.subtract.outer(np.arange(n), np.arange(n)) + n - 1
-    wanted = np.bincount(offset[targets], weights=weights[targets], minlength=2 * n - 1)
-    there = np.bincount(offset[others], minlength=2 * n - 1)
-    shared = np.divide(wanted, there, out=np.zeros_like(wanted), where=there > 0)
-    return np.where(others, shared[offset], 0.0) + np.where(targets & (there[offset] == 0), weights, 0.0)
+    wanted = _by_offset(targets)
+    there = _by_offset(alike) - wanted
+    found = _along_diagonals(wanted * share[..., None] / there.clamp(min=1)).mul_(alike & ~targets)
+    alone = (wanted > 0) & (there == 0)
+    if bool(alone.any()):
+        found += _along_diagonals(alone) * targets * share[..., None, None]
+    return found
+
+
+def _along_diagonals(offsets: Tensor) -> Tensor:
+    """(..., from, to): the value of each offset from 1 - n to n - 1, at all pairs that far apart."""
+    return offsets.unfold(-1, (offsets.shape[-1] + 1) // 2, 1).flip(-2)
+
+
+def _by_offset(pairs: Tensor) -> Tensor:
+    """(batch, pattern, offset) how many pairs are true at each offset from 1 - n to n - 1."""
+    import torch
+
+    n = pairs.shape[-1]
+    # Row by row one place more to the left: what lies along a diagonal comes to lie in a column.
+    skewed = torch.nn.functional.pad(pairs.flip(-2), (0, n)).flatten(-2)[..., : n * (2 * n - 1)]
+    # Adding 255 rows at a time bytes are enough, and adding bytes is fast.
+    parts = skewed.unflatten(-1, (n, 2 * n - 1)).view(torch.uint8).split(255, -2)
+    return torch.stack([part.sum(-2, dtype=torch.uint8).float() for part in parts]).sum(0)

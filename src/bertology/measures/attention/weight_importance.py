@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.measures.attention.piece_kinds import KINDS, kinds_of
+from bertology.recording.piece_kinds import KINDS, kinds_of
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_sentences, pooled_over_sentences
 from bertology.results.shapes import HeadGrid, LayerCurve

@@ -49,9 +49,11 @@ class Relations:
         """(word, word) which are identical or related, a word to itself included."""
         forms = [word.lower() for word in entry.input.words]
         lemmas = word_layer(entry, "lemmas")
-        keys = np.array([form if lemma is None else lemma.lower() for form, lemma in zip(forms, lemmas, strict=True)])
+        keys = [form if lemma is None else lemma.lower() for form, lemma in zip(forms, lemmas, strict=True)]
         spoken = np.array([any(character.isalnum() for character in form) for form in forms], np.bool_)
-        found = keys[:, None] == keys[None, :]
+        numbers = {key: number for number, key in enumerate(keys)}  # numbers are compared much faster than words
+        same = np.array([numbers[key] for key in keys])
+        found = same[:, None] == same[None, :]
         if self.vectors:
             found = found | (_cosines(entry, self.vectors) >= self.closeness)
         return found & spoken[:, None] & spoken[None, :]

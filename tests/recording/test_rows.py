@@ -1,0 +1,101 @@
+"""What is taken along rows and over pairs, by slices, scores and logarithms, is what its definition says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertology.encoder.attend import LayerActivations
+from bertology.encoder.load import load
+from bertology.recording.frame import Frame
+from bertology.recording.pairs import Pairs, pair_sums
+from bertology.recording.plan import make_plan
+from bertology.recording.policy import Policy
+from bertology.recording.rows import rows_of
+from recording.test_record import CORPUS
+from recording.test_word_level import ENTRIES, maps_of
+
+
+def _expected(maps: Tensor, frame: Frame) -> dict[str, Tensor]:
+    ordinary = frame.ordinary[:, None, None].float()
+    entropies = torch.special.entr(maps)
+    return {
+        "ordinary": (maps * ordinary).sum(-1),
+        "peak": maps.amax(-1),
+        "ordinary_peak": (maps * ordinary).amax(-1),
+        "information": entropies.sum(-1),
+        "ordinary_information": (entropies * ordinary).sum(-1),
+        "to_kinds": torch.einsum("bhij,bi,bjk->bhk", maps, frame.real.float(), frame.kinds.float()),
+    }
+
+
+def _assert_rows(layer: LayerActivations, frame: Frame) -> None:
+    rows = rows_of(layer, frame)
+    real = frame.real[:, None].float()
+    for name, expected in _expected(layer.attention, frame).items():
+        found: Tensor = getattr(rows, name)
+        if name != "to_kinds":
+            found, expected = found * real, expected * real
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5, msg=lambda told, name=name: f"{name}: {told}")
+
+
+def test_rows_of_recorded_maps() -> None:
+    _assert_rows(LayerActivations(0, maps_of(ENTRIES)), Frame(ENTRIES))
+
+
+@pytest.mark.parametrize("inputs", [1, 6], ids=["alone", "padded"])
+def test_rows_of_a_pass_are_made_from_its_scores(inputs: int) -> None:
+    encoder = load("tiny")
+    frame = Frame(make_plan(encoder, CORPUS, Policy()).entries[:inputs])
+    seen: list[LayerActivations] = []
+
+    def look(layer: LayerActivations) -> None:
+        assert layer.scores is not None
+        _assert_rows(layer, frame)
+        seen.append(layer)
+
+    with torch.inference_mode():
+        encoder.run(frame.batch, on_layer=look)
+    assert len(seen) == encoder.layers
+    assert all(layer.scores is None for layer in seen)  # they would be another layer's
+
+
+def test_scores_of_minus_infinity_do_no_harm() -> None:
+    scores = torch.randn(1, 2, 6, 6, generator=torch.Generator().manual_seed(0))
+    scores[..., 5] = -torch.inf
+    frame = Frame(ENTRIES[:1])
+    assert frame.width == 6
+    layer = LayerActivations(0, torch.softmax(scores, -1), scores=scores)
+    _assert_rows(layer, frame)
+
+
+def test_rows_are_worked_out_once() -> None:
+    layer, frame = LayerActivations(0, maps_of(ENTRIES)), Frame(ENTRIES)
+    assert rows_of(layer, frame) is rows_of(layer, frame)
+
+
+def test_maps_are_made_when_somebody_looks() -> None:
+    generator = torch.Generator().manual_seed(1)
+    query, key = (torch.randn(2, 3, 5, 8, generator=generator) for _ in range(2))
+    mask = torch.zeros(2, 1, 5, 5)
+    mask[1, ..., 4] = torch.finfo(torch.float32).min
+    layer = LayerActivations(0, None, query, key, mask=mask, scaling=0.5)
+    assert layer.heads == 3
+    assert layer.maps is None
+    torch.testing.assert_close(layer.attention, torch.softmax(query @ key.transpose(-1, -2) * 0.5 + mask, -1))
+    assert layer.maps is layer.attention
+
+
+def test_sums_over_pairs() -> None:
+    frame, maps = Frame(ENTRIES), maps_of(ENTRIES)
+    generator = torch.Generator().manual_seed(2)
+    chosen = torch.rand(3, *maps.shape[:1], *maps.shape[2:], generator=generator) < 0.2
+    sum_of, row, source, target = torch.nonzero(chosen).T
+    scale = torch.rand(len(maps), 3, generator=generator)
+    weights = torch.rand(len(maps), 2, *maps.shape[2:], generator=generator)
+    pairs = Pairs(torch.stack([row, source, target, sum_of]), scale, frame.width, weights)
+    found = pair_sums(LayerActivations(0, maps), frame, pairs)
+    listed = torch.einsum("bhij,sbij->bhs", maps, chosen.float()) * scale[:, None]
+    weighed = torch.einsum("bhij,bsij->bhs", maps, weights)
+    torch.testing.assert_close(found, torch.cat([listed, weighed], -1))
