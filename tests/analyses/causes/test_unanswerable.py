@@ -105,3 +105,13 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_has_no_questions_is_refused() -> None:
     with pytest.raises(Refusal, match="generated:reading"):
         trained(corpus_named("english", limit=10))
+
+
+def test_lessons_can_be_chosen() -> None:
+    found = trained(planted("choice", 16), epochs=1, lessons="Q-Remove, P-Shuffle")
+    assert found.rows_named == ("clean", "P-Shuffle", "Q-Remove")
+    whole = trained(planted("choice", 16), epochs=1)
+    places = [whole.rows_named.index(name) for name in found.rows_named]
+    assert (found.measures["score"].value == whole.measures["score"].value[places]).all()
+    with pytest.raises(Refusal, match="P-Shuffel"):
+        trained(planted("choice", 16), lessons="P-Shuffel")

@@ -35,6 +35,7 @@ def unanswerable(
     corpus: Corpus,
     work: Work,
     *,
+    lessons: Annotated[str, "only these, with commas, such as P-Shuffle,Q-Remove; all six where empty"] = "",
     items: Annotated[int, "use so many items, a quarter of them to judge by"] = 200,
     seeds: Annotated[int, "so many runs of each, each with a head, an order and dropout of its own"] = 1,
     epochs: Annotated[int, "passes over the items"] = 3,
@@ -62,10 +63,13 @@ def unanswerable(
     from bertology.measures.variant_sweep import over_seeds
 
     recipe = Recipe(seed=seed, epochs=epochs, size=size, rate=rate or None, patience=None)
-    lessons = BlindLessons(encoder, corpus, work, items=items, recipe=recipe, seeds=seeds, rule=Shuffling(degree))
-    found, fresh = lessons.run(), lessons.fresh()
+    names = [name.strip() for name in lessons.split(",") if name.strip()]
+    taught = BlindLessons(
+        encoder, corpus, work, items=items, recipe=recipe, seeds=seeds, rule=Shuffling(degree), names=names
+    )
+    found, fresh = taught.run(), taught.fresh()
     rows = tuple(found)
-    guesses = {name: over_seeds([counts], seed) for name, counts in lessons.guesses().items()}
+    guesses = {name: over_seeds([counts], seed) for name, counts in taught.guesses().items()}
     guesses["random weights"] = over_seeds(fresh, seed)
     return Table(
         rows_named=rows,
@@ -78,10 +82,10 @@ def unanswerable(
             for name, guess in guesses.items()
         },
         units={
-            SCORE: f"{lessons.measure}, 0 to 1, on clean questions",
-            DROP: f"{lessons.measure} of clean training less that of this, -1 to 1",
+            SCORE: f"{taught.measure}, 0 to 1, on clean questions",
+            DROP: f"{taught.measure} of clean training less that of this, -1 to 1",
         },
-        notes={name: lessons.told(name) for name in rows},
+        notes={name: taught.told(name) for name in rows},
     )
 
 

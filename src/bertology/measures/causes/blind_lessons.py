@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -11,7 +12,7 @@ from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.variant import Variant
-from bertology.errors import Refusal
+from bertology.errors import Refusal, unknown_name
 from bertology.finetuning.choose import guessed_task
 from bertology.finetuning.loop import Recipe
 from bertology.finetuning.metrics import Counts
@@ -58,8 +59,12 @@ class BlindLessons:
         recipe: Recipe,
         seeds: int,
         rule: Shuffling,
+        names: Sequence[str] = (),
     ) -> None:
-        """Divides the items."""
+        """Divides the items; `names` are the lessons besides clean ones, all of them where none is named."""
+        for name in names:
+            if name not in BLINDINGS:
+                raise unknown_name("lesson", name, list(BLINDINGS))
         self.task = guessed_task(corpus)
         if self.task not in ("choice", "qa"):
             raise Refusal(
@@ -69,6 +74,7 @@ class BlindLessons:
             )
         self._sweep = Sweep(encoder, corpus, work, self.task, "", items, recipe, seeds, "causes/unanswerable")
         self._rule = rule
+        self._names = names or tuple(BLINDINGS)
 
     @property
     def measure(self) -> str:
@@ -107,7 +113,8 @@ class BlindLessons:
 
     def _possible(self) -> list[str]:
         marked = self.task == "qa"
-        return [name for name, (which, how) in BLINDINGS.items() if not (marked and "P" in which and how == "removed")]
+        removed = {name for name, (which, how) in BLINDINGS.items() if "P" in which and how == "removed"}
+        return [name for name in BLINDINGS if name in self._names and not (marked and name in removed)]
 
     def _learnt(self, name: str) -> list[Item]:
         seed = self._sweep.lesson.recipe.seed
