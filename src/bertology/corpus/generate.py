@@ -26,7 +26,9 @@ from bertology.errors import Refusal, unknown_name
 
 PREFIX = "generated:"
 DEFAULT_SIZE = 1000
-ADDRESS = re.compile(r"generated:(?P<name>[^@:]*)(@(?P<seed>[0-9]{1,9}))?(:(?P<size>[0-9]{1,9}))?")
+ADDRESS = re.compile(
+    r"generated:(?P<name>[^@:,]*)(@(?P<seed>[0-9]{1,9}))?(:(?P<size>[0-9]{1,9}))?(?P<options>(,\w+=[^,=]+)*)"
+)
 
 
 @dataclass(frozen=True)
@@ -110,16 +112,17 @@ def generate(name: str, *, size: int = DEFAULT_SIZE, seed: int = 0, **options: A
 
 
 def generated_named(address: str, *, limit: int | None = None, **options: Any) -> Corpus:
-    """The corpus that `generated:name@seed:size` names; seed and size may be left out."""
+    """The corpus that `generated:name@seed:size,option=value` names; all but the name may be left out."""
     match = ADDRESS.fullmatch(address)
     if match is None:
         raise Refusal(
             f"{address!r} does not name generated stimuli",
-            "generated:NAME, generated:NAME@SEED:SIZE",
+            "generated:NAME, generated:NAME@SEED:SIZE or generated:NAME@SEED:SIZE,OPTION=VALUE",
             "Write it as, for example, generated:agreement@7:200",
         )
     size = int(match["size"] or DEFAULT_SIZE)
-    return generate(match["name"], size=size, seed=int(match["seed"] or 0), **options)[:limit]
+    named = dict(option.split("=") for option in match["options"].split(",")[1:])
+    return generate(match["name"], size=size, seed=int(match["seed"] or 0), **named | options)[:limit]
 
 
 def shares(strata: Sequence[Stratum], size: int) -> list[int]:

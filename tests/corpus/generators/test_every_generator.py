@@ -132,11 +132,23 @@ def test_the_command_line_names_them() -> None:
     assert corpus.items == generate("agreement", size=30, seed=7).items[:10]
     assert len(corpus_named("generated:agreement")) == 1000
     assert corpus_named("generated:nth_token:8", n="4").items == generate("nth_token", size=8, n=4).items
+    assert corpus_named("generated:nth_token:8,n=4").items == generate("nth_token", size=8, n=4).items
+    known = corpus_named("generated:subject_noun@3:20,first=known")
+    assert known.name == "generated:subject_noun@3:20,first=known"  # what a corpus is called names it again
+    assert corpus_named(known.name).items == known.items
     assert {f"generated:{name}" for name in NAMES} <= {row["name"] for row in describe()}
 
 
 @pytest.mark.parametrize(
-    "name", ["generated:agrement", "generated:", "generated:nli@x", "generated:nli:1:2", "generated:nli:" + "9" * 30]
+    "name",
+    [
+        "generated:agrement",
+        "generated:",
+        "generated:nli@x",
+        "generated:nli:1:2",
+        "generated:nli,x",
+        "generated:nli:" + "9" * 30,
+    ],
 )
 def test_a_wrong_name_is_refused(name: str) -> None:
     with pytest.raises(Refusal, match="generat"):
