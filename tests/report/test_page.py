@@ -92,7 +92,8 @@ def test_the_scoreboard_shows_every_verdict_with_its_numbers_and_its_paper() -> 
         for outcome in OUTCOMES
     ]
     section = Section("What?", "About it. Twice. Thrice.", shown)
-    html = page(Content("title", ["a <notice>"], findings, [section], ["mini over english"]))
+    html = page(Content("title", ["a <notice>"], findings, [section], ["mini over english"], unjudged=["late-one"]))
+    assert "Not judged: late-one." in html
     assert "4 published findings: 1 holds, 1 fails, 1 inconclusive, 1 not applicable." in html
     for outcome in OUTCOMES:
         assert f"why &lt;{outcome}&gt;" in html

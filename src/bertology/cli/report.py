@@ -86,9 +86,9 @@ def content_of(done: judging.Judged, *, full: bool) -> Content:
     sections = [Section(declared[r.analysis].question, declared[r.analysis].about, r) for r in results.values()]
     models = [encoder.name for encoder in (subject.encoder, subject.against) if encoder is not None]
     notices = [f"{name}: {BUILT_IN[name].about}" for name in models if name in BUILT_IN]
-    left = [claim.id for claim in all_claims() if claim.slow]
-    if left and not full:
-        notices.append(f"{len(left)} findings take minutes and were not judged: --full judges {', '.join(left)}.")
+    left = [] if full else [claim.id for claim in all_claims() if claim.slow]
+    if left:
+        notices.append(f"{len(left)} more findings take minutes and were not judged; --full judges them too.")
     corpus = subject.corpus.name if subject.corpus is not None else ""
     views = ""
     if subject.encoder is not None and subject.corpus is not None:
@@ -96,7 +96,15 @@ def content_of(done: judging.Judged, *, full: bool) -> Content:
     judging.tell("looking for the texts behind the verdicts")
     texts = evidence_for(done.findings, subject)
     return Content(
-        f"{' and '.join(models)} on {corpus}", notices, done.findings, sections, done.passes, views, done.seconds, texts
+        f"{' and '.join(models)} on {corpus}",
+        notices,
+        done.findings,
+        sections,
+        done.passes,
+        views,
+        done.seconds,
+        texts,
+        left,
     )
 
 

@@ -51,7 +51,8 @@ class Content:
     """All that a report says; `passes` are the passes over the corpora that all analyses shared.
 
     `seconds` are those that each pass and analysis took, if it was not there from before; `inside` are views of one
-    text, as a fragment of a page (see `report.inside`); `evidence` are the texts behind findings, by their ids.
+    text, as a fragment of a page (see `report.inside`); `evidence` are the texts behind findings, by their ids;
+    `unjudged` are the ids of findings that nobody asked for.
     """
 
     title: str
@@ -62,6 +63,7 @@ class Content:
     inside: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     evidence: Mapping[str, Evidence] = field(default_factory=dict[str, Evidence])
+    unjudged: Sequence[str] = ()
 
     @property
     def summary(self) -> str:

@@ -118,6 +118,8 @@ def _methods(content: Content) -> Iterable[str]:
         yield f"<p>{len(content.passes)} passes over the texts: {escape('; '.join(content.passes))}.</p>"
     if content.longest:
         yield f"<p>{escape(content.longest)}</p>"
+    if content.unjudged:
+        yield f"<p>Not judged: {escape(', '.join(content.unjudged))}.</p>"
     rows = [{"": name, **counts} for name, counts in content.skipped.items()]
     if rows:
         yield f"<h3>What was read, cut and skipped</h3>{html_table(rows)}"

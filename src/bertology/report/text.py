@@ -22,6 +22,7 @@ def as_json(content: Content) -> str:
         "summary": content.summary,
         "passes": list(content.passes),
         "seconds": dict(content.seconds),
+        "unjudged": list(content.unjudged),
         "findings": [as_record(finding) for finding in content.findings],
         "evidence": {name: asdict(found) for name, found in content.evidence.items()},
         "results": [section.result.to_json() for section in content.sections],
