@@ -5,7 +5,7 @@
 
 MODEL is a folder in Hugging Face form, TRAIN and TEST are treebanks in CoNLL-U. `--train-limit` and `--test-limit` take
 the first sentences only, `--device cuda` fits on an accelerator. All sentences of the training part of EWT take 5 GB of
-memory (3 GB with `--half`) and, with `--ranks`, five and a half minutes on an H200; the page says what it was made with.
+memory (3 GB with `--half`) and, with `--ranks`, five and a half minutes on an H200. The page says what it was made of.
 """
 
 from __future__ import annotations
