@@ -21,15 +21,17 @@ from torch import Tensor
 from bertology.maths.classifier_network import Form as Form
 from bertology.maths.classifier_network import Recipe as Recipe
 from bertology.maths.classifier_network import first_parameters, scores_of, unpacked
-from bertology.maths.linear_classifier import UNUSED as UNUSED
-from bertology.maths.linear_classifier import Gold, LinearProblems, gold_of, taken
-from bertology.maths.minimiser import End, Seen, Which, minimise
+from bertology.maths.minimiser import End, Objective, Precondition, Seen, Which, minimise
 
-CELLS_AT_ONCE = 2**22
-"""Groups are fitted together until their scores have so many numbers: more would leave the processor's cache."""
+UNUSED = -1
+"""The label of an example that a problem leaves out."""
 
-LINEAR_MEMORY = 6
-"""Preconditioned steps are few: to remember more of them takes longer than it saves."""
+CELLS_AT_ONCE = 2**25
+"""Groups are fitted together until their scores have so many numbers."""
+
+LEAST_SAMPLE = 512
+SAMPLED = 3
+"""Covariances are taken over so many examples a feature, if there are more."""
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
@@ -93,25 +95,28 @@ def fit(
         some = features[first : first + at_once]
         mean, scale = moments(some if seen.all() or not seen.any() else some[:, seen])  # to choose is to copy
         x = standardised(some, mean, scale)
-        if recipe.form == "linear":
-            found = _linear(x, labels, seen, classes, recipe, used=used)
-        else:
-            problem = _Problem(recipe, x, gold[0], gold[1], classes, held is not None)
-            found = minimise(problem.objective, problem.start(seeds or (0,) * problems), problem.end)
-        parts.append((*_chosen(recipe, x, found, gold[1], classes), mean, scale))
+        basis = _basis(x[:, seen], len(recipe.penalties)) if recipe.form == "linear" and used is None else None
+        inside = x if basis is None else x @ basis
+        problem = _Problem(recipe, inside, gold[0], gold[1], classes, held is not None, used)
+        start = problem.start(seeds or (0,) * problems)
+        found = minimise(problem.objective, start, problem.end, problem.precondition)
+        own, place = problem.chosen(found)
+        parts.append((own if basis is None else _outside(own, basis, classes), place, mean, scale))
     parameters, place, mean, scale = (torch.cat(some) for some in zip(*parts, strict=True))
     return Classifiers(recipe, parameters, mean, scale, classes, np.array(recipe.penalties)[place.cpu().numpy()])
 
 
 def fit_each(features: Floats, labels: Ints, classes: int, recipe: Recipe) -> tuple[Classifiers, ...]:
-    """The same of linear ones without a choice: the classifiers of every penalty, for who chooses by something else.
+    """The same without a choice: the classifiers of every penalty, for those who choose by something else.
 
     Features are standardised over all examples, also those that no problem uses: what one problem finds does not depend
     on what others learn from.
     """
+    gold = gold_of(labels, len(recipe.penalties))
     mean, scale = moments(features)
-    x, every = standardised(features, mean, scale), np.ones(labels.shape[1], np.bool_)
-    found = _linear(x, labels, every, classes, recipe)
+    problem = _Problem(recipe, standardised(features, mean, scale), gold, gold, classes, False, None)
+    start = problem.start((0,) * len(labels))
+    found = minimise(problem.objective, start, problem.end, problem.precondition)
     each = found.unflatten(1, (-1, len(recipe.penalties))).unbind(2)
     return tuple(
         Classifiers(recipe, own, mean, scale, classes, np.full(own.shape[:2], penalty))
@@ -119,34 +124,15 @@ def fit_each(features: Floats, labels: Ints, classes: int, recipe: Recipe) -> tu
     )
 
 
-def _linear(
-    x: Tensor,
-    labels: Ints,
-    seen: NDArray[np.bool_],
-    classes: int,
-    recipe: Recipe,
-    *,
-    used: NDArray[np.bool_] | None = None,
-) -> Tensor:
-    """(group, problem x penalty, parameter) of linear classifiers."""
-    few = used is None and _few(int(seen.sum()), x.shape[-1], len(recipe.penalties))
-    # An orthonormal basis of the examples: the best weights lie among these, the rest would stay at zero.
-    basis = torch.linalg.qr(x[:, torch.from_numpy(seen)].transpose(1, 2)).Q if few else None
-    inside = x if basis is None else x @ basis
-    learned = (labels != UNUSED).any(0)
-    if not learned.all():  # what is only held out is not needed on the way
-        inside, labels = inside[:, torch.from_numpy(learned)], labels[:, learned]
-    problems = LinearProblems(inside, classes, recipe.penalties, used)
-    found = problems.solved(labels, End(recipe.iterations, recipe.tolerance, memory=LINEAR_MEMORY))
-    return found if basis is None else _outside(found, basis, classes)
+def _basis(x: Tensor, penalties: int) -> Tensor | None:
+    """(group, feature, example) an orthonormal basis of the examples, where they are few beside the features.
 
-
-def _few(examples: int, width: int, penalties: int) -> bool:
-    """Whether there are so few examples beside the features that their basis saves time.
-
-    To find it takes longer the more examples there are, to do without it the more features and penalties.
+    The best weights lie among the examples, so that fewer of them do: the rest would stay at zero. To find the basis
+    takes longer the more examples there are, to do without it the more features and penalties.
     """
-    return 0 < examples < width and 4 * examples**2 < penalties * width**2
+    _, examples, width = x.shape
+    few = 0 < examples < width and 4 * examples**2 < penalties * width**2
+    return torch.linalg.qr(x.transpose(1, 2)).Q if few else None
 
 
 def _outside(parameters: Tensor, basis: Tensor, classes: int) -> Tensor:
@@ -156,11 +142,30 @@ def _outside(parameters: Tensor, basis: Tensor, classes: int) -> Tensor:
     return torch.cat([weights.flatten(2), parameters[..., size:]], -1)
 
 
-class _Problem:
-    """The objective of some groups for classifiers that are not linear; a problem comes once for each penalty."""
+@dataclass(frozen=True)
+class Gold:
+    """(problem x penalty, example) the label of each example and its share of the problem's loss."""
 
-    def __init__(self, recipe: Recipe, x: Tensor, trained: Gold, held: Gold, classes: int, watching: bool) -> None:
-        self.recipe, self.held, self.classes, self.watching = recipe, held, classes, watching
+    label: Tensor
+    share: Tensor
+
+
+class _Problem:
+    """The objective of some groups; a problem comes once for each penalty, one after the other."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        x: Tensor,
+        trained: Gold,
+        held: Gold,
+        classes: int,
+        watching: bool,
+        used: NDArray[np.bool_] | None,
+    ) -> None:
+        linear = recipe.form == "linear"
+        self.recipe, self.whole, self.held, self.classes = recipe, x, held, classes
+        self.watching = watching and not linear
         # What is held out is seen on the way only by those that stop by it.
         used_at_all = trained.share.sum(0) > 0
         kept = slice(None) if self.watching or used_at_all.all() else used_at_all
@@ -168,17 +173,61 @@ class _Problem:
         self.end = End(recipe.iterations, recipe.tolerance, recipe.patience if self.watching else 0)
         repeats = len(trained.label) // len(recipe.penalties)
         self.penalty = torch.tensor(recipe.penalties).repeat(repeats)
+        self.allowed = None if used is None else torch.from_numpy(used.astype(np.float32))
+        self.objective: Objective = self._convex if linear else self._differentiated
+        self.precondition: Precondition | None = self._conditioned if linear and used is None else None
+        if self.precondition is not None:
+            # Some of the examples tell the covariance well enough for a first guess.
+            some = self.x[:, :: max(1, self.x.shape[1] // max(LEAST_SAMPLE, SAMPLED * self.x.shape[2]))]
+            self.inverse = self._inverses(some.transpose(1, 2) @ some / some.shape[1])
 
     def start(self, seeds: tuple[int, ...]) -> Tensor:
-        """(group, problem, parameter): seeded, alike in all groups."""
+        """(group, problem, parameter): zeros for linear classifiers, else seeded, alike in all groups."""
         drawn = [first_parameters(self.recipe, self.x.shape[-1], self.classes, seed) for seed in seeds]
         each = torch.stack(drawn).repeat_interleave(len(self.recipe.penalties), 0)
         return each.expand(len(self.x), -1, -1)
 
-    def objective(self, parameters: Tensor, which: Which) -> Seen:
-        """Loss and gradient through a graph."""
+    def chosen(self, found: Tensor) -> tuple[Tensor, Tensor]:
+        """Each problem's parameters with the penalty that suits what it holds out best, and which penalty it is."""
+        groups = torch.arange(len(self.x))
+        with torch.inference_mode():
+            watched = mean_loss(scores_of(self.recipe, self.whole, found, self.classes), self.held)
+        count = len(self.recipe.penalties)
+        best = watched.unflatten(1, (-1, count)).argmin(-1)
+        problems = torch.arange(best.shape[1])
+        return found.unflatten(1, (-1, count))[groups[:, None], problems, best], best
+
+    def _own(self, gold: Gold, which: Which) -> Gold:
+        return Gold(_of(gold.label, which.problems), _of(gold.share, which.problems))
+
+    def _convex(self, parameters: Tensor, which: Which) -> Seen:
+        """Loss and gradient of linear classifiers, without a graph."""
+        penalty = _of(self.penalty, which.problems)
+        x = [self.x[group] for group in which.groups.tolist()]  # views: to take some of the groups would copy them
+        weights, bias = unpacked(self.recipe, parameters, x[0].shape[-1], self.classes)
+        allowed = None if self.allowed is None else _of(self.allowed, which.problems)
+        if allowed is not None:
+            weights = weights * allowed[None, :, None]
+        # Two classes have opposite scores all the way from zero: one of them says it all.
+        shown = slice(1, 2) if self.classes == 2 else slice(None)
+        flat = weights[:, :, shown].flatten(1, 2)
+        scores = torch.stack([own @ values.T for own, values in zip(flat, x, strict=True)])
+        scores = scores.unflatten(1, (len(penalty), -1)).add_(bias[:, :, shown, None])
+        loss, error = (_two if self.classes == 2 else loss_and_error)(scores, self._own(self.trained, which))
+        slope = torch.stack([own @ values for own, values in zip(error.flatten(1, 2), x, strict=True)])
+        slope = slope.unflatten(1, (len(penalty), -1))
+        lift = error.sum(-1)
+        if self.classes == 2:
+            slope, lift = torch.cat([-slope, slope], 2), torch.cat([-lift, lift], 2)
+        slope += penalty[None, :, None, None] * weights
+        if allowed is not None:
+            slope = slope * allowed[None, :, None]
+        loss = loss + penalty / 2 * weights.square().sum((2, 3))
+        return Seen(loss, loss, torch.cat([slope.flatten(2), lift], -1))
+
+    def _differentiated(self, parameters: Tensor, which: Which) -> Seen:
         leaf = parameters.detach().requires_grad_()
-        x, penalty = taken(self.x, which.groups), taken(self.penalty, which.problems)
+        x, penalty = _of(self.x, which.groups), _of(self.penalty, which.problems)
         with torch.enable_grad():
             scores = scores_of(self.recipe, x, leaf, self.classes)
             squared = sum(
@@ -186,33 +235,62 @@ class _Problem:
                 for part in unpacked(self.recipe, leaf, x.shape[-1], self.classes)
                 if part.ndim > 3
             )
-            logs = scores.log_softmax(2)
-            loss = _mean(logs, self.trained.of(which.problems)) + penalty / 2 * squared
+            loss = mean_loss(scores, self._own(self.trained, which)) + penalty / 2 * squared
             (slope,) = torch.autograd.grad(loss.sum(), leaf)
         loss = loss.detach()
-        return Seen(loss, _mean(logs.detach(), self.held.of(which.problems)) if self.watching else loss, slope)
+        return Seen(loss, mean_loss(scores.detach(), self._own(self.held, which)) if self.watching else loss, slope)
+
+    def _inverses(self, covariance: Tensor) -> Tensor:
+        """(group, penalty, feature, feature): inverse second derivatives of classifiers that know nothing yet."""
+        unit = torch.eye(covariance.shape[-1])
+        curvature = (self.classes - 1) / self.classes**2
+        each = [curvature * covariance + max(penalty, 1e-6) * unit for penalty in self.recipe.penalties]
+        return torch.stack([torch.cholesky_inverse(torch.linalg.cholesky(one)) for one in each], 1)
+
+    def _conditioned(self, slope: Tensor, which: Which) -> Tensor:
+        width, classes = self.x.shape[-1], self.classes
+        weights = slope[..., : width * classes].unflatten(-1, (classes, width))
+        back = torch.empty_like(weights)
+        of_penalty = which.problems % len(self.recipe.penalties)
+        for number, inverse in enumerate(_of(self.inverse, which.groups).unbind(1)):
+            own = of_penalty == number
+            if own.any():
+                back[:, own] = (weights[:, own].flatten(1, 2) @ inverse).unflatten(1, (-1, classes))
+        return torch.cat([back.flatten(2), slope[..., width * classes :] * classes**2 / (classes - 1)], -1)
 
 
-def _chosen(recipe: Recipe, x: Tensor, found: Tensor, held: Gold, classes: int) -> tuple[Tensor, Tensor]:
-    """Each problem's parameters with the penalty that suits what it holds out best, and which penalty it is."""
-    count = len(recipe.penalties)
-    if count == 1:
-        return found, torch.zeros(found.shape[:2], dtype=torch.int64)
-    with torch.inference_mode():
-        watched = mean_loss(scores_of(recipe, x, found, classes), held)
-    best = watched.unflatten(1, (-1, count)).argmin(-1)
-    groups, problems = torch.arange(len(x)), torch.arange(best.shape[1])
-    return found.unflatten(1, (-1, count))[groups[:, None], problems, best], best
+def _of(values: Tensor, places: Tensor) -> Tensor:
+    """What is at the places of the first axis, without a copy where it is all of them."""
+    return values if len(places) == len(values) else values[places]
+
+
+def loss_and_error(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
+    """(group, problem) mean cross-entropy, and its gradient in the (group, problem, class, example) scores."""
+    logs = scores.log_softmax(2)
+    label = gold.label[None, :, None].expand(len(logs), -1, 1, -1)
+    loss = -(logs.gather(2, label).squeeze(2) * gold.share).sum(-1)
+    return loss, logs.exp_().scatter_add_(2, label, -torch.ones_like(logs[:, :, :1])).mul_(gold.share[None, :, None])
+
+
+def _two(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
+    """The same of two classes from the scores of the second, those of the first being their opposites."""
+    sign = 1 - 2 * gold.label[:, None]
+    margin = 2 * sign * scores
+    loss = (torch.nn.functional.softplus(margin).squeeze(2) * gold.share).sum(-1)
+    return loss, margin.sigmoid_() * sign * gold.share[:, None]
+
+
+def gold_of(labels: Ints, repeats: int) -> Gold:
+    """The labels of each problem, `repeats` times, and the share of each example in its loss."""
+    label = torch.from_numpy(np.asarray(labels, np.int64)).repeat_interleave(repeats, 0)
+    counted = (label != UNUSED).float()
+    return Gold(label.clamp(min=0), counted / counted.sum(1, keepdim=True).clamp(min=1))
 
 
 def mean_loss(scores: Tensor, gold: Gold) -> Tensor:
     """(group, problem) mean cross-entropy from (group, problem, class, example)."""
-    return _mean(scores.log_softmax(2), gold)
-
-
-def _mean(logs: Tensor, gold: Gold) -> Tensor:
-    label = gold.label[None, :, None].expand(len(logs), -1, 1, -1)
-    return -(logs.gather(2, label).squeeze(2) * gold.share).sum(-1)
+    label = gold.label[None, :, None].expand(len(scores), -1, 1, -1)
+    return -(scores.log_softmax(2).gather(2, label).squeeze(2) * gold.share).sum(-1)
 
 
 def moments(features: Floats) -> tuple[Tensor, Tensor]:

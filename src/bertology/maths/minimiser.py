@@ -13,12 +13,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+MEMORY = 10
 SUFFICIENT = 1e-4
 HALVINGS = 12
 ROUNDING = 1e-7
-
-WORTH = 0.85
-"""What has ended is left out once no more than this share is at work: leaving out copies all that is remembered."""
 
 
 class Seen(NamedTuple):
@@ -48,13 +46,11 @@ class End:
     """When a problem ends: after so many `iterations`, or once every gradient is within the `tolerance`.
 
     With `patience` also once the watched loss has been above its best for so many iterations; the best then counts.
-    `memory` is how many steps are remembered: more of them may save steps, each of which then takes longer.
     """
 
     iterations: int = 100
     tolerance: float = 1e-4
     patience: int = 0
-    memory: int = 10
 
 
 def minimise(objective: Objective, start: Tensor, end: End, precondition: Precondition | None = None) -> Tensor:
@@ -67,7 +63,7 @@ def minimise(objective: Objective, start: Tensor, end: End, precondition: Precon
     for _ in range(end.iterations):
         if not state.advance():
             break
-    return state.answered()
+    return state.answer
 
 
 class _Step(NamedTuple):
@@ -90,8 +86,7 @@ class _State:
         self.answer = start.clone()
         self.best = self.seen.watched.clone()
         self.stale = torch.zeros_like(self.best)
-        self.steepest = _steepest(self.seen)
-        self.done = self.steepest <= end.tolerance
+        self.done = self._small()
         self.eased = self._conditioned()
         self.history: list[_Step] = []
 
@@ -103,30 +98,34 @@ class _State:
         step, seen, moved = self._searched(self._direction())
         change, before = seen.gradient - self.seen.gradient, self.eased
         # Near the end rounding hides what is gained; the gradient still tells.
-        steepest = _steepest(seen)
-        idle = (self.seen.loss - seen.loss <= ROUNDING * self.seen.loss.abs()) & (steepest >= self.steepest)
+        idle = (self.seen.loss - seen.loss <= ROUNDING * self.seen.loss.abs()) & (
+            self._steepest(seen) >= self._steepest()
+        )
         self.place = self.place + step
-        self.seen = seen if moved.all() else _either(moved, seen, self.seen)
-        self.steepest = torch.where(moved, steepest, self.steepest)
+        self.seen = Seen(*(torch.where(_like(moved, new), new, old) for new, old in zip(seen, self.seen, strict=True)))
         self.eased = self._conditioned()
         self._remember(step, change, None if before is None or self.eased is None else self.eased - before)
-        self.done |= ~moved | (self.steepest <= self.end.tolerance) | idle
+        self.done |= ~moved | self._small() | idle
         self._keep_best()
         return True
 
+    def _small(self) -> Tensor:
+        return self._steepest() <= self.end.tolerance
+
+    def _steepest(self, seen: Seen | None = None) -> Tensor:
+        return (seen or self.seen).gradient.abs().amax(-1)
+
     def _leave_out(self) -> None:
         groups, problems = ~self.done.all(1), ~self.done.all(0)
-        if groups.sum() * problems.sum() > WORTH * self.done.numel():
+        if groups.all() and problems.all():
             return
-        self.answered()
         self.which = Which(self.which.groups[groups], self.which.problems[problems])
 
         def left(values: Tensor) -> Tensor:
-            values = values if groups.all() else values[groups]
-            return values if problems.all() else values[:, problems]
+            return values[groups][:, problems]
 
         self.place, self.best, self.stale, self.done = map(left, (self.place, self.best, self.stale, self.done))
-        self.seen, self.steepest = Seen(*map(left, self.seen)), left(self.steepest)
+        self.seen = Seen(*map(left, self.seen))
         self.eased = None if self.eased is None else left(self.eased)
         self.history = [
             _Step(left(one.step), left(one.change), left(one.inverse), None if one.eased is None else left(one.eased))
@@ -174,7 +173,7 @@ class _State:
             direction = torch.where(uphill[..., None], -self.seen.gradient, direction)
             slope = (direction * self.seen.gradient).sum(-1)
         length = torch.where(self.done, 0.0, torch.ones_like(slope))
-        step = length[..., None] * direction if self.done.any() else direction
+        step = length[..., None] * direction
         seen = self.objective(self.place + step, self.which)
         for _ in range(HALVINGS):
             enough = self._enough(seen, length * slope) | self.done
@@ -182,19 +181,9 @@ class _State:
                 break
             length = torch.where(enough, length, length / 2)
             step = length[..., None] * direction
-            self._see_again(seen, step, ~enough)
+            seen = self.objective(self.place + step, self.which)
         moved = self._enough(seen, length * slope) & ~self.done
-        return step if moved.all() else torch.where(moved[..., None], step, 0.0), seen, moved
-
-    def _see_again(self, seen: Seen, step: Tensor, again: Tensor) -> None:
-        """Compute anew, in place, the groups and the problems that have some whose step has changed."""
-        groups, problems = again.any(1).nonzero()[:, 0], again.any(0).nonzero()[:, 0]
-        places = groups[:, None], problems
-        found = self.objective(
-            self.place[places] + step[places], Which(self.which.groups[groups], self.which.problems[problems])
-        )
-        for old, new in zip(seen, found, strict=True):
-            old[places] = new
+        return torch.where(moved[..., None], step, 0.0), seen, moved
 
     def _enough(self, seen: Seen, promised: Tensor) -> Tensor:
         return seen.loss <= self.seen.loss + SUFFICIENT * promised + ROUNDING * self.seen.loss.abs()
@@ -203,29 +192,19 @@ class _State:
         curved = (step * change).sum(-1)
         real = curved > 1e-10 * change.square().sum(-1)
         self.history.append(_Step(step, change, torch.where(real, 1 / curved.clamp(min=1e-30), 0.0), eased))
-        del self.history[: -self.end.memory]
+        del self.history[:-MEMORY]
 
     def _keep_best(self) -> None:
         if not self.end.patience:
-            return
-        better = self.seen.watched < self.best
-        self.stale = torch.where(better, torch.zeros_like(self.stale), self.stale + 1)
-        self.done |= self.stale >= self.end.patience
-        self.best = torch.minimum(self.best, self.seen.watched)
+            better = torch.ones_like(self.done)
+        else:
+            better = self.seen.watched < self.best
+            self.stale = torch.where(better, torch.zeros_like(self.stale), self.stale + 1)
+            self.done |= self.stale >= self.end.patience
+            self.best = torch.minimum(self.best, self.seen.watched)
         places = self.which.groups[:, None], self.which.problems
         self.answer[places] = torch.where(better[..., None], self.place, self.answer[places])
 
-    def answered(self) -> Tensor:
-        """The answers of all problems so far: where those at work are, unless the best place is kept on the way."""
-        if not self.end.patience:
-            self.answer[self.which.groups[:, None], self.which.problems] = self.place
-        return self.answer
 
-
-def _steepest(seen: Seen) -> Tensor:
-    return seen.gradient.abs().amax(-1)
-
-
-def _either(which: Tensor, new: Seen, old: Seen) -> Seen:
-    loss, watched = (torch.where(which, *pair) for pair in zip(new[:2], old[:2], strict=True))
-    return Seen(loss, watched, torch.where(which[..., None], new.gradient, old.gradient))
+def _like(mask: Tensor, other: Tensor) -> Tensor:
+    return mask[..., None] if other.ndim > mask.ndim else mask

@@ -19,10 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bertology.maths.classifier import Floats, Ints, mean_loss
+from bertology.maths.classifier import Floats, Gold, Ints, gold_of, loss_and_error, mean_loss
 from bertology.maths.classifier_network import Recipe, first_parameters, scores_of
 from bertology.maths.classifier_network import unpacked as parts_of
-from bertology.maths.linear_classifier import Gold, gold_of, loss_and_error
 from bertology.maths.minimiser import End, Precondition, Seen, Which, minimise
 
 EVEN = 0.01

@@ -59,7 +59,6 @@ def code_lengths(
 def _fitted(features: Floats, labels: Ints, classes: int, recipe: VariationalRecipe, seeds: tuple[int, ...]) -> Code:
     mean, scale = moments(features)
     x = standardised(features, mean, scale)
-    squares = x.square()
     gold = torch.from_numpy(np.asarray(labels, np.int64))
     generator = torch.Generator().manual_seed(seeds[0])
     sizes = [x.shape[-1], *recipe.sizes, classes]
@@ -73,23 +72,20 @@ def _fitted(features: Floats, labels: Ints, classes: int, recipe: VariationalRec
         for group in optimiser.param_groups:
             group["lr"] = recipe.rate * min(1.0, 2 * (1 - step / recipe.steps))
         optimiser.zero_grad()
-        model, data = _parts(layers, x, squares, gold, generator)
+        model, data = _parts(layers, x, gold, generator)
         ((model + data).sum() / gold.shape[1]).backward()
         optimiser.step()
     with torch.inference_mode():
-        drawn = [_parts(layers, x, squares, gold, generator) for _ in range(FINAL_DRAWS)]
+        drawn = [_parts(layers, x, gold, generator) for _ in range(FINAL_DRAWS)]
     model, data = drawn[0][0], torch.stack([some[1] for some in drawn]).mean(0)
     return Code(model.double().numpy(), data.double().numpy())
 
 
-def _parts(
-    layers: list[_Layer], x: Tensor, squares: Tensor, gold: Tensor, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def _parts(layers: list[_Layer], x: Tensor, gold: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """(group, problem) the divergence of the weights, and the cross-entropy of one draw of them."""
-    hidden = layers[0].drawn(x, squares, generator)
-    for layer in layers[1:]:
-        hidden = hidden.relu()
-        hidden = layer.drawn(hidden, hidden.square(), generator)
+    hidden = x
+    for number, layer in enumerate(layers):
+        hidden = layer.drawn(hidden.relu() if number else hidden, generator)
     label = gold[None, :, None].expand(len(x), -1, 1, -1)
     data = -hidden.log_softmax(2).gather(2, label).squeeze(2).sum(-1)
     return sum((layer.divergence() for layer in layers), torch.zeros_like(data)), data
@@ -114,13 +110,13 @@ class _Layer:
         self.factor_spread = torch.full((*shape, before), FIRST_SPREAD, requires_grad=True)
         self.parts = [self.weights, self.weight_spread, self.bias, self.bias_spread, self.factor, self.factor_spread]
 
-    def drawn(self, x: Tensor, squares: Tensor, generator: torch.Generator) -> Tensor:
+    def drawn(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """(group, problem, out, example): factors are drawn once a problem, scores once an example."""
         noise = torch.randn(self.factor.shape, generator=generator)
         factor = self.factor + noise * (self.factor_spread / 2).exp()
         weights = self.weights * factor[:, :, None]
         variances = self.weight_spread.exp() * factor.square()[:, :, None]
-        centre, spread = self._product(weights, x), self._product(variances, squares)
+        centre, spread = self._product(weights, x), self._product(variances, x.square())
         spread = spread + self.bias_spread.exp()[..., None]
         drawn = torch.randn(centre.shape, generator=generator)
         return centre + self.bias[..., None] + drawn * spread.clamp(min=1e-12).sqrt()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,9 +17,6 @@ Numbers = NDArray[Any]
 
 FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the sentences, as in the released settings."""
-
-TOLERANCE = 1e-4
-"""Bits depend on chances, not on the likeliest label alone: probes that send labels are fitted more closely."""
 
 
 def portions(sentences: int) -> list[int]:
@@ -83,7 +79,7 @@ def _next_portion(
         labels[:, seen],
         np.tile(held[seen], (len(labels), 1)),
         len(task.labels),
-        replace(setting.recipe, tolerance=TOLERANCE),
+        setting.recipe,
         (seed,) * len(labels),
     )
     logs = found.log_chances(task.learned.features[:, sent])
