@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.testing import assert_close
 
-from bertology.maths.tree_batch import SIDE, TreeBatch, trees_of
+from bertology.maths.tree_batch import SIDE, TreeBatch, of_layers, trees_of
 
 SIZES = (3, 6, 1, 5)
 
@@ -43,6 +43,16 @@ def test_rows_lead_to_tables_and_back() -> None:
         assert torch.equal(tables.flatten()[trees.by_point(count)], values)
 
 
+def test_rows_of_some_probes_among_others_lead_to_tables() -> None:
+    trees = batch().trees
+    values = torch.arange(sum(SIZES) * 5)
+    tables = values[trees.by_slot(2, 1, 5)].view(2, len(SIZES), 8)
+    start = 0
+    for row, size in enumerate(SIZES):
+        assert torch.equal(tables[:, row, :size], values.view(-1, 5)[start : start + size, 1:3].T)
+        start += size
+
+
 def test_every_sentence_counts_the_same() -> None:
     trees = batch().trees
     assert_close(trees.of_pairs.sum((1, 2)), torch.ones(len(SIZES)))
@@ -57,3 +67,19 @@ def test_some_layers_of_a_batch() -> None:
     assert_close(whole.of_layers([1]).states, whole.states[1:])
     assert whole.of_layers([0, 1]) is whole
     assert whole.of_layers([1]).trees is whole.trees
+
+
+def test_layers_side_by_side_are_not_copied() -> None:
+    whole = TreeBatch(torch.arange(4 * 15 * 2.0).view(4, 15, 2), batch().trees)
+    for chosen in ([1, 2], [3], [0, 2], [0, 1, 3]):
+        found = whole.of_layers(chosen)
+        assert_close(found.states, whole.states[chosen])
+        shared = found.states.untyped_storage().data_ptr() == whole.states.untyped_storage().data_ptr()
+        assert shared == (chosen[-1] - chosen[0] == len(chosen) - 1)
+
+
+def test_batches_of_some_layers() -> None:
+    found = of_layers([batch(), batch()], [1])
+    assert len(found) == 2
+    for one in found:
+        assert_close(one.states, batch().states[1:])

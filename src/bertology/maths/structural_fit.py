@@ -6,23 +6,22 @@ comes out the same. A probe that has stopped is no longer computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
 from bertology.maths.structural_probe import Member, Probes, gradients, initial, losses
-from bertology.maths.tree_batch import TreeBatch
+from bertology.maths.tree_batch import TreeBatch, of_layers
 
 DECAYS = (0.9, 0.999)
 TINY = 1e-8
 BETTER = 1e-4
 """A loss that is lower by less does not make a new best epoch."""
-
-IN_A_ROW = 16
-"""So many batches are gone through with one layer before the next: its weights and moments stay in the cache."""
 
 PATIENCE = 4
 SLOWER = 0.1
@@ -59,54 +58,71 @@ def fit(
     So many layers are computed `at_once`; 0 leaves it to the device, the probes are the same.
     """
     first = batches[0].states
-    weights = initial(members, len(first), first.shape[-1]).to(first.device)
     # A processor's cache holds the weights and moments of a layer, not of all; an accelerator wants them all at once.
     at_once = at_once or (1 if first.device.type == "cpu" else len(first))
-    runs = [_Run(part, members, schedule, at_once * number) for number, part in enumerate(weights.split(at_once))]
+    runs: list[_Run] = []
+    for start in range(0, len(first), at_once):
+        chosen = range(len(first))[start : start + at_once]
+        runs.append(_fitted(of_layers(batches, chosen), of_layers(held_out, chosen), members, schedule))
+    best = torch.cat([run.best for run in runs])
+    courses = [course for run in runs for course in run.courses]
+    lowest = torch.tensor([course.lowest for course in courses]).view(len(first), -1)
+    epochs = torch.tensor([course.best_epoch + 1 for course in courses]).view(len(first), -1)
+    return Probes(tuple(members), best.transpose(1, 2).contiguous(), lowest, epochs)
+
+
+def _fitted(
+    batches: Sequence[TreeBatch], held_out: Sequence[TreeBatch], members: Sequence[Member], schedule: Schedule
+) -> _Run:
+    """All members in the layers of the batches."""
+    first = batches[0].states
+    run = _Run(initial(members, len(first), first.shape[-1]).to(first.device), members, schedule)
     generator = torch.Generator().manual_seed(schedule.seed)
     for epoch in range(schedule.epochs):
-        going = [run for run in runs if run.layers]
-        if not going:
+        if not run.layers:
             break
-        for places in torch.randperm(len(batches), generator=generator).split(IN_A_ROW):
-            _gone_through(going, [batches[place] for place in places.tolist()])
-        for run, found in zip(going, _judged(going, held_out), strict=True):
-            run.judge(epoch, found)
-    best, lowest, epochs = (
-        torch.cat([getattr(run, name) for run in runs]) for name in ("best", "lowest", "best_epoch")
-    )
-    return Probes(tuple(members), best.transpose(1, 2).contiguous(), lowest, epochs + 1)
+        places = torch.randperm(len(batches), generator=generator).tolist()
+        run.go_through(batches[place] for place in places)
+        run.judge(epoch, run.losses_on(held_out))
+    return run
 
 
-@torch.inference_mode()
-def _gone_through(runs: Sequence[_Run], batches: Sequence[TreeBatch]) -> None:
-    """A step of every run for each batch."""
-    for run in runs:
-        for batch in batches:
-            run.step(run.part_of(batch))
+@dataclass
+class _Course:
+    """How the fit of one probe stands: its rate, its steps of Adam since moments were forgotten, and its best epoch."""
+
+    rate: float
+    steps: int = 0
+    lowest: float = float("inf")
+    best_epoch: int = 0
+    going: bool = True
+
+    @property
+    def pace(self) -> tuple[bool, float, int]:
+        """Probes of one pace can take their steps as one."""
+        return self.going, self.rate, self.steps
 
 
-@torch.inference_mode()
-def _judged(runs: Sequence[_Run], held_out: Sequence[TreeBatch]) -> list[Tensor]:
-    """For each run, (layer, member, sentence) losses of the held-out sentences."""
-    found: list[list[Tensor]] = [[] for _ in runs]
-    for batch in held_out:
-        for run, own in zip(runs, found, strict=True):
-            own.append(losses(run.weights.transpose(1, 2), run.current, run.part_of(batch)))
-    return [torch.cat(own, -1).cpu() for own in found]
+class _Block(NamedTuple):
+    """Columns of a layer with one pace."""
+
+    place: tuple[int, slice]
+    going: bool
+    rate: float
+    steps: int
 
 
 @dataclass(frozen=True)
 class _Paced:
-    """Probes that go on at one rate: their places among all at hand, weights, moments and counts of steps."""
+    """Columns that go on at one rate: their blocks' places among all at hand, weights, moments and counts of steps."""
 
     rate: float
-    places: list[int]
+    places: list[tuple[int, slice]]
     weights: list[Tensor]
     moments: tuple[list[Tensor], list[Tensor]]
     steps: list[Tensor]
 
-    def step(self, slopes: Sequence[Tensor]) -> None:
+    def step(self, slopes: Tensor) -> None:
         """One step of Adam down these slopes of all at hand."""
         adam(
             self.weights,
@@ -128,82 +144,85 @@ class _Paced:
 class _Run:
     """The state of a fit of some layers: what is still being fitted, and the best of everything so far.
 
-    Weights, moments and the best are (layer, column, width): each probe has its own block. Rates, epochs and losses are
-    small and stay with the processor, wherever the weights are.
+    Weights, moments and the best are (layer, column, width): each probe has its own block.
     """
 
-    def __init__(self, weights: Tensor, members: Sequence[Member], schedule: Schedule, first: int) -> None:
-        """`weights` are (layer, width, column), `first` is the first of the layers in the batches."""
+    def __init__(self, weights: Tensor, members: Sequence[Member], schedule: Schedule) -> None:
+        """`weights` are (layer, width, column)."""
         self.schedule = schedule
-        self.first = first
         self.layers = list(range(len(weights)))
         self.members = list(range(len(members)))
         self.current = tuple(members)
+        self.courses = [_Course(schedule.rate) for _ in self.layers for _ in members]
         self.weights = weights.transpose(1, 2).contiguous()
         self.moments = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self.best = self.weights.clone()
         self.best_of = _blocks(self.best, members)
-        shape = len(weights), len(members)
-        self.steps = torch.zeros(shape, device=weights.device)
-        self.rates = torch.full(shape, schedule.rate, dtype=torch.float64)
-        self.lowest = torch.full(shape, torch.inf)
-        self.best_epoch = torch.zeros(shape, dtype=torch.long)
         self.said = torch.tensor(torch.inf)
-        self._point(torch.ones(shape, dtype=torch.bool))
+        self._point()
 
-    def part_of(self, batch: TreeBatch) -> TreeBatch:
+    @torch.inference_mode()
+    def go_through(self, batches: Iterable[TreeBatch]) -> None:
+        """A step of Adam for each batch, each probe at its own rate and with its own count of steps."""
+        count = 0
+        for batch in batches:
+            count += 1
+            slopes = gradients(self.weights.transpose(1, 2), self.current, self._part_of(batch)).transpose(1, 2)
+            for paced in self.paced:
+                paced.step(slopes)
+        for course in self.courses:
+            course.steps += count
+
+    @torch.inference_mode()
+    def losses_on(self, held_out: Sequence[TreeBatch]) -> Tensor:
+        """(layer, member, sentence) losses of the held-out sentences."""
+        weights = self.weights.transpose(1, 2)
+        return torch.cat([losses(weights, self.current, self._part_of(batch)) for batch in held_out], -1).cpu()
+
+    def _part_of(self, batch: TreeBatch) -> TreeBatch:
         """The batch with the layers that are still being fitted."""
-        return batch.of_layers([self.first + layer for layer in self.layers])
-
-    def step(self, batch: TreeBatch) -> None:
-        """One step of Adam, each probe at its own rate and with its own count of steps."""
-        slopes = gradients(self.weights.transpose(1, 2), self.current, batch).transpose(1, 2)
-        blocks = _blocks(slopes, self.current)
-        for paced in self.paced:
-            paced.step(blocks)
+        return batch if len(self.layers) == len(batch.states) else batch.of_layers(self.layers)
 
     def judge(self, epoch: int, found: Tensor) -> None:
         """Keep what is better than before, slow down what is not, and leave what has not been for long.
 
         `found` is (layer, member, sentence) the losses of held-out sentences.
         """
-        moved, self.said, found = (found - self.said).abs().mean(-1), found, found.mean(-1)
-        lowest, best_epoch, rates = self.lowest[self.here], self.best_epoch[self.here], self.rates[self.here]
-        worse, better = ~(found < lowest), found < lowest - BETTER
-        hopeless = worse & (found - FURTHER * moved > lowest - BETTER)
-        best_epoch = torch.where(better, epoch, best_epoch)
-        self.lowest[self.here] = torch.where(better, found, lowest)
-        self.best_epoch[self.here] = best_epoch
-        self.rates[self.here] = torch.where(worse, rates * SLOWER, rates)
-        self._keep(better)
-        if self.schedule.fresh:
-            self._forget(worse)
-        last = epoch + 1 == self.schedule.epochs
-        self._go_on_with(torch.zeros_like(worse) if last else (epoch - best_epoch <= PATIENCE) & ~hopeless)
+        moved, self.said = (found - self.said).abs().mean(-1).flatten().tolist(), found
+        changed = False
+        for number, (loss, move) in enumerate(zip(found.mean(-1).flatten().tolist(), moved, strict=True)):
+            course = self.courses[self.places[number]]
+            if not course.going:
+                continue
+            worse, better = not loss < course.lowest, loss < course.lowest - BETTER
+            hopeless = worse and loss - FURTHER * move > course.lowest - BETTER
+            if better:
+                course.lowest, course.best_epoch = loss, epoch
+                self.best_of[self.places[number]].copy_(self.blocks[number])
+            if worse:
+                course.rate *= SLOWER
+                if self.schedule.fresh:
+                    self._forget(number)
+            course.going = epoch - course.best_epoch <= PATIENCE and not hopeless
+            changed |= worse or not course.going
+        if changed:
+            self._go_on()
 
-    def _keep(self, better: Tensor) -> None:
-        blocks = _blocks(self.weights, self.current)
-        for place, block, new in zip(self._places(), blocks, better.flatten().tolist(), strict=True):
-            if new:
-                self.best_of[place].copy_(block)
-
-    def _forget(self, worse: Tensor) -> None:
-        self.steps.masked_fill_(worse.to(self.steps.device), 0)
+    def _forget(self, number: int) -> None:
+        """The moments of one of the probes at hand."""
+        self.courses[self.places[number]].steps = 0
         for moment in self.moments:
-            for block, cut in zip(_blocks(moment, self.current), worse.flatten().tolist(), strict=True):
-                if cut:
-                    block.zero_()
+            _blocks(moment, self.current)[number].zero_()
 
-    def _places(self) -> list[int]:
-        """Where the probes at hand are among all."""
-        return [layer * self.lowest.shape[1] + member for layer in self.layers for member in self.members]
-
-    def _go_on_with(self, going: Tensor) -> None:
+    def _go_on(self) -> None:
         """Drop layers and members that have nothing left to fit; a probe stopped alone is computed, and stays."""
-        layers, members = ([place for place, on in enumerate(going.any(axis).tolist()) if on] for axis in (1, 0))
-        if len(layers) < len(self.layers) or len(members) < len(self.members):
+        going = [self.courses[place].going for place in self.places]
+        count = len(self.members)
+        layers = [place for place in range(len(self.layers)) if any(going[place * count :][:count])]
+        members = [place for place in range(count) if any(going[place::count])]
+        if len(layers) < len(self.layers) or len(members) < count:
             self._keep_only(layers, members)
-        self._point(going[layers][:, members])
+        self._point()
 
     def _keep_only(self, layers: list[int], members: list[int]) -> None:
         """These of the layers and members at hand."""
@@ -212,22 +231,38 @@ class _Run:
         kept = (part[layers][:, columns].contiguous() for part in (self.weights, *self.moments))
         self.weights, *moments = kept
         self.moments = moments[0], moments[1]
-        self.steps, self.said = (part[layers][:, members] for part in (self.steps, self.said))
+        self.said = self.said[layers][:, members]
         self.layers = [self.layers[place] for place in layers]
         self.members = [self.members[place] for place in members]
         self.current = tuple(self.current[place] for place in members)
 
-    def _point(self, going: Tensor) -> None:
-        """Where the layers and members at hand are among all, and at what rates those go on that do."""
-        self.here = torch.tensor(self.layers, dtype=torch.long)[:, None], torch.tensor(self.members, dtype=torch.long)
-        rates, on = self.rates[self.here].flatten().tolist(), going.flatten().tolist()
-        weights, first, second = (_blocks(part, self.current) for part in (self.weights, *self.moments))
-        steps = list(self.steps.flatten().unbind())
-        self.paced: list[_Paced] = []
-        for rate in sorted({rate for rate, goes in zip(rates, on, strict=True) if goes}):
-            places = [place for place, goes in enumerate(on) if goes and rates[place] == rate]
-            own, one, two, taken = ([part[place] for place in places] for part in (weights, first, second, steps))
-            self.paced.append(_Paced(rate, places, own, (one, two), taken))
+    def _point(self) -> None:
+        """Where the probes at hand are among all, and at what pace those go on that do."""
+        count = len(self.best_of) // len(self.best)
+        self.places = [layer * count + member for layer in self.layers for member in self.members]
+        self.blocks = _blocks(self.weights, self.current)
+        paces: dict[float, list[_Block]] = {}
+        for layer in range(len(self.layers)):
+            for block in self._blocks_of(layer):
+                if block.going:
+                    paces.setdefault(block.rate, []).append(block)
+        self.paced = [self._paced(rate, blocks) for rate, blocks in paces.items()]
+
+    def _blocks_of(self, layer: int) -> Iterator[_Block]:
+        """The columns of one of the layers at hand, those together that go on alike."""
+        places = self.places[layer * len(self.members) :][: len(self.members)]
+        owners = zip((self.courses[place] for place in places), self.current, strict=True)
+        column = 0
+        for (going, rate, steps), some in groupby(owners, lambda owner: owner[0].pace):
+            width = sum(member.rank for _, member in some)
+            yield _Block((layer, slice(column, column + width)), going, rate, steps)
+            column += width
+
+    def _paced(self, rate: float, blocks: Sequence[_Block]) -> _Paced:
+        places = [block.place for block in blocks]
+        weights, first, second = ([part[place] for place in places] for part in (self.weights, *self.moments))
+        steps = torch.tensor([float(block.steps) for block in blocks], device=self.weights.device)
+        return _Paced(rate, places, weights, (first, second), list(steps.unbind()))
 
 
 def _blocks(tensor: Tensor, members: Sequence[Member]) -> list[Tensor]:

@@ -101,12 +101,11 @@ def losses(weights: Tensor, members: Sequence[Member], batch: TreeBatch) -> Tens
     layers, (sentences, side, _) = projected.shape[0], trees.distances.shape
     found: list[Tensor] = []
     for group in _groups(tuple(members)):
-        own = projected[..., group.columns]
         if group.kind == "distance":
-            missed = _beyond(_by_sentence(own, group, trees), trees).abs_().mul_(trees.of_pairs).sum((2, 3))
+            missed = _beyond(_by_sentence(projected, group, trees), trees).abs_().mul_(trees.of_pairs).sum((2, 3))
             found.append(missed.view(layers, group.count, sentences))
         else:
-            missed = _too_long(own, group, trees).abs_().mul_(trees.of_points[:, None])
+            missed = _too_long(_by_seed(projected, group), trees).abs_().mul_(trees.of_points[:, None])
             tables = missed.new_zeros(layers, sentences * side, group.count).index_copy_(1, trees.slots, missed)
             found.append(tables.view(layers, sentences, side, group.count).sum(2).transpose(1, 2))
     return torch.cat(found, 1)
@@ -117,36 +116,40 @@ def gradients(weights: Tensor, members: Sequence[Member], batch: TreeBatch) -> T
     towards = torch.bmm(batch.states, weights)
     for group in _groups(tuple(members)):
         turn = _distance_slopes if group.kind == "distance" else _depth_slopes
-        turn(towards[..., group.columns], group, batch.trees)
+        turn(towards, group, batch.trees)
     return torch.bmm(towards.transpose(1, 2), batch.states).transpose(1, 2)
 
 
-def _distance_slopes(projected: Tensor, group: _Group, trees: Trees) -> None:
+def _distance_slopes(towards: Tensor, group: _Group, trees: Trees) -> None:
     """Turn projected points into slopes: the Laplacian of the graph of what is missed (its signs) times the points."""
-    own = _by_sentence(projected, group, trees)
+    own = _by_sentence(towards, group, trees)
     signs = _beyond(own, trees).sign_().mul_(trees.of_pairs).view(own.shape[0], own.shape[1], own.shape[1])
-    diagonal = signs.diagonal(dim1=1, dim2=2)
-    diagonal -= signs.sum(2)
-    slopes = torch.bmm(signs, own).view(projected.shape[0], -1, group.rank)
-    turned = slopes.index_select(1, trees.by_point(group.count)).view(projected.shape)
-    torch.mul(turned, -4 / len(trees.sizes), out=projected)
+    signs.diagonal(dim1=1, dim2=2).sub_(signs.sum(2))
+    slopes = torch.bmm(signs, own).view(towards.shape[0], -1, group.rank).index_select(1, trees.by_point(group.count))
+    projected = towards[..., group.columns]
+    torch.mul(slopes.view(projected.shape), -4 / len(trees.sizes), out=projected)
 
 
-def _depth_slopes(projected: Tensor, group: _Group, trees: Trees) -> None:
+def _depth_slopes(towards: Tensor, group: _Group, trees: Trees) -> None:
     """Turn projected points into slopes: each times the sign of what its length has too much."""
-    signs = _too_long(projected, group, trees).sign_().mul_(trees.of_points[:, None]).mul_(2 / len(trees.sizes))
-    _by_seed(projected, group).mul_(signs[..., None])
+    own = _by_seed(towards, group)
+    signs = _too_long(own, trees).sign_().mul_(trees.of_points[:, None]).mul_(2 / len(trees.sizes))
+    own.mul_(signs[..., None])
 
 
-def _by_sentence(projected: Tensor, group: _Group, trees: Trees) -> Tensor:
-    """(layer x seed x sentence, slot, rank) from the group's columns of (layer, point, column)."""
-    rows = projected.reshape(projected.shape[0], -1, group.rank).index_select(1, trees.by_slot(group.count))
-    return rows.view(-1, trees.distances.shape[1], group.rank)
+def _by_sentence(towards: Tensor, group: _Group, trees: Trees) -> Tensor:
+    """(layer x seed x sentence, slot, rank) of the group's columns of (layer, point, column)."""
+    first, columns = group.columns.start, towards.shape[-1]
+    if first % group.rank or columns % group.rank:
+        towards, first, columns = towards[..., group.columns], 0, group.count * group.rank
+    rows = trees.by_slot(group.count, first // group.rank, columns // group.rank)
+    found = towards.reshape(towards.shape[0], -1, group.rank).index_select(1, rows)
+    return found.view(-1, trees.distances.shape[1], group.rank)
 
 
-def _by_seed(projected: Tensor, group: _Group) -> Tensor:
-    """(layer, point, seed, rank) of the group's columns."""
-    return projected.view(*projected.shape[:2], group.count, group.rank)
+def _by_seed(towards: Tensor, group: _Group) -> Tensor:
+    """(layer, point, seed, rank) of the group's columns of (layer, point, column)."""
+    return towards[..., group.columns].unflatten(2, (group.count, group.rank))
 
 
 def _beyond(own: Tensor, trees: Trees) -> Tensor:
@@ -158,9 +161,8 @@ def _beyond(own: Tensor, trees: Trees) -> Tensor:
     return apart.view(-1, *trees.distances.shape).sub_(trees.distances)
 
 
-def _too_long(projected: Tensor, group: _Group, trees: Trees) -> Tensor:
+def _too_long(own: Tensor, trees: Trees) -> Tensor:
     """(layer, point, seed) squared lengths, less the depths."""
-    own = _by_seed(projected, group)
     return torch.linalg.vecdot(own, own).sub_(trees.depths[:, None])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -41,26 +41,30 @@ class Trees:
     of_points: Tensor
     slots: Tensor
     points: Tensor
-    _rows: dict[tuple[str, int], Tensor] = field(default_factory=dict[tuple[str, int], Tensor], init=False)
+    _rows: dict[tuple[str, int, int, int], Tensor] = field(
+        default_factory=dict[tuple[str, int, int, int], Tensor], init=False
+    )
 
     def to(self, device: str) -> Trees:
         """The same elsewhere."""
         parts = (self.distances, self.of_pairs, self.depths, self.of_points, self.slots, self.points)
         return Trees(self.sizes, *(part.to(device) for part in parts))
 
-    def by_slot(self, count: int) -> Tensor:
-        """Rows of (point, seed) in the order of (seed, slot), of so many seeds."""
-        if ("slot", count) not in self._rows:
-            seeds = torch.arange(count, device=self.points.device)
-            self._rows["slot", count] = (self.points * count + seeds[:, None]).flatten()
-        return self._rows["slot", count]
+    def by_slot(self, count: int, first: int = 0, among: int = 0) -> Tensor:
+        """Rows of (point, probe) in the order of (probe, slot), of so many probes from the first on, among so many."""
+        key = "slot", count, first, among or count
+        if key not in self._rows:
+            probes = torch.arange(first, first + count, device=self.points.device)
+            self._rows[key] = (self.points * (among or count) + probes[:, None]).flatten()
+        return self._rows[key]
 
     def by_point(self, count: int) -> Tensor:
-        """Rows of (seed, slot) in the order of (point, seed)."""
-        if ("point", count) not in self._rows:
-            seeds = torch.arange(count, device=self.slots.device)
-            self._rows["point", count] = (self.slots[:, None] + seeds * len(self.points)).flatten()
-        return self._rows["point", count]
+        """Rows of (probe, slot) in the order of (point, probe), of so many probes."""
+        key = "point", count, 0, count
+        if key not in self._rows:
+            probes = torch.arange(count, device=self.slots.device)
+            self._rows[key] = (self.slots[:, None] + probes * len(self.points)).flatten()
+        return self._rows[key]
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,9 @@ class TreeBatch:
         """The same with some layers only."""
         if len(chosen) == len(self.states):
             return self
-        return TreeBatch(self.states[chosen[0] :][:1] if len(chosen) == 1 else self.states[list(chosen)], self.trees)
+        # Layers side by side are a view: nothing is copied.
+        side_by_side = chosen[-1] - chosen[0] == len(chosen) - 1
+        return TreeBatch(self.states[slice(chosen[0], chosen[-1] + 1) if side_by_side else list(chosen)], self.trees)
 
     def sentences(self) -> list[TreeSentence]:
         """One by one."""
@@ -84,6 +90,22 @@ class TreeBatch:
             TreeSentence(states, self.trees.distances[row, :size, :size], depths)
             for row, (size, states, depths) in enumerate(parts)
         ]
+
+
+@runtime_checkable
+class Layered(Protocol):
+    """Batches that can be had for some layers without the others being loaded."""
+
+    def of_layers(self, chosen: Sequence[int]) -> Sequence[TreeBatch]:
+        """The same with some layers only."""
+        ...
+
+
+def of_layers(batches: Sequence[TreeBatch], chosen: Sequence[int]) -> Sequence[TreeBatch]:
+    """The batches with some layers only."""
+    if isinstance(batches, Layered):
+        return batches.of_layers(chosen)
+    return [batch.of_layers(chosen) for batch in batches]
 
 
 def trees_of(distances: Sequence[Tensor], depths: Sequence[Tensor]) -> Trees:

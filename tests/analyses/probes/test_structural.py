@@ -283,6 +283,47 @@ def test_batches_are_the_same_kept_and_made_again(monkeypatch: pytest.MonkeyPatc
         torch.testing.assert_close(one.states, other.states, rtol=0, atol=0)
 
 
+def test_layers_alone_are_kept_where_all_together_are_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    lessons = all_of(planted_trees.recording_of(CORPUS, planted_trees.noise, planted_trees.mixed))
+    lessons = replace(lessons, states=lessons.states.with_more([10 + states[:1] for states in lessons.states]))
+    layers = len(lessons.states[0])
+    one = 4 * sum(lessons.lengths) * planted_trees.WIDTH
+    whole = Batches(lessons, 7, "cpu")
+    shared = whole.of_layers([1])
+    assert shared[0].states.data_ptr() == whole[0].states[1].data_ptr()
+    monkeypatch.setattr(tree_lessons_module, "KEPT", one)
+    large = Batches(lessons, 7, "cpu")
+    assert large[0].states is not large[0].states
+    for chosen in [*([layer] for layer in range(layers)), [0, layers - 1]]:
+        some = large.of_layers(chosen)
+        assert (some[0].states is some[0].states) == (len(chosen) == 1)
+        assert some[0].trees is large[0].trees
+        for own, expected in zip(some, whole, strict=True):
+            torch.testing.assert_close(own.states, expected.states[chosen], rtol=0, atol=0)
+
+
+def test_probes_are_the_same_with_layers_kept_together_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    lessons = all_of(planted_trees.recording_of(CORPUS, planted_trees.noise, planted_trees.mixed))
+    fitting = Fitting(seeds=2, epochs=6, rate=0.01, batch=5, legacy=False, seed=0)
+    together = fitting.fit(lessons, ("distance", "depth"), [3], "cpu")
+    monkeypatch.setattr(tree_lessons_module, "KEPT", 4 * sum(lessons.lengths) * planted_trees.WIDTH)
+    alone = fitting.fit(lessons, ("distance", "depth"), [3], "cpu")
+    # Where states lie may change a last digit of a product, as fitting a probe alone does.
+    torch.testing.assert_close(together.weights, alone.weights, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(together.losses, alone.losses)
+    assert torch.equal(together.epochs, alone.epochs)
+
+
+def test_layers_are_chosen_before_and_after_rows_are_added() -> None:
+    lessons = all_of(planted_trees.recording_of(CORPUS, planted_trees.noise, planted_trees.mixed))
+    more = [10 + states[:2] for states in lessons.states]
+    few = lessons.states.of_layers([1]).with_more(more)
+    np.testing.assert_array_equal(few[3], np.concatenate([lessons.states[3][1:2], more[3]]))
+    np.testing.assert_array_equal(few.of_layers([2, 0])[3], np.stack([more[3][1], lessons.states[3][1]]))
+    np.testing.assert_array_equal(few.of([5, 3]).of_layers([1])[1], more[3][:1])
+    np.testing.assert_array_equal(few.of_layers([2, 0]).of_layers([1])[3], lessons.states[3][1:2])
+
+
 def test_legacy_changes_the_decay() -> None:
     states = np.eye(3, dtype=np.float32)
     np.testing.assert_allclose(decayed(states)[0], np.array([1, 0.5, 0.25]) / 1.75, atol=1e-6)

@@ -2,7 +2,8 @@
 
 States stay where the recording has them, in memory or mapped from its store, and are gathered a batch at a time, some
 6 MB for 20 sentences and 12 layers of width 384. They are kept once they were gathered where those of all batches take
-no more than `KEPT` bytes, and on an accelerator; otherwise they are gathered again each time. Trees are kept.
+no more than `KEPT` bytes, and on an accelerator. Where they take more, layers can be had alone, and are kept if these
+take no more; otherwise states are gathered again each time. Trees are kept.
 """
 
 from __future__ import annotations
@@ -65,8 +66,12 @@ class States(Sequence[Numbers]):
         if isinstance(index, slice):
             return [self[place] for place in range(*index.indices(len(self)))]
         states = self._recorded[self._places[index]]
-        states = states if self._layers is None else states[self._layers]
-        return states if self._more is None else np.concatenate([states, self._more[index]])
+        if self._more is None:
+            return states if self._layers is None else states[self._layers]
+        more, rows = self._more[index], len(states)
+        if self._layers is None:
+            return np.concatenate([states, more])
+        return np.stack([states[row] if row < rows else more[row - rows] for row in self._layers])
 
     def of(self, places: Sequence[int]) -> States:
         """Those of some of the entries."""
@@ -74,12 +79,13 @@ class States(Sequence[Numbers]):
         return States(self._recorded, [self._places[place] for place in places], self._layers, more)
 
     def of_layers(self, layers: Sequence[int]) -> States:
-        """Those of some layers, nothing below them."""
-        return States(self._recorded, self._places, layers)
+        """Those of some layers, further rows counted after them."""
+        chosen = layers if self._layers is None else [self._layers[layer] for layer in layers]
+        return States(self._recorded, self._places, chosen, self._more)
 
     def with_more(self, more: Sequence[Numbers]) -> States:
         """The same with further rows, (row, word, width) an entry."""
-        return States(self._recorded, self._places, self._layers, more)
+        return States(self, range(len(self)), None, more)
 
 
 @dataclass(frozen=True)
@@ -180,11 +186,21 @@ class Batches(Sequence["TreeBatch"]):
         order = sorted(range(len(lengths)), key=lambda place: (lengths[place], place))
         self._groups = [order[start : start + size] for start in range(0, len(order), size)]
         self._lessons = lessons
+        self._size = size
         self._device = device
         self._trees: dict[int, Trees] = {}
         self._states: dict[int, Tensor] = {}
         numbers = sum(lengths) * np.prod(lessons.states[0].shape[::2]) if lengths else 0
         self._keep = not device.startswith("cpu") or 4 * numbers <= KEPT
+
+    def of_layers(self, chosen: Sequence[int]) -> Sequence[TreeBatch]:
+        """The same with some layers only; where not all layers can be kept, states of these alone are gathered."""
+        if self._keep:
+            return [batch.of_layers(chosen) for batch in self]
+        lessons = replace(self._lessons, states=self._lessons.states.of_layers(chosen))
+        found = Batches(lessons, self._size, self._device)
+        found._trees = self._trees
+        return found
 
     def __len__(self) -> int:
         return len(self._groups)
