@@ -1,4 +1,4 @@
-"""What is taken along rows and over pairs, by slices, scores and logarithms, is what its definition says."""
+"""What is taken along rows and over pairs, by slices and logarithms, is what its definition says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from bertology.encoder.attend import LayerActivations
 from bertology.encoder.load import load
+from bertology.recording import rows
 from bertology.recording.frame import Frame
 from bertology.recording.pairs import Pairs, pair_sums
 from bertology.recording.plan import make_plan
@@ -31,13 +32,13 @@ def _expected(maps: Tensor, frame: Frame) -> dict[str, Tensor]:
 
 
 def _assert_rows(layer: LayerActivations, frame: Frame) -> None:
-    rows = rows_of(layer, frame)
+    along = rows_of(layer, frame)
     real = frame.real[:, None].float()
     for name, expected in _expected(layer.attention, frame).items():
-        found: Tensor = getattr(rows, name)
+        found: Tensor = getattr(along, name)
         if name != "to_kinds":
             found, expected = found * real, expected * real
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5, msg=lambda told, name=name: f"{name}: {told}")
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-6, msg=lambda told, name=name: f"{name}: {told}")
 
 
 def test_rows_of_recorded_maps() -> None:
@@ -45,29 +46,31 @@ def test_rows_of_recorded_maps() -> None:
 
 
 @pytest.mark.parametrize("inputs", [1, 6], ids=["alone", "padded"])
-def test_rows_of_a_pass_are_made_from_its_scores(inputs: int) -> None:
+def test_rows_of_a_pass(inputs: int) -> None:
     encoder = load("tiny")
     frame = Frame(make_plan(encoder, CORPUS, Policy()).entries[:inputs])
-    seen: list[LayerActivations] = []
+    seen: list[int] = []
 
     def look(layer: LayerActivations) -> None:
-        assert layer.scores is not None
         _assert_rows(layer, frame)
-        seen.append(layer)
+        seen.append(layer.layer)
 
     with torch.inference_mode():
         encoder.run(frame.batch, on_layer=look)
-    assert len(seen) == encoder.layers
-    assert all(layer.scores is None for layer in seen)  # they would be another layer's
+    assert seen == list(range(encoder.layers))
 
 
-def test_scores_of_minus_infinity_do_no_harm() -> None:
+def test_rows_are_the_same_however_many_heads_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1)
+    _assert_rows(LayerActivations(0, maps_of(ENTRIES)), Frame(ENTRIES))
+
+
+def test_weights_of_nothing_do_no_harm() -> None:
     scores = torch.randn(1, 2, 6, 6, generator=torch.Generator().manual_seed(0))
-    scores[..., 5] = -torch.inf
+    scores[..., 3] = -torch.inf
     frame = Frame(ENTRIES[:1])
     assert frame.width == 6
-    layer = LayerActivations(0, torch.softmax(scores, -1), scores=scores)
-    _assert_rows(layer, frame)
+    _assert_rows(LayerActivations(0, torch.softmax(scores, -1)), frame)
 
 
 def test_rows_are_worked_out_once() -> None:

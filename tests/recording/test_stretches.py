@@ -9,11 +9,10 @@ from bertology.encoder.pieces import Special
 from bertology.recording.entry import Entry
 from bertology.recording.frame import Frame
 from bertology.recording.stretches import (
-    ordinary_max,
     ordinary_sum,
     received,
     received_from_ordinary,
-    special_max,
+    special_columns,
     stretches_of,
 )
 from recording.test_word_level import ENTRIES, entry, maps_of
@@ -30,13 +29,16 @@ def test_slices_are_masks(entries: list[Entry]) -> None:
     stretches = stretches_of(entries)
     ordinary, real = frame.ordinary.float(), frame.real.float()
     torch.testing.assert_close(ordinary_sum(maps, stretches), torch.einsum("bhij,bj->bhi", maps, ordinary))
-    torch.testing.assert_close(ordinary_max(maps, stretches), (maps * ordinary[:, None, None]).amax(-1))
-    special = real * (1 - ordinary)
-    torch.testing.assert_close(special_max(maps, stretches), (maps * special[:, None, None]).amax(-1))
     torch.testing.assert_close(received(maps, stretches), torch.einsum("bhij,bi->bhj", maps, real))
     torch.testing.assert_close(
         received_from_ordinary(maps, stretches), torch.einsum("bhij,bi->bhj", maps, ordinary), check_stride=False
     )
+    special = (real * (1 - ordinary))[:, None, None]
+    expected = maps * (1 - special)
+    for rows, own in special_columns(maps, stretches):
+        assert own.shape[0] == rows.stop - rows.start
+        own.zero_()
+    torch.testing.assert_close(maps, expected, rtol=0, atol=0)
 
 
 def test_entries_alike_are_taken_together() -> None:

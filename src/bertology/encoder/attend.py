@@ -70,9 +70,8 @@ class LayerActivations:
 
     Only `attention` is there when it comes from a recording and not from a forward pass. `block` is there in every
     supported family. `mask` is additive and says what each piece may see, (batch or 1, 1, from, to); None: everything.
-    `maps` is None until somebody looks at `attention`: statistics on an accelerator need no map. `scores` are what the
-    softmax was taken of, where it was of nothing else, for as long as the layer is looked at. `rows` is where what was
-    worked out along rows waits for the next to ask.
+    `maps` is None until somebody looks at `attention`: statistics on an accelerator need no map. `rows` is where what
+    was worked out along rows waits for the next to ask.
     """
 
     layer: int
@@ -84,7 +83,6 @@ class LayerActivations:
     gradient: Tensor | None = None
     block: Block | None = None
     mask: Tensor | None = None
-    scores: Tensor | None = None
     scaling: float = 1.0
     rows: object | None = None
 
@@ -118,14 +116,6 @@ class Tap:
     layer: int = field(default=0, init=False)
     block: Block | None = field(default=None, init=False)
     kept: list[LayerActivations] = field(default_factory=list["LayerActivations"], init=False)
-    room: Tensor | None = field(default=None, init=False)
-
-    def room_for(self, query: Tensor) -> Tensor:
-        """(batch, head, from, to) room for scores, the same for every layer: new room is fetched page by page."""
-        batch, heads, size, _ = query.shape
-        if self.room is None or self.room.shape != (batch, heads, size, size):
-            self.room = query.new_empty(batch, heads, size, size)
-        return self.room
 
     def see(self, activations: LayerActivations) -> None:
         """Hand one layer to the caller, or keep it until the gradients are known."""
@@ -135,7 +125,6 @@ class Tap:
             # The caller may run other models, or this one, while it looks: those are not for this tap to see.
             with tapped(None):
                 self.on_layer(activations)
-            activations.scores = None  # the next layer's come to their place
 
 
 _active: ContextVar[Tap | None] = ContextVar("bertology_tap", default=None)
@@ -179,15 +168,12 @@ def attend(
         tap.see(LayerActivations(layer, None, query, key, value, context, block=block, mask=mask, scaling=scaling))
         return context
     if gates is None and not dropout and not tap.keep_graph and _on_processor(query):
-        scores = tap.room_for(query)
-        attention, context = a_few_heads_at_a_time(query, key, value, scaling, [mask, bias], scores)
+        terms = [term for term in (mask, bias) if term is not None and bool(term.any())]  # masks of full batches are 0
+        attention, context = a_few_heads_at_a_time(query, key, value, scaling, terms)
         seen = LayerActivations(layer, attention, query, key, value, context, block=block, mask=mask, scaling=scaling)
-        seen.scores = scores
         tap.see(seen)
         return context
-    scores = scores_of(query, key, scaling, [bias, mask])
-    attention = softmax(scores)
-    plain = not dropout and (gates is None or gates.uniform is None) and not tap.keep_graph
+    attention = softmax(scores_of(query, key, scaling, [bias, mask]))
     if gates is not None and gates.uniform is not None:
         attention = uniform_or_own(gates.uniform[layer], even_attention(mask, attention), attention)
     if dropout:
@@ -200,7 +186,6 @@ def attend(
     if gates is not None:
         context = scaled_and_shifted(context, gates, layer)
     seen = LayerActivations(layer, attention, query, key, value, context, block=block, mask=mask, scaling=scaling)
-    seen.scores = scores if plain else None
     tap.see(seen)
     return context
 

@@ -26,23 +26,25 @@ def softmax(scores: Tensor) -> Tensor:
 
 
 def a_few_heads_at_a_time(
-    query: Tensor, key: Tensor, value: Tensor, scaling: float, terms: Sequence[Tensor | None], room: Tensor
+    query: Tensor, key: Tensor, value: Tensor, scaling: float, terms: Sequence[Tensor | None]
 ) -> tuple[Tensor, Tensor]:
-    """Attention and context, without gradients; `room` becomes the scores.
+    """Attention and context, without gradients.
 
     What is as large as a map is made while the last of it is still in a processor's cache, over what was there before.
     """
     batch, heads, size = query.shape[:3]
-    attention = torch.empty_like(room)
+    attention = query.new_empty(batch, heads, size, size)
     context = query.new_empty(batch, heads, size, value.shape[-1])
     query, key = query * scaling, key.transpose(-1, -2)
     added = [term.expand(batch, heads, -1, -1) for term in terms if term is not None]
-    entries = max(1, CELLS_AT_ONCE // (heads * size * size))
-    at_once = heads if entries > 1 else max(1, CELLS_AT_ONCE // (size * size))
+    entries = min(batch, max(1, CELLS_AT_ONCE // (heads * size * size)))
+    at_once = heads if entries > 1 else min(heads, max(1, CELLS_AT_ONCE // (size * size)))
+    room = query.new_empty(entries, at_once, size, size)
     for row in range(0, batch, entries):
         for head in range(0, heads, at_once):
             some = (slice(row, row + entries), slice(head, head + at_once))
-            own = torch.matmul(query[some], key[some], out=room[some])
+            asked = query[some]
+            own = torch.matmul(asked, key[some], out=room[: asked.shape[0], : asked.shape[1]])
             for term in added:
                 own += term[some]
             torch.softmax(own, dim=-1, out=attention[some])

@@ -40,6 +40,22 @@ class Pairs:
         batch, sums = self.scale.shape
         return marked(self.places, sums, (batch, self.size), self.weights)
 
+    @cached_property
+    def cells(self) -> tuple[Tensor, Tensor]:
+        """(batch, cell) which cells of each map are listed, and (batch, cell, sum) what each counts in a sum."""
+        row, source, target, column = self.places
+        batch, sums = self.scale.shape
+        listed, which = ((row * self.size + source) * self.size + target).unique(return_inverse=True)
+        owner = listed // self.size**2
+        counts = owner.bincount(minlength=batch)
+        place = torch.arange(len(listed), device=listed.device) - (counts.cumsum(0) - counts)[owner]
+        most = int(counts.max())
+        cell = listed.new_zeros(batch, most)
+        cell[owner, place] = listed % self.size**2
+        share = self.scale.new_zeros(batch, most, sums)
+        share[row, place[which], column] = self.scale[row, column]
+        return cell, share
+
 
 def pair_sums(layer: LayerActivations, frame: Frame, pairs: Pairs) -> Tensor:
     """(batch, head, sum): attention over the pairs of each sum."""
@@ -62,9 +78,6 @@ def weighed_sums(maps: Tensor, weights: Tensor) -> Tensor:
 
 
 def _listed(maps: Tensor, pairs: Pairs) -> Tensor:
-    batch, heads = maps.shape[:2]
-    entry, source, target, column = pairs.places
-    count = pairs.scale.shape[1]
-    sums = maps.new_zeros(batch * count, heads)
-    sums.index_add_(0, entry * count + column, maps[entry, :, source, target])
-    return sums.view(batch, count, heads).transpose(1, 2) * pairs.scale.to(maps.dtype)[:, None]
+    cell, share = pairs.cells
+    weights = maps.flatten(2).gather(-1, cell[:, None].expand(-1, maps.shape[1], -1))
+    return weights @ share.to(maps.dtype)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -13,10 +12,10 @@ from bertology.encoder.attend import LayerActivations
 from bertology.maths.logarithm import log_in_place
 from bertology.recording.frame import Frame
 from bertology.recording.fused import fused_rows
-from bertology.recording.stretches import Stretches, ordinary_max, ordinary_sum, received, special_max
+from bertology.recording.stretches import Stretches, ordinary_sum, received, special_columns
 
-CELLS_AT_ONCE = 2**18
-"""How many attention weights are taken at once: a megabyte of them, which a processor's cache holds."""
+CELLS_AT_ONCE = 2**19
+"""How many attention weights a processor takes at once: what its cache holds of them and of what is made of them."""
 
 
 class Rows(Protocol):
@@ -77,69 +76,60 @@ class _MapRows:
         maps = self._layer.attention
         return received(maps, self._stretches) @ self._frame.kinds.to(maps.dtype)
 
-    @cached_property
-    def ordinary_peak(self) -> Tensor:
-        return ordinary_max(self._layer.attention, self._stretches)
-
-    @cached_property
+    @property
     def peak(self) -> Tensor:
-        return torch.maximum(self.ordinary_peak, special_max(self._layer.attention, self._stretches))
+        return self._along.peak
+
+    @property
+    def ordinary_peak(self) -> Tensor:
+        return self._along.ordinary_peak
 
     @property
     def information(self) -> Tensor:
-        return self._information[0]
+        return self._along.information
 
     @property
     def ordinary_information(self) -> Tensor:
-        return self._information[1]
+        return self._along.ordinary_information
 
     @cached_property
-    def _information(self) -> tuple[Tensor, Tensor]:
-        maps, scores = self._layer.attention, self._layer.scores
-        if scores is not None:
-            # With ln a = s - c, c the logarithm of the softmax's sum, no logarithm of a whole map has to be taken.
-            scores = scores.to(maps.dtype)
-            sums = scores.amax(-1) - self.peak.log()
-            ordinary, special = _products(maps, scores, self._stretches)
-            found = sums - ordinary - special, sums * self.ordinary - ordinary
-            if bool(found[0].isfinite().all()):  # not so where a mask is minus infinity
-                return found
-        return _by_logarithms(maps, self._stretches)
+    def _along(self) -> _Along:
+        return _along(self._layer.attention.detach(), self._stretches)
 
 
-def _products(maps: Tensor, scores: Tensor, stretches: tuple[Stretches, ...]) -> tuple[Tensor, Tensor]:
-    """(batch, head, from): the sums of attention times score over ordinary pieces, and over special ones."""
-    found = maps.new_zeros(maps.shape[:3]), maps.new_zeros(maps.shape[:3])
-    space = maps.new_empty(CELLS_AT_ONCE)
-    for alike in stretches:
-        entries = alike.rows.stop - alike.rows.start
-        for sums, places in zip(found, (alike.pieces, alike.special), strict=True):
-            for pieces in places:
-                size = entries * maps.shape[2] * (pieces.stop - pieces.start)
-                for heads in _at_once(maps.shape[1], size):
-                    own = maps[alike.rows, heads, :, pieces]
-                    if own.numel() > len(space):
-                        space = maps.new_empty(own.numel())
-                    products = torch.mul(
-                        own, scores[alike.rows, heads, :, pieces], out=space[: own.numel()].view_as(own)
-                    )
-                    sums[alike.rows, heads] += products.sum(-1)
+class _Along(NamedTuple):
+    """What is taken along whole rows, (batch, head, from); see `Rows`."""
+
+    peak: Tensor
+    ordinary_peak: Tensor
+    information: Tensor
+    ordinary_information: Tensor
+
+
+def _along(maps: Tensor, stretches: tuple[Stretches, ...]) -> _Along:
+    """A few heads at a time: on a processor what is made of them stays in its cache."""
+    entries, heads, size, _ = maps.shape
+    found = _Along(*maps.new_empty(len(_Along._fields), entries, heads, size).unbind(0))
+    at_once = max(1, min(heads, CELLS_AT_ONCE // max(1, entries * size * size)))
+    room = maps.new_empty(entries, at_once, size, size)
+    for start in range(0, heads, at_once):
+        some = slice(start, min(heads, start + at_once))
+        _take(maps[:, some], stretches, room[:, : some.stop - start], _Along(*(each[:, some] for each in found)))
     return found
 
 
-def _at_once(heads: int, cells: int) -> Iterator[slice]:
-    """A few heads at a time, of so many cells each: on a processor what is made of them stays in its cache."""
-    count = max(1, min(heads, CELLS_AT_ONCE // max(1, cells)))
-    for start in range(0, heads, count):
-        yield slice(start, start + count)
-
-
-def _by_logarithms(maps: Tensor, stretches: tuple[Stretches, ...]) -> tuple[Tensor, Tensor]:
-    entries, heads, size, _ = maps.shape
-    everywhere, ordinary = maps.new_empty(maps.shape[:3]), maps.new_empty(maps.shape[:3])
-    for some in _at_once(heads, entries * size * size):
-        own = maps[:, some]
-        products = log_in_place(own.clamp(min=torch.finfo(maps.dtype).tiny)).mul_(own)
-        everywhere[:, some] = products.sum(-1)
-        ordinary[:, some] = ordinary_sum(products, stretches)
-    return everywhere.neg_(), ordinary.neg_()
+def _take(maps: Tensor, stretches: tuple[Stretches, ...], room: Tensor, found: _Along) -> None:
+    """Of some heads. Special pieces are hidden, as a slice of each row would take up to ten times as long."""
+    tiny = torch.finfo(maps.dtype).tiny
+    torch.clamp(maps, min=tiny, out=room)
+    hidden = [own for _, own in special_columns(room, stretches)]
+    for own in hidden:
+        own.zero_()
+    found.ordinary_peak.copy_(torch.threshold(room.amax(-1), tiny, 0.0))
+    found.peak.copy_(maps.amax(-1))
+    for own in hidden:
+        own.fill_(1.0)  # whose logarithm is 0
+    found.ordinary_information.copy_(log_in_place(room).mul_(maps).sum(-1).neg_())
+    found.information.copy_(found.ordinary_information)
+    for rows, own in special_columns(maps, stretches):
+        found.information[rows] += torch.special.entr(own).sum(-1)

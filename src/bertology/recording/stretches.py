@@ -1,4 +1,4 @@
-"""Sums and maxima over the ordinary pieces of a map without masks: they stand side by side, so slices will do.
+"""Sums over the ordinary pieces of a map without masks: they stand side by side, so slices will do.
 
 A batch is in order of length, and most entries are [CLS] pieces [SEP]: entries whose ordinary pieces stand at the same
 places are taken together, and no copy of a map is made.
@@ -6,7 +6,7 @@ places are taken together, and no copy of a map is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -53,17 +53,14 @@ def _stretches(special: np.ndarray[tuple[int], np.dtype[np.int32]], wanted: bool
 
 def ordinary_sum(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
     """(batch, head, from): what each row puts on ordinary pieces."""
-    return _over_ordinary(maps, stretches, lambda part: part.sum(-1), torch.add)
+    return _sum(maps, stretches)
 
 
-def ordinary_max(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
-    """(batch, head, from): the most that each row puts on one ordinary piece; 0 where there is none."""
-    return _over_ordinary(maps, stretches, lambda part: part.amax(-1), torch.maximum)
-
-
-def special_max(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
-    """(batch, head, from): the most that each row puts on one special piece; 0 where there is none."""
-    return _over(maps, stretches, lambda alike: alike.special, lambda part: part.amax(-1), torch.maximum)
+def special_columns(maps: Tensor, stretches: tuple[Stretches, ...]) -> Iterator[tuple[slice, Tensor]]:
+    """Entries of a batch and what their maps have on special pieces that stand side by side, as views."""
+    for alike in stretches:
+        for pieces in alike.special:
+            yield alike.rows, maps[alike.rows, ..., pieces]
 
 
 def received(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
@@ -73,28 +70,13 @@ def received(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
 
 def received_from_ordinary(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
     """(batch, head, to): what each piece gets from all ordinary pieces together."""
-    return _over_ordinary(maps.transpose(-1, -2), stretches, lambda part: part.sum(-1), torch.add)
+    return _sum(maps.transpose(-1, -2), stretches)
 
 
-def _over_ordinary(
-    maps: Tensor,
-    stretches: tuple[Stretches, ...],
-    within: Callable[[Tensor], Tensor],
-    between: Callable[[Tensor, Tensor], Tensor],
-) -> Tensor:
-    return _over(maps, stretches, lambda alike: alike.pieces, within, between)
-
-
-def _over(
-    maps: Tensor,
-    stretches: tuple[Stretches, ...],
-    chosen: Callable[[Stretches], tuple[slice, ...]],
-    within: Callable[[Tensor], Tensor],
-    between: Callable[[Tensor, Tensor], Tensor],
-) -> Tensor:
+def _sum(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
     found: list[Tensor] = []
     for alike in stretches:
-        parts = [within(maps[alike.rows, ..., pieces]) for pieces in chosen(alike)]
+        parts = [maps[alike.rows, ..., pieces].sum(-1) for pieces in alike.pieces]
         nothing = maps.new_zeros(alike.rows.stop - alike.rows.start, *maps.shape[1:3])
-        found.append(reduce(between, parts) if parts else nothing)
+        found.append(reduce(torch.add, parts) if parts else nothing)
     return torch.cat(found)

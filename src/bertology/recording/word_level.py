@@ -6,10 +6,11 @@ to 1. Words come first, at their own index; three more places follow for what is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -56,6 +57,11 @@ class Words:
     def there(self) -> Tensor:
         """(batch, word): which words have a piece."""
         return self.size[:, : self.count] > 0
+
+    @cached_property
+    def kept(self) -> dict[tuple[int, int], list[Block]]:
+        """How maps of so many heads become maps of so many places, once it has been worked out."""
+        return {}
 
     @cached_property
     def blocks(self) -> WordBlocks | None:
@@ -148,46 +154,87 @@ CELLS_AT_ONCE = 2**19
 """How many attention weights a processor takes at once: what its cache holds of them and of what is made of them."""
 
 
+class Block(NamedTuple):
+    """Some heads of some entries, and which of their pieces make up words.
+
+    `bags` are the rows of pieces in the order of places, where each place begins, and what each row counts. The others
+    are (entry, 1, 1, word) or (entry, 1, 1, further piece): `first` is the first piece of each word, `there` whether it
+    has one; `further` are pieces after the first, `place` their words, `counted` 0 where an entry has fewer of them.
+    """
+
+    part: tuple[slice, slice]
+    bags: tuple[Tensor, Tensor, Tensor]
+    first: Tensor
+    there: Tensor
+    further: Tensor
+    place: Tensor
+    counted: Tensor
+
+
 def _a_few_heads_at_a_time(maps: Tensor, words: Words, size: int) -> Tensor:
-    """Means of rows and sums of columns: first pieces are copied, the few others added to them."""
-    batch, heads, pieces, _ = maps.shape
-    found = maps.new_empty(batch, heads, size, size)
-    at_once = max(1, CELLS_AT_ONCE // (pieces * pieces))
-    for row in range(batch):
-        first, further, to, share = _pieces_by_place(words, row, size)
-        across = first.expand(at_once, size, -1), further.expand(at_once, size, -1), to.expand(at_once, size, -1)
-        for head in range(0, heads, at_once):
-            own = maps[row, head : head + at_once]
-            means = own.index_select(1, first).index_add_(1, to, own.index_select(1, further)).mul_(share[:, None])
-            firsts, others, places = (index[: len(own)] for index in across)
-            sums = torch.gather(means, -1, firsts, out=found[row, head : head + at_once])
-            sums.scatter_add_(-1, places, means.gather(-1, others)).mul_(share > 0)
+    """Means of rows, then sums of columns: first pieces are copied, the few others added to them."""
+    found = maps.new_empty(*maps.shape[:2], size, size)
+    asked = maps.shape[1], size
+    if asked not in words.kept:
+        words.kept[asked] = list(_blocks_within(words, *asked))
+    for block in words.kept[asked]:
+        members, begins, weights = block.bags
+        own = maps[block.part]
+        table = own.reshape(-1, own.shape[-1])
+        means = embedding_bag(members, table, begins, mode="sum", per_sample_weights=weights.to(maps.dtype))
+        means = means.view(*own.shape[:2], -1, own.shape[-1])[..., :size, :]
+        across = (*means.shape[:3], -1)
+        sums = torch.gather(means, -1, block.first.expand(across), out=found[block.part])
+        if block.further.shape[-1]:
+            others = means.gather(-1, block.further.expand(across)).mul_(block.counted)
+            sums.scatter_add_(-1, block.place.expand(across), others)
+        sums.mul_(block.there)
     return found
 
 
-def _pieces_by_place(words: Words, row: int, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of one entry: the first piece of each place, further pieces, their places, and a piece's share; 0 for none."""
-    count, order = words.size[row, :size], words.order[row]
-    first = order[words.starts[row, :size].clamp(max=len(order) - 1)]
-    later = torch.ones_like(order, dtype=torch.bool)
-    later[first[count > 0]] = False
-    further = torch.nonzero(later & (words.place[row] < size)).squeeze(1)
-    return first, further, words.place[row, further], (count > 0) / count.clamp(min=1)
+def _blocks_within(words: Words, heads: int, size: int) -> Iterator[Block]:
+    """The blocks of a batch, and the pieces of the first `size` places."""
+    batch, pieces = words.place.shape
+    entries = max(1, CELLS_AT_ONCE // (heads * pieces * pieces))
+    at_once = heads if entries > 1 else max(1, CELLS_AT_ONCE // (pieces * pieces))
+    for row in range(0, batch, entries):
+        rows = slice(row, row + entries)
+        some = Words(words.count, words.place[rows], words.order[rows], words.starts[rows], words.size[rows])
+        columns = [each[:, None, None] for each in _columns_within(some, size)]
+        for head in range(0, heads, at_once):
+            part = slice(head, min(heads, head + at_once))
+            yield Block((rows, part), _bags(some, part.stop - part.start, "mean"), *columns)
+
+
+def _columns_within(words: Words, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """(entry, ...) the last five of a block."""
+    order, starts = words.order, words.starts
+    places = words.place.gather(1, order)
+    first = order.gather(1, starts[:, :size].clamp(max=order.shape[1] - 1))
+    later = (places < size) & (starts.gather(1, places) != torch.arange(order.shape[1], device=order.device))
+    some = later.int().argsort(dim=1, descending=True, stable=True)[:, : int(later.sum(1).max())]
+    counted, there = later.gather(1, some).float(), (words.size[:, :size] > 0).float()
+    return first, there, order.gather(1, some), places.gather(1, some).clamp(max=max(0, size - 1)), counted
 
 
 def _rows(maps: Tensor, words: Words, rows: From) -> Tensor:
     """(batch, head, place, to) from (batch, head, piece, to): every place is a bag of rows."""
-    batch, heads, pieces, targets = maps.shape
-    begin = pieces * torch.arange(batch * heads, device=maps.device).view(batch, heads, 1)
-    bags = (begin + words.starts[:, None]).flatten()
-    members = (begin + words.order[:, None]).flatten()
+    batch, heads, _, targets = maps.shape
+    members, begins, weights = _bags(words, heads, rows)
     table = maps.reshape(-1, targets)
     if rows == "max":
-        pooled = embedding_bag(members, table, bags, mode="max")
+        pooled = embedding_bag(members, table, begins, mode="max")
     else:
-        weights = _row_weights(words, rows).to(maps.dtype)[:, None].expand(-1, heads, -1).flatten()
-        pooled = embedding_bag(members, table, bags, mode="sum", per_sample_weights=weights)
+        pooled = embedding_bag(members, table, begins, mode="sum", per_sample_weights=weights.to(maps.dtype))
     return pooled.view(batch, heads, -1, targets)
+
+
+def _bags(words: Words, heads: int, rows: From) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows of a batch of maps in the order of places, where each place begins, and what each row counts."""
+    batch, pieces = words.place.shape
+    begin = pieces * torch.arange(batch * heads, device=words.place.device).view(batch, heads, 1)
+    members, begins = ((begin + places[:, None]).flatten() for places in (words.order, words.starts))
+    return members, begins, _row_weights(words, rows)[:, None].expand(-1, heads, -1).flatten()
 
 
 def _row_weights(words: Words, rows: From) -> Tensor:
