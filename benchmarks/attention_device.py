@@ -42,11 +42,11 @@ GIB = 2**30
 def main() -> None:
     options = _options()
     encoder = base_shaped(options.device, options.dtype, options.layers)
-    corpus = running_text(options.inputs, options.pieces)
     policy = Policy(long="truncate", max_pieces=options.pieces, batch_pieces=options.inputs * options.pieces)
+    corpus = full_texts(encoder, options.inputs, options.pieces, policy)
     entries = make_plan(encoder, corpus, policy).entries
     batch = Frame(entries, options.device).batch
-    assert batch.ids.shape == (options.inputs, options.pieces)
+    assert batch.ids.shape == (options.inputs, options.pieces) and bool(batch.mask.all())
     asked = battery() | {WORDS: (strongest_word(),)}
     sites = tuple(site for some in asked.values() for site in some)
     frame = Frame(entries, options.device)
@@ -99,6 +99,14 @@ def running_text(inputs: int, pieces: int) -> Corpus:
     words = [word for item in corpus_named("english") for word in item.parts[0].words]
     texts = [[words[(7 * number + place) % len(words)] for place in range(pieces)] for number in range(inputs)]
     return of_sentences([sentence(text) for text in texts], name="running text")
+
+
+def full_texts(encoder: HuggingFaceEncoder, inputs: int, pieces: int, policy: Policy) -> Corpus:
+    """Texts that have exactly so many pieces when they are cut off after a whole word."""
+    entries = make_plan(encoder, running_text(8 * inputs, pieces), policy).entries
+    full = [sentence(entry.input.words) for entry in entries if len(entry.pieces) == pieces]
+    assert len(full) >= inputs
+    return of_sentences(full[:inputs], name="running text")
 
 
 def _pass_alone(encoder: HuggingFaceEncoder, frame: Frame, sites: Sequence[Site]) -> Callable[[], object]:

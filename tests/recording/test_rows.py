@@ -27,8 +27,22 @@ def _expected(maps: Tensor, frame: Frame) -> dict[str, Tensor]:
         "ordinary_peak": (maps * ordinary).amax(-1),
         "information": entropies.sum(-1),
         "ordinary_information": (entropies * ordinary).sum(-1),
-        "to_kinds": torch.einsum("bhij,bi,bjk->bhk", maps, frame.real.float(), frame.kinds.float()),
+        "to_kinds": torch.einsum("bhij,bis,bjk->bhsk", maps, _sources(frame), frame.kinds.float()),
     }
+
+
+def _sources(frame: Frame) -> Tensor:
+    """(batch, piece, source): real pieces, ordinary ones, separators."""
+    return torch.stack([frame.real, frame.ordinary, frame.kinds[..., 1]], -1).float()
+
+
+def _near(maps: Tensor, offset: int) -> Tensor:
+    """(batch, head, from): what each piece gives to the one that far away."""
+    size = maps.shape[-1]
+    found = torch.zeros(maps.shape[:3])
+    for place in range(max(0, -offset), size - max(0, offset)):
+        found[:, :, place] = maps[:, :, place, place + offset]
+    return found
 
 
 def _assert_rows(layer: LayerActivations, frame: Frame) -> None:
@@ -39,6 +53,8 @@ def _assert_rows(layer: LayerActivations, frame: Frame) -> None:
         if name != "to_kinds":
             found, expected = found * real, expected * real
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-6, msg=lambda told, name=name: f"{name}: {told}")
+    for found, offset in zip(along.near, (0, -1, 1), strict=True):
+        torch.testing.assert_close(found, _near(layer.attention, offset))
 
 
 def test_rows_of_recorded_maps() -> None:
@@ -95,10 +111,10 @@ def test_sums_over_pairs() -> None:
     generator = torch.Generator().manual_seed(2)
     chosen = torch.rand(3, *maps.shape[:1], *maps.shape[2:], generator=generator) < 0.2
     sum_of, row, source, target = torch.nonzero(chosen).T
-    scale = torch.rand(len(maps), 3, generator=generator)
+    scale = torch.rand(len(maps), 5, generator=generator)
     weights = torch.rand(len(maps), 2, *maps.shape[2:], generator=generator)
     pairs = Pairs(torch.stack([row, source, target, sum_of]), scale, frame.width, weights)
-    found = pair_sums(LayerActivations(0, maps), frame, pairs)
-    listed = torch.einsum("bhij,sbij->bhs", maps, chosen.float()) * scale[:, None]
+    found = pair_sums(LayerActivations(0, maps), pairs)
+    listed = torch.einsum("bhij,sbij->bhs", maps, chosen.float())
     weighed = torch.einsum("bhij,bsij->bhs", maps, weights)
-    torch.testing.assert_close(found, torch.cat([listed, weighed], -1))
+    torch.testing.assert_close(found, torch.cat([listed, weighed], -1) * scale[:, None])

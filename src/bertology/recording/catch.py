@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+import math
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, groupby, repeat
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from bertology.encoder.attend import LayerActivations
 from bertology.encoder.encoder import Output
 from bertology.recording.frame import Frame
-from bertology.recording.fused import mapless
+from bertology.recording.fused import FusedLayers, mapless, possible
 from bertology.recording.shards import Array
-from bertology.recording.sites import HIDDEN, RawSite, ReducedSite, Site, shape_of
+from bertology.recording.sites import HIDDEN, PIECE_AXES, WORD_AXES, RawSite, ReducedSite, Site, shape_of
+from bertology.recording.wanted import Wanted
 from bertology.recording.word_states import word_weights
-
-LAYERS_AT_ONCE = 2
-"""How many layers without maps are taken together: fewer and larger steps, for the room of their queries and keys."""
 
 
 class Unpadded:
     """One site's arrays for a batch: (layer, *axes) an entry, without padding.
 
-    Batches are in order of length, so entries of one shape stand side by side and are copied together, into memory
-    that they share. The blocks lie on the encoder's device until the batch is done: one transfer instead of many.
+    Batches are in order of length, so entries of one shape stand side by side and are copied together. Their blocks lie
+    one after the other on the encoder's device until the batch is done: one transfer instead of many.
     """
 
     def __init__(self, frame: Frame, axes: tuple[str, ...], layers: int, *, half: bool) -> None:
@@ -33,6 +34,7 @@ class Unpadded:
         self._axes = axes
         self._layers = layers
         self._kind = torch.float16 if half else torch.float32
+        self._room: Tensor | None = None
         self._blocks: list[tuple[int, Tensor]] = []
 
     def add(self, layer: int, values: Tensor) -> None:
@@ -44,26 +46,45 @@ class Unpadded:
         if not self._blocks:
             if layers.dtype == torch.float16:  # a reduction that asks for no more
                 self._kind = torch.float16
-            self._blocks = list(self._allocated(tuple(layers.shape[2:]), layers.device))
+            self._blocks = self._allocated(tuple(layers.shape[2:]), layers.device)
         count = layers.shape[1]
         for start, block in self._blocks:
             shape = block.shape[2:]
             rows = slice(start, start + block.shape[0])
             block[:, first : first + count] = layers[(rows, slice(None), *(slice(size) for size in shape))]
 
-    def _allocated(self, padded: tuple[int, ...], device: torch.device) -> Sequence[tuple[int, Tensor]]:
-        shapes = [shape_of(self._axes, padded, entry.pieces) for entry in self._frame.entries]
-        blocks: list[tuple[int, Tensor]] = []
-        start = 0
-        for shape, run in groupby(shapes):
-            count = len(list(run))
-            blocks.append((start, torch.empty((count, self._layers, *shape), dtype=self._kind, device=device)))
-            start += count
-        return blocks
+    def _allocated(self, padded: tuple[int, ...], device: torch.device) -> list[tuple[int, Tensor]]:
+        runs = [(shape, len(list(run))) for shape, run in groupby(self._shapes(padded))]
+        sizes = [count * self._layers * math.prod(shape) for shape, count in runs]
+        self._room = torch.empty(sum(sizes), dtype=self._kind, device=device)
+        starts = accumulate((count for _, count in runs), initial=0)
+        parts = zip(starts, runs, self._room.split(sizes), strict=False)
+        return [(start, part.view(count, self._layers, *shape)) for start, (shape, count), part in parts]
+
+    def _shapes(self, padded: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if not (PIECE_AXES | WORD_AXES).intersection(self._axes):
+            return repeat(padded, len(self._frame.entries))
+        return (shape_of(self._axes, padded, entry.pieces) for entry in self._frame.entries)
 
     def arrays(self) -> list[Array]:
         """One array an entry."""
-        return [array for _, block in self._blocks for array in block.cpu().numpy()]
+        if self._room is None:
+            return []
+        values = _on_host(self._room)
+        starts = accumulate((block.numel() for _, block in self._blocks), initial=0)
+        blocks = (
+            values[at : at + own.numel()].reshape(own.shape) for at, (_, own) in zip(starts, self._blocks, strict=False)
+        )
+        return [array for block in blocks for array in block]
+
+
+def _on_host(values: Tensor) -> Array:
+    if values.device.type == "cpu":
+        return values.numpy()
+    # NumPy asks the system for large pages, which are several times faster to fill for the first time.
+    found = np.empty(values.shape, np.float16 if values.dtype == torch.float16 else np.float32)
+    torch.from_numpy(found).copy_(values)
+    return found
 
 
 class Catch:
@@ -77,8 +98,9 @@ class Catch:
         reduced = [s for s in sites if isinstance(s, ReducedSite)]
         self._reduced = [s for s in reduced if not s.whole]
         self._whole = [s for s in reduced if s.whole]
-        self._by_head = [s for s in self._reduced if s.by_head]
-        self._waiting: list[LayerActivations] = []  # without maps, to be taken together
+        self._layers = layers
+        self._fused: FusedLayers | None = None  # what was taken so far of layers without maps
+        self._first_fused = 0
         self._maps: list[Tensor] = []  # of all layers of this batch, only where a whole site wants them
         self._prepared = {s.identity: s.prepare(frame) if s.prepare else None for s in reduced}
         self._found = {s.identity: Unpadded(frame, s.axes[1:], layers, half=half) for s in self._raw}
@@ -91,11 +113,9 @@ class Catch:
 
     def see(self, layer: LayerActivations) -> None:
         """Take what the sites ask for out of one layer."""
-        waits = bool(self._by_head) and mapless(layer)
-        if waits:
-            self._wait(layer)
+        without_maps = self._see_without_maps(layer)
         for site in self._reduced:
-            if not (waits and site.by_head):
+            if site.identity not in without_maps:
                 reduced = site.reduce(layer, self._frame, self._prepared[site.identity])
                 self._found[site.identity].add(layer.layer, reduced.detach())
         for site in self._raw:
@@ -105,25 +125,32 @@ class Catch:
         if self._whole:
             self._maps.append(layer.attention.detach())
 
-    def _wait(self, layer: LayerActivations) -> None:
-        before = self._waiting[-1] if self._waiting else layer
-        if layer.mask is not before.mask or layer.scaling != before.scaling:
-            self._reduce_waiting()
-        slim = LayerActivations(layer.layer, None, layer.query, layer.key, mask=layer.mask, scaling=layer.scaling)
-        self._waiting.append(slim)
-        if len(self._waiting) == LAYERS_AT_ONCE:
-            self._reduce_waiting()
+    @cached_property
+    def _without_maps(self) -> dict[str, Wanted]:
+        """By the sites that need no map, where layers have none, what they want instead."""
+        asked = {s.identity: s.wants(self._prepared[s.identity]) for s in self._reduced if s.wants}
+        return {identity: wanted for identity, wanted in asked.items() if possible(wanted)}
 
-    def _reduce_waiting(self) -> None:
-        if not self._waiting:
+    def _see_without_maps(self, layer: LayerActivations) -> Collection[str]:
+        """Which sites are served: what they want of this layer is taken, and waits for the last layer."""
+        if not mapless(layer) or not self._without_maps:
+            self._reduce_fused()
+            return ()
+        if self._fused is None:
+            self._fused = FusedLayers(self._frame, list(self._without_maps.values()), self._layers)
+            self._first_fused = layer.layer
+        self._fused.see(layer)
+        return self._without_maps
+
+    def _reduce_fused(self) -> None:
+        if self._fused is None:
             return
-        first, count = self._waiting[0], len(self._waiting)
-        query, key = (torch.cat([getattr(each, of) for each in self._waiting], 1) for of in ("query", "key"))
-        together = LayerActivations(first.layer, None, query, key, mask=first.mask, scaling=first.scaling)
-        self._waiting.clear()
-        for site in self._by_head:
-            reduced = site.reduce(together, self._frame, self._prepared[site.identity])
-            self._found[site.identity].add_layers(first.layer, reduced.unflatten(1, (count, -1)))
+        together, count = self._fused.finished(self._first_fused), self._fused.count
+        self._fused = None
+        for site in self._reduced:
+            if site.identity in self._without_maps:
+                reduced = site.reduce(together, self._frame, self._prepared[site.identity])
+                self._found[site.identity].add_layers(together.layer, reduced.unflatten(1, (count, -1)))
 
     def _reduce_whole(self) -> None:
         if not self._whole:
@@ -137,7 +164,7 @@ class Catch:
 
     def finished(self, output: Output) -> dict[str, list[Array]]:
         """One unpadded array an entry for every site."""
-        self._reduce_waiting()
+        self._reduce_fused()
         self._reduce_whole()
         found = {identity: arrays.arrays() for identity, arrays in self._found.items()}
         for site in self._outputs:

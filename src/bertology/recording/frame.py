@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,6 +16,9 @@ from bertology.encoder.pieces import Special
 from bertology.recording.entry import Entry
 from bertology.recording.piece_kinds import kinds_of
 from bertology.recording.stretches import Stretches, stretches_of
+
+if TYPE_CHECKING:
+    from bertology.recording.kernel_calls import Known
 
 
 @dataclass(frozen=True)
@@ -87,17 +91,11 @@ class Frame:
         return kinds_of(self)
 
     @cached_property
-    def row_weights(self) -> Tensor:
-        """(batch, piece, 4) what a row counts: in pieces where it is real, or ordinary; then the same in words."""
-        rows = [self.real, self.ordinary, self.word_share, self.word_share * self.ordinary]
-        return torch.stack([row.float() for row in rows], -1)
+    def known(self) -> Known:
+        """What kernels on an accelerator know of the pieces."""
+        from bertology.recording.kernel_calls import known_of
 
-    @cached_property
-    def features(self) -> Tensor:
-        """(batch, piece, feature) what kernels know of each piece."""
-        from bertology.recording.kernel_calls import features
-
-        return features(self.kinds, self.ordinary, self.word_place)
+        return known_of(self)
 
     @cached_property
     def part(self) -> Tensor:

@@ -1,7 +1,9 @@
 """What runs on an accelerator: one piece of attention maps a program, in registers; see `kernel_calls`.
 
 Scores are made again from queries and keys, as fused attention does; what leaves is a few numbers a row. Logarithms are
-to the base 2 in here.
+to the base 2 in here. An entry's `limit` is how many of its pieces may be seen, by all. Threads talk to each other as
+late as can be: what a thread holds of a piece of 64 columns are columns 8 k + 2 t + c of each of its rows, for one t of
+4, and `_by_thread` has k and c on axes of their own, along which nothing has to move.
 """
 # What Triton compiles has no types that a checker knows, and arguments that go together stand in one line.
 # pyright: basic, reportMissingImports=false
@@ -13,144 +15,248 @@ import triton
 import triton.language as tl
 
 UNSEEN = tl.constexpr(-1e30)
-"""Scores from here down are a mask's."""
+"""The score of what may not be seen: hugely negative and yet a number, so that nothing times it is nothing."""
+TO_NATS = tl.constexpr(0.6931471805599453)
+SPECIAL = tl.constexpr(16)
+"""How many special pieces are looked at together: the least a matrix unit takes."""
 
 
 @triton.jit
-def _scores(asking, key, mask, key_row, mask_row, rows, columns, size, SCALING, MASKED, D: tl.constexpr):
-    """A piece of a map's scores, (row, column); minus infinity where nothing may be seen."""
-    seen = columns[None, :] < size
-    keys = tl.load(key + columns[None, :] * key_row + tl.arange(0, D)[:, None], mask=seen, other=0.0)
+def _scores(asking, key, mask, key_row, mask_row, rows, columns, size, limit, SCALING, MASKED, INSIDE, D: tl.constexpr):
+    """A piece of a map's scores, (row, column). INSIDE: every column is there and may be seen, but for a mask."""
+    at = key + columns[None, :] * key_row + tl.arange(0, D)[:, None]
+    keys = tl.load(at) if INSIDE else tl.load(at, mask=columns[None, :] < size, other=0.0)
     scores = tl.dot(asking, keys) * SCALING
     if MASKED:
-        inside = (rows[:, None] < size) & seen
-        added = tl.load(mask + rows[:, None] * mask_row + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        seen = seen & (added > UNSEEN)
-        scores += tl.where(seen, added, 0.0) * 1.4426950408889634
-    return tl.where(seen, scores, float("-inf"))
+        inside = (rows[:, None] < size) & (columns[None, :] < size)
+        added = tl.load(mask + rows[:, None] * mask_row + columns[None, :], mask=inside, other=UNSEEN).to(tl.float32)
+        scores += tl.maximum(added, UNSEEN * TO_NATS) / TO_NATS
+    elif not INSIDE:
+        scores = tl.where(columns[None, :] < limit, scores, UNSEEN)
+    return scores
 
 
 @triton.jit
+def _by_thread(values, M: tl.constexpr):
+    """(row, k, t, c) from (row, column): nothing moves."""
+    return tl.reshape(values, [M, M // 8, 4, 2])
+
+
+@triton.jit
+def _own_sum(values):
+    """(row, t): what each thread has of its rows."""
+    return tl.sum(tl.sum(values, 3), 1)
+
+
+@triton.jit
+def _own_max(values):
+    return tl.max(tl.max(values, 3), 1)
+
+
+@triton.jit
+def _total_of_thread(values, M: tl.constexpr):
+    """(warp, row, t): the sum of all that each thread has."""
+    return tl.sum(tl.sum(tl.sum(tl.reshape(values, [M // 16, 2, 8, M // 8, 4, 2]), 5), 3), 1)
+
+
+@triton.jit(do_not_specialize=["first"])
+def normalisers(
+    query, key, mask, query_batch, query_head, query_row, key_batch, key_head, key_row, mask_batch, mask_row,
+    limits, size, heads, all_heads, first, known, has_special, normaliser, found,
+    SCALING: tl.constexpr, MASKED: tl.constexpr, INSIDE: tl.constexpr,
+    D: tl.constexpr, M: tl.constexpr, F: tl.constexpr,
+):
+    """Of the rows of one block of a head's map: the logarithm of the softmax's sum, and the highest weights."""
+    head, block, entry = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    blocks, limit = tl.num_programs(1), tl.load(limits + entry)
+    places = tl.arange(0, M)
+    rows = block * M + places
+    there = rows < size
+    query += entry * query_batch + head * query_head
+    key += entry * key_batch + head * key_head
+    mask += entry * mask_batch
+    asking = tl.load(query + rows[:, None] * query_row + tl.arange(0, D)[None, :], mask=there[:, None], other=0.0)
+    highest = tl.full([M, 4], UNSEEN, tl.float32)
+    highest_ordinary = tl.full([M, 4], UNSEEN, tl.float32)
+    total = tl.zeros([M, 4], tl.float32)
+    for step in range(tl.cdiv(limit, M)):
+        columns = step * M + places
+        scores = _scores(asking, key, mask, key_row, mask_row, rows, columns, size, limit, SCALING, MASKED, INSIDE, D)
+        scores = _by_thread(scores, M)
+        peak = _own_max(scores)
+        # As fused attention does: what was summed so far is brought down to the highest score that is known by now.
+        new = tl.maximum(highest, peak)
+        total = total * tl.exp2(highest - new) + _own_sum(tl.exp2(scores - new[:, None, :, None]))
+        highest = new
+        if tl.load(has_special + entry * blocks + step) != 0:
+            ordinary = tl.load(known + (entry * size + columns) * (5 * F) + F + 4, mask=columns < size, other=0.0)
+            ordinary = _by_thread(tl.broadcast_to(ordinary[None, :], [M, M]), M)
+            peak = _own_max(tl.where(ordinary > 0, scores, UNSEEN))
+        highest_ordinary = tl.maximum(highest_ordinary, peak)
+    top = tl.max(highest, 1)
+    logarithm = top + tl.log2(tl.sum(total * tl.exp2(highest - top[:, None]), 1))
+    tl.store(normaliser + (entry * heads + head) * size + rows, logarithm, mask=there)
+    place = (entry * all_heads + first + head) * size + rows
+    tl.store(found + place, tl.exp2(top - logarithm), mask=there)
+    place += tl.num_programs(2) * all_heads * size
+    tl.store(found + place, tl.exp2(tl.max(highest_ordinary, 1) - logarithm), mask=there)
+
+
+@triton.jit(do_not_specialize=["first"])
 def row_sums(
     query, key, mask, query_batch, query_head, query_row, key_batch, key_head, key_row, mask_batch, mask_row,
-    size, heads, known, found, by_feature, distances,
-    SCALING: tl.constexpr, MASKED: tl.constexpr, D: tl.constexpr, M: tl.constexpr, F: tl.constexpr,
+    limits, size, heads, all_heads, first, known, special, sources, normaliser, found, by_source, specials,
+    SCALING: tl.constexpr, MASKED: tl.constexpr, INSIDE: tl.constexpr,
+    D: tl.constexpr, M: tl.constexpr, F: tl.constexpr,
 ):
-    """Along the rows of one block of a head's map: highest weights, information, sums over what is known of targets."""
+    """Of the rows of one block of a head's map: information, nearest weights, sums over what is known of targets."""
     head, block, entry = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    places = tl.arange(0, M)
+    blocks, limit = tl.num_programs(1), tl.load(limits + entry)
+    places, inner = tl.arange(0, M), tl.arange(0, D)
     rows = block * M + places
     there = rows < size
     query += entry * query_batch + head * query_head
     key += entry * key_batch + head * key_head
     mask += entry * mask_batch
-    known += entry * size * F
-    number = tl.arange(0, F)[None, :]
-    asking = tl.load(query + rows[:, None] * query_row + tl.arange(0, D)[None, :], mask=there[:, None], other=0.0)
-    highest = tl.full([M], float("-inf"), tl.float32)
-    ordinary_highest = tl.full([M], float("-inf"), tl.float32)
-    total = tl.zeros([M], tl.float32)
-    ordinary_total = tl.zeros([M], tl.float32)
-    products = tl.zeros([M], tl.float32)
-    ordinary_products = tl.zeros([M], tl.float32)
-    sums = tl.zeros([M, F], tl.float32)
-    signed = tl.zeros([M, F], tl.float32)
-    for start in range(0, size, M):
-        columns = start + places
-        scores = _scores(asking, key, mask, key_row, mask_row, rows, columns, size, SCALING, MASKED, D)
-        ordinary = tl.load(known + columns * F + 4, mask=columns < size, other=0.0).to(tl.float32)[None, :]
-        features = tl.load(known + columns[:, None] * F + number, mask=columns[:, None] < size, other=0.0)
-        ordinary_highest = tl.maximum(ordinary_highest, tl.max(tl.where(ordinary > 0, scores, float("-inf")), 1))
-        # As fused attention does: what was summed so far is brought down to the highest score that is known by now.
-        new = tl.maximum(highest, tl.max(scores, 1))
-        safe = tl.where(new == float("-inf"), 0.0, new)
-        down = tl.where(highest == float("-inf"), 0.0, highest - safe)
-        scale = tl.where(highest == float("-inf"), 0.0, tl.exp2(down))
-        highest = new
-        logs = scores - safe[:, None]
+    known += entry * size * (5 * F)
+    asking = tl.load(query + rows[:, None] * query_row + inner[None, :], mask=there[:, None], other=0.0)
+    base = tl.load(normaliser + (entry * heads + head) * size + rows, mask=there, other=-UNSEEN)
+    wide = tl.arange(0, 2 * F)[None, :]
+    products = tl.zeros([M, 4], tl.float32)
+    sides = tl.zeros([M, 2 * F], tl.float32)
+    halves = tl.zeros([M, M], tl.float16)
+    for turn in range(1, blocks + 1):
+        step = (block + turn) % blocks
+        columns = step * M + places
+        scores = _scores(asking, key, mask, key_row, mask_row, rows, columns, size, limit, SCALING, MASKED, INSIDE, D)
+        logs = scores - base[:, None]
         weights = tl.exp2(logs)
-        logs = weights * tl.where(weights > 0, logs, 0.0)
-        products = (products + total * down) * scale + tl.sum(logs, 1)
-        ordinary_products = (ordinary_products + ordinary_total * down) * scale + tl.sum(logs * ordinary, 1)
-        total = total * scale + tl.sum(weights, 1)
-        ordinary_total = ordinary_total * scale + tl.sum(weights * ordinary, 1)
+        products += _own_sum(_by_thread(weights * logs, M))
         halves = weights.to(tl.float16)
-        here = tl.dot(halves, features)
-        sums = sums * scale[:, None] + here
-        signed = signed * scale[:, None]
-        # What stands before a row is farther the smaller its place, what stands after it the larger.
-        if start < block * M:
-            signed -= here
-        elif start > block * M:
-            signed += here
-        else:
-            after = columns[None, :] > rows[:, None]
-            signed += 2.0 * tl.dot(tl.where(after, halves, 0.0), features) - here
-    safe = tl.where(highest == float("-inf"), 0.0, highest)
-    part, logarithm = 1 / total, tl.log2(total)
-    sums *= part[:, None]
-    signed *= part[:, None]
-    place = (entry * heads + head) * size + rows
-    step = tl.num_programs(2) * heads * size
-    tl.store(found + place, safe + logarithm, mask=there)
-    tl.store(found + step + place, part, mask=there)
-    tl.store(found + 2 * step + place, part * tl.exp2(ordinary_highest - safe), mask=there)
-    information = logarithm - products * part
-    ordinary_information = (logarithm * ordinary_total - ordinary_products) * part
-    tl.store(found + 3 * step + place, information * 0.6931471805599453, mask=there)
-    tl.store(found + 4 * step + place, ordinary_information * 0.6931471805599453, mask=there)
-    at = place[:, None] * F + number
-    tl.store(by_feature + at, sums, mask=there[:, None])
-    tl.store(distances + at, signed, mask=there[:, None])
+        # What stands before a row goes to the first half of the sums, what stands after it to the second.
+        at = known + columns[:, None] * (5 * F) + tl.where(step > block, 0, F) + wide
+        features = tl.load(at) if INSIDE else tl.load(at, mask=columns[:, None] < size, other=0.0)
+        sides = tl.dot(halves, features, sides)
+    # The piece on the diagonal was the last, and all of it was taken to stand before: what stands after is moved over.
+    after = tl.where(places[None, :] > places[:, None], halves, 0.0)
+    moves = tl.load(known + rows[:, None] * (5 * F) + 3 * F + wide, mask=there[:, None], other=0.0)
+    sides = tl.dot(after, moves, sides)
+    lost = tl.zeros([M], tl.float32)
+    lost_products = tl.zeros([M], tl.float32)
+    for start in range(0, specials, SPECIAL):
+        some = tl.load(special + entry * specials + start + tl.arange(0, SPECIAL))
+        at = tl.maximum(some, 0)
+        few = _scores(asking, key, mask, key_row, mask_row, rows, at, size, limit, SCALING, MASKED, True, D)
+        few = tl.where((some >= 0)[None, :], few - base[:, None], UNSEEN)
+        lost += tl.sum(tl.exp2(few), 1)
+        lost_products += tl.sum(tl.exp2(few) * few, 1)
+    place = (entry * all_heads + first + head) * size + rows
+    layer = tl.num_programs(2) * all_heads * size
+    information = -tl.sum(products, 1)
+    tl.store(found + 2 * layer + place, information * TO_NATS, mask=there)
+    tl.store(found + 3 * layer + place, (information + lost_products) * TO_NATS, mask=there)
+    tl.store(found + 4 * layer + place, 1.0 - lost, mask=there)
+    for near in tl.static_range(3):
+        target = rows + (-1 if near == 1 else near // 2)  # itself, the previous, the next
+        inside = there & (target >= 0) & (target < limit)
+        keys = tl.load(key + target[:, None] * key_row + inner[None, :], mask=inside[:, None], other=0.0)
+        score = tl.sum(asking.to(tl.float32) * keys.to(tl.float32), 1) * SCALING
+        if MASKED:
+            added = tl.load(mask + rows * mask_row + target, mask=inside, other=UNSEEN).to(tl.float32)
+            score += tl.maximum(added, UNSEEN * TO_NATS) / TO_NATS
+        tl.store(found + (5 + near) * layer + place, tl.where(inside, tl.exp2(score - base), 0.0), mask=there)
+    group = tl.arange(0, 16)[:, None]
+    counted = tl.load(sources + (entry * size + rows[None, :]) * 16 + group, mask=there[None, :], other=0.0)
+    at = by_source + ((entry * heads + head) * blocks + block) * (32 * F)
+    tl.store(at + group * (2 * F) + wide, tl.dot(counted, sides, input_precision="tf32x3"))
+
+
+@triton.jit(do_not_specialize=["first"])
+def pair_sums(
+    query, key, mask, query_batch, query_head, query_row, key_batch, key_head, key_row, mask_batch, mask_row,
+    limits, size, heads, all_heads, first, normaliser, marks, all_marks, weights, found, blocks,
+    SCALING: tl.constexpr, MASKED: tl.constexpr, INSIDE: tl.constexpr, D: tl.constexpr, M: tl.constexpr,
+    LISTED: tl.constexpr, WEIGHED: tl.constexpr, SUMS: tl.constexpr, RAISED: tl.constexpr,
+):
+    """Of a head's map: attention over marked pairs, and times weights over all pairs."""
+    head, entry = tl.program_id(0), tl.program_id(1)
+    limit = tl.load(limits + entry)
+    places = tl.arange(0, M)
+    query += entry * query_batch + head * query_head
+    key += entry * key_batch + head * key_head
+    mask += entry * mask_batch
+    weights += entry * WEIGHED * size * size
+    normaliser += (entry * heads + head) * size
+    bit = 2 * tl.arange(0, M // 8)[None, :, None, None] + tl.arange(0, 2)[None, None, None, :]
+    of_threads = places[:, None] * 4 + tl.arange(0, 4)[None, :]
+    listed, weighed = (), ()
+    for _ in tl.static_range(LISTED):
+        listed = listed + (tl.zeros([M // 16, 8, 4], tl.float32),)
+    for _ in tl.static_range(WEIGHED):
+        weighed = weighed + (tl.zeros([M, M], tl.float32),)
+    for block in range(tl.cdiv(limit, M)):
+        rows = block * M + places
+        there = rows < size
+        asking = tl.load(query + rows[:, None] * query_row + tl.arange(0, D)[None, :], mask=there[:, None], other=0.0)
+        # Weights are raised by a power of 2, so that small ones are not lost in half precision.
+        base = tl.load(normaliser + rows, mask=there, other=-UNSEEN) - RAISED
+        for step in range(tl.cdiv(limit, M)):
+            columns = step * M + places
+            tile = (entry * blocks + block) * blocks + step
+            bits = tl.load(all_marks + tile)
+            needed = True if WEIGHED > 0 else bits != 0
+            if needed:
+                scores = _scores(
+                    asking, key, mask, key_row, mask_row, rows, columns, size, limit, SCALING, MASKED, INSIDE, D
+                )
+                attention = tl.exp2(scores - base[:, None])
+                own = _by_thread(attention, M)
+                sums = ()
+                for two in tl.static_range(LISTED // 2):
+                    one, other = listed[2 * two], listed[2 * two + 1]
+                    if ((bits >> (2 * two)) & 3) != 0:
+                        word = tl.load(marks + (tile * (LISTED // 2) + two) * (4 * M) + of_threads)[:, None, :, None]
+                        if ((bits >> (2 * two)) & 1) != 0:
+                            one += _total_of_thread(tl.where(((word >> bit) & 1) != 0, own, 0.0), M)
+                        if ((bits >> (2 * two)) & 2) != 0:
+                            other += _total_of_thread(tl.where(((word >> (bit + 16)) & 1) != 0, own, 0.0), M)
+                    sums = sums + (one, other)
+                listed = sums
+                if WEIGHED > 0:
+                    halves = attention.to(tl.float16)
+                    sums = ()
+                    for number in tl.static_range(WEIGHED):
+                        at = weights + (number * size + rows[:, None]) * size + columns[None, :]
+                        inside = there[:, None] & (columns[None, :] < size)
+                        weight = tl.load(at) if INSIDE else tl.load(at, mask=inside, other=0.0)
+                        # The sum of products, row by row, is the diagonal of a product of matrices.
+                        sums = sums + (tl.dot(halves, tl.trans(weight), weighed[number]),)
+                    weighed = sums
+    at = found + (entry * all_heads + first + head) * SUMS
+    lowered = tl.exp2(-1.0 * RAISED)
+    for number in tl.static_range(LISTED):
+        tl.store(at + number, tl.sum(listed[number]) * lowered)
+    for number in tl.static_range(WEIGHED):
+        own = tl.where(places[:, None] == places[None, :], weighed[number], 0.0)
+        tl.store(at + LISTED + number, tl.sum(own) * lowered)
 
 
 @triton.jit
-def pair_sums(
-    query, key, mask, query_batch, query_head, query_row, key_batch, key_head, key_row, mask_batch, mask_row,
-    size, heads, normaliser, marks, all_marks, weights, found,
-    SCALING: tl.constexpr, MASKED: tl.constexpr, D: tl.constexpr, M: tl.constexpr,
-    LISTED: tl.constexpr, WEIGHED: tl.constexpr, SUMS: tl.constexpr,
-):
-    """Of the rows of one block of a head's map: attention over marked pairs, and times weights over all pairs."""
-    head, block, entry = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    places = tl.arange(0, M)
-    rows = block * M + places
-    there = rows < size
-    query += entry * query_batch + head * query_head
-    key += entry * key_batch + head * key_head
-    mask += entry * mask_batch
-    asking = tl.load(query + rows[:, None] * query_row + tl.arange(0, D)[None, :], mask=there[:, None], other=0.0)
-    base = tl.load(normaliser + (entry * heads + head) * size + rows, mask=there, other=float("inf"))
-    blocks = tl.num_programs(1)
-    sums = tl.zeros([M, SUMS], tl.float32)
-    number = tl.arange(0, SUMS)[None, :]
-    for step in range(blocks):
-        columns = step * M + places
-        bits = tl.load(all_marks + (entry * blocks + block) * blocks + step)
-        if (bits != 0) | (WEIGHED > 0):
-            scores = _scores(asking, key, mask, key_row, mask_row, rows, columns, size, SCALING, MASKED, D)
-            attention = tl.exp2(scores - base[:, None])
-            inside = there[:, None] & (columns[None, :] < size)
-            place = rows[:, None] * size + columns[None, :]
-            if bits != 0:
-                own = tl.load(marks + entry * size * size + place, mask=inside, other=0)
-                for listed in tl.static_range(LISTED):
-                    if ((bits >> listed) & 1) != 0:
-                        chosen = tl.sum(tl.where(((own >> listed) & 1) != 0, attention, 0.0), 1)
-                        sums += tl.where(number == listed, chosen[:, None], 0.0)
-            for weighed in tl.static_range(WEIGHED):
-                at = (entry * WEIGHED + weighed) * size * size + place
-                weight = tl.load(weights + at, mask=inside, other=0.0).to(tl.float32)
-                chosen = tl.sum(weight * attention, 1)
-                sums += tl.where(number == LISTED + weighed, chosen[:, None], 0.0)
-    place = ((entry * heads + head) * blocks + block) * SUMS + tl.arange(0, SUMS)
-    tl.store(found + place, tl.sum(sums, 0))
+def _best(between, absent, places, first, itself, M: tl.constexpr):
+    """Along each row, in one number: the highest weight above, the word below, the higher the earlier; -1 for none."""
+    between += absent[None, :]
+    if itself:
+        between = tl.where(places[:, None] == places[None, :], -1.0, between)
+    best = tl.max((between.to(tl.int32, bitcast=True) & -M) | (M - 1 - places[None, :]), 1)
+    word = first + M - 1 - (best & (M - 1))
+    return tl.where(best < 0, -1, ((best & -M).to(tl.int64) << 32) + (0xFFFFFFFE - word.to(tl.int64)))
 
 
 @triton.jit
 def strongest_words(
     query, key, mask, query_batch, query_head, query_row, key_batch, key_head, key_row, mask_batch, mask_row,
-    size, heads, normaliser, start, count, first_word, word_count, word, share, attending, attended, words, blocks,
+    limits, size, heads, normaliser, start, count, first_word, word_count, word, share,
+    attending, attended, words, blocks,
     SCALING: tl.constexpr, MASKED: tl.constexpr, D: tl.constexpr, M: tl.constexpr,
 ):
     """Between the words of two blocks, in all heads: the strongest target of each word, and its strongest source."""
@@ -158,31 +264,30 @@ def strongest_words(
     places, inner = tl.arange(0, M), tl.arange(0, D)
     block, other = pair // blocks, pair % blocks
     source, target = entry * blocks + block, entry * blocks + other
+    first_source, first_target = tl.load(first_word + source), tl.load(first_word + target)
+    # What stands beyond a block is looked at and counts for nothing: of_rows and of_columns have no word for it.
+    rows = tl.minimum(tl.load(start + source) + places, size - 1)
+    columns = tl.minimum(tl.load(start + target) + places, size - 1)
     from_there, to_there = places < tl.load(count + source), places < tl.load(count + target)
-    rows, columns = tl.load(start + source) + places, tl.load(start + target) + places
-    from_words, to_words = tl.load(first_word + source) + places, tl.load(first_word + target) + places
-    from_known, to_known = places < tl.load(word_count + source), places < tl.load(word_count + target)
-    row_word = tl.load(word + entry * size + rows, mask=from_there, other=-1)
-    column_word = tl.load(word + entry * size + columns, mask=to_there, other=-1)
-    of_rows = (row_word[None, :] == from_words[:, None]).to(tl.float16)
-    of_columns = (column_word[:, None] == to_words[None, :]).to(tl.float16)
+    from_words, to_words = first_source + places, first_target + places
+    from_words_there, to_words_there = tl.load(word_count + source), tl.load(word_count + target)
+    from_known, to_known = places < from_words_there, places < to_words_there
+    row_word = tl.where(from_there, tl.load(word + entry * size + rows), -1)
+    column_word = tl.where(to_there, tl.load(word + entry * size + columns), -1)
     part = tl.load(share + entry * words + from_words, mask=from_known, other=0.0)
-    present = tl.load(share + entry * words + to_words, mask=to_known, other=0.0) > 0
-    usable = (part > 0)[:, None] & present[None, :] & (from_words[:, None] != to_words[None, :])
-    for head in range(heads):
+    of_rows = tl.where(row_word[None, :] == from_words[:, None], part[:, None], 0.0).to(tl.float16)
+    of_columns = (column_word[:, None] == to_words[None, :]).to(tl.float16)
+    no_row, no_column = tl.where(from_known, 0.0, -1.0), tl.where(to_known, 0.0, -1.0)
+    mask += entry * mask_batch
+    for head in range(tl.where((from_words_there > 0) & (to_words_there > 0), heads, 0)):
         asked = query + entry * query_batch + head * query_head
-        asking = tl.load(asked + rows[:, None] * query_row + inner[None, :], mask=from_there[:, None], other=0.0)
-        base = tl.load(normaliser + (entry * heads + head) * size + rows, mask=from_there, other=float("inf"))
+        asking = tl.load(asked + rows[:, None] * query_row + inner[None, :])
+        base = tl.load(normaliser + (entry * heads + head) * size + rows)
         keys = key + entry * key_batch + head * key_head
-        scores = _scores(
-            asking, keys, mask + entry * mask_batch, key_row, mask_row, rows, columns, size, SCALING, MASKED, D
-        )
-        summed = tl.dot(tl.exp2(scores - base[:, None]).to(tl.float16), of_columns)
-        between = tl.dot(of_rows, summed.to(tl.float16)) * part[:, None]
-        # A weight and its place in one number: the highest is the first of the strongest words.
-        weights = between.to(tl.int32, bitcast=True) & -M
+        scores = _scores(asking, keys, mask, key_row, mask_row, rows, columns, size, size, SCALING, MASKED, True, D)
+        summed = tl.dot(tl.exp2(scores - base[:, None]).to(tl.float16), of_columns).to(tl.float16)
         at = (entry * heads + head) * blocks
-        best = tl.max(tl.where(usable, weights | (M - 1 - places[None, :]), -1), 1)
+        best = _best(tl.dot(of_rows, summed), no_column, places, first_target, block == other, M)
         tl.store(attending + (at + other) * words + from_words, best, mask=from_known)
-        best = tl.max(tl.where(usable, weights | (M - 1 - places[:, None]), -1), 0)
+        best = _best(tl.dot(tl.trans(summed), tl.trans(of_rows)), no_row, places, first_source, block == other, M)
         tl.store(attended + (at + block) * words + to_words, best, mask=to_known)

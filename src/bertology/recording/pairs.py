@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,9 +11,7 @@ import torch
 from torch import Tensor
 
 from bertology.encoder.attend import LayerActivations
-from bertology.recording.frame import Frame
 from bertology.recording.fused import FusedRows
-from bertology.recording.rows import rows_of
 
 if TYPE_CHECKING:
     from bertology.recording.kernel_calls import Marked
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 class Pairs:
     """Pairs of pieces that count, each for one of several sums; made once a batch.
 
-    `places` is (4, pair): batch row, source, target, and which sum, no pair twice for a sum. `scale` is (batch, sum):
-    what every pair of that sum counts. `weights`, (batch, sum, from, to), are further sums over all pairs, after the
-    listed ones.
+    `places` is (4, pair): batch row, source, target, and which sum, no pair twice for a sum. `weights`, (batch, sum,
+    from, to), are further sums over all pairs, after the listed ones. `scale` is (batch, sum), of both: what every pair
+    of that sum counts, besides its weight. Padding is in no pair and has no weight.
     """
 
     places: Tensor
@@ -33,18 +32,22 @@ class Pairs:
     weights: Tensor | None = None
 
     @cached_property
-    def marked(self) -> Marked:
-        """The pairs as bits on a map."""
+    def listed(self) -> int:
+        """How many sums are of listed pairs."""
+        return self.scale.shape[1] - (0 if self.weights is None else self.weights.shape[1])
+
+    @cached_property
+    def marked(self) -> Sequence[Marked]:
+        """The pairs as kernels on an accelerator take them."""
         from bertology.recording.kernel_calls import marked
 
-        batch, sums = self.scale.shape
-        return marked(self.places, sums, (batch, self.size), self.weights)
+        return marked(self.places, self.listed, (len(self.scale), self.size), self.weights)
 
     @cached_property
     def cells(self) -> tuple[Tensor, Tensor]:
-        """(batch, cell) which cells of each map are listed, and (batch, cell, sum) what each counts in a sum."""
+        """(batch, cell) which cells of each map are listed, and (batch, cell, sum) 1 for the sums that each is in."""
         row, source, target, column = self.places
-        batch, sums = self.scale.shape
+        batch = len(self.scale)
         listed, which = ((row * self.size + source) * self.size + target).unique(return_inverse=True)
         owner = listed // self.size**2
         counts = owner.bincount(minlength=batch)
@@ -52,23 +55,20 @@ class Pairs:
         most = int(counts.max())
         cell = listed.new_zeros(batch, most)
         cell[owner, place] = listed % self.size**2
-        share = self.scale.new_zeros(batch, most, sums)
-        share[row, place[which], column] = self.scale[row, column]
-        return cell, share
+        inside = self.scale.new_zeros(batch, most, self.listed)
+        inside[row, place[which], column] = 1
+        return cell, inside
 
 
-def pair_sums(layer: LayerActivations, frame: Frame, pairs: Pairs) -> Tensor:
+def pair_sums(layer: LayerActivations, pairs: Pairs) -> Tensor:
     """(batch, head, sum): attention over the pairs of each sum."""
-    rows = rows_of(layer, frame) if layer.maps is None else None
-    if isinstance(rows, FusedRows):
-        from bertology.recording.kernel_calls import pair_sums as fused
-
-        sums = fused(rows.asked, rows.normaliser, pairs.marked)
-        scale = torch.nn.functional.pad(pairs.scale.to(sums.dtype), (0, sums.shape[-1] - pairs.scale.shape[1]), value=1)
-        return sums * scale[:, None]
+    if isinstance(layer.rows, FusedRows):
+        return layer.rows.pair_sums(pairs) * pairs.scale[:, None]
     maps = layer.attention
     found = _listed(maps, pairs)
-    return found if pairs.weights is None else torch.cat([found, weighed_sums(maps, pairs.weights)], -1)
+    if pairs.weights is not None:
+        found = torch.cat([found, weighed_sums(maps, pairs.weights)], -1)
+    return found * pairs.scale.to(maps.dtype)[:, None]
 
 
 def weighed_sums(maps: Tensor, weights: Tensor) -> Tensor:
@@ -78,6 +78,5 @@ def weighed_sums(maps: Tensor, weights: Tensor) -> Tensor:
 
 
 def _listed(maps: Tensor, pairs: Pairs) -> Tensor:
-    cell, share = pairs.cells
-    weights = maps.flatten(2).gather(-1, cell[:, None].expand(-1, maps.shape[1], -1))
-    return weights @ share.to(maps.dtype)
+    cell, inside = pairs.cells
+    return maps.flatten(2).gather(-1, cell[:, None].expand(-1, maps.shape[1], -1)) @ inside.to(maps.dtype)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bertology.recording.frame import Frame
 
 KINDS = ("[CLS]", "[SEP]", "punctuation", "other")
+SOURCES = ("all", "ordinary", "separators")
+"""Which real pieces are summed over, as sources of attention."""
 
 
 def kinds_of(frame: Frame) -> Tensor:

@@ -7,12 +7,12 @@ from typing import NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bertology.encoder.attend import LayerActivations
 from bertology.maths.logarithm import log_in_place
 from bertology.recording.frame import Frame
-from bertology.recording.fused import fused_rows
-from bertology.recording.stretches import Stretches, ordinary_sum, received, special_columns
+from bertology.recording.stretches import Stretches, ordinary_sum, received, received_from, special_columns
 
 CELLS_AT_ONCE = 2**19
 """How many attention weights a processor takes at once: what its cache holds of them and of what is made of them."""
@@ -47,15 +47,20 @@ class Rows(Protocol):
         ...
 
     @property
+    def near(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What a piece gives to itself, to the previous piece, to the next; 0 where there is none."""
+        ...
+
+    @property
     def to_kinds(self) -> Tensor:
-        """(batch, head, kind): what all real pieces together give to each of `KINDS`."""
+        """(batch, head, source, kind): what real, ordinary and separating pieces together give to each of `KINDS`."""
         ...
 
 
 def rows_of(layer: LayerActivations, frame: Frame) -> Rows:
     """The rows of this layer's maps, shared by all that ask for them."""
     if layer.rows is None:
-        layer.rows = fused_rows(layer, frame) or _MapRows(layer, frame)
+        layer.rows = _MapRows(layer, frame)
     return cast("Rows", layer.rows)
 
 
@@ -72,9 +77,19 @@ class _MapRows:
         return ordinary_sum(self._layer.attention, self._stretches)
 
     @cached_property
+    def near(self) -> tuple[Tensor, Tensor, Tensor]:
+        itself, after, before = (self._layer.attention.diagonal(step, -2, -1) for step in (0, 1, -1))
+        return itself, pad(before, (1, 0)), pad(after, (0, 1))
+
+    @cached_property
     def to_kinds(self) -> Tensor:
-        maps = self._layer.attention
-        return received(maps, self._stretches) @ self._frame.kinds.to(maps.dtype)
+        maps, frame = self._layer.attention, self._frame
+        everything = received(maps, self._stretches)
+        special, separators = (
+            received_from(maps, rows) for rows in (frame.real & ~frame.ordinary, frame.kinds[..., 1])
+        )
+        sources = torch.stack([everything, everything - special, separators], 2)
+        return (sources.flatten(1, 2) @ frame.kinds.to(maps.dtype)).view(*sources.shape[:3], -1)
 
     @property
     def peak(self) -> Tensor:

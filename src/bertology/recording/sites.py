@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from bertology.encoder.attend import LayerActivations
     from bertology.recording.frame import Frame
+    from bertology.recording.wanted import Wanted
 
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")  # also the name of a folder
 
@@ -50,8 +51,9 @@ class ReducedSite:
     numbers are stored. `gradient` and `vectors` say that it reads gradients, or value vectors and what surrounds
     attention: only a forward pass has them, not a recording of attention maps. A `whole` site compares heads across
     layers: its `reduce` runs once a batch, on the maps of all layers with their heads one after the other along the
-    head axis. A `by_head` site takes every head by itself, and from rows, pairs and strongest words alone: where these
-    can be had without a map, several layers are taken at once.
+    head axis. A site that takes every head by itself, and from rows, pairs and strongest words alone, says what it
+    `wants` of these, given what it prepared: where they can be had without a map, its `reduce` runs once a batch, on
+    the heads of all layers.
     """
 
     name: str
@@ -64,7 +66,7 @@ class ReducedSite:
     version: int = 1
     vectors: bool = False
     whole: bool = False
-    by_head: bool = False
+    wants: Callable[[Any], Wanted] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -129,13 +131,13 @@ def reduction(
     gradient: bool = False,
     vectors: bool = False,
     whole: bool = False,
-    by_head: bool = False,
+    wants: Callable[[Any], Wanted] | None = None,
     version: int = 1,
 ) -> Callable[[Reduce], ReducedSite]:
     """Declare a function of one layer's attention as a reduced site that can be asked for by name."""
 
     def declare(function: Reduce) -> ReducedSite:
-        site = ReducedSite(name, axes, about, function, labels, prepare, gradient, version, vectors, whole, by_head)
+        site = ReducedSite(name, axes, about, function, labels, prepare, gradient, version, vectors, whole, wants)
         _reductions[name] = site
         return site
 

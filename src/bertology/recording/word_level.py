@@ -22,7 +22,6 @@ from bertology.encoder.attend import LayerActivations
 from bertology.encoder.pieces import Pieces, Special
 from bertology.recording.frame import Frame
 from bertology.recording.fused import FusedRows
-from bertology.recording.rows import rows_of
 
 if TYPE_CHECKING:
     from bertology.recording.kernel_calls import WordBlocks
@@ -92,8 +91,9 @@ def _blocks(word: NDArray[np.int32], most: int) -> list[tuple[int, int, int, int
     found: list[tuple[int, int, int, int]] = []
     at = 0
     while at < len(pieces):
-        inside = (pieces[at:] < pieces[at] + most) & (word[pieces[at:]] < word[pieces[at]] + most)
-        end = at + int(inside.sum())
+        own = word[pieces[at:]]
+        gaps = np.cumsum(np.diff(own, prepend=own[0]) > 1)  # words without pieces are in no block
+        end = at + int(((pieces[at:] < pieces[at] + most) & (own < own[0] + most) & (gaps == 0)).sum())
         while end < len(pieces) and end > at and word[pieces[end]] == word[pieces[end - 1]]:
             end -= 1  # the rest of this word is not inside
         if end == at:
@@ -104,16 +104,15 @@ def _blocks(word: NDArray[np.int32], most: int) -> list[tuple[int, int, int, int
     return found
 
 
-def strongest_words(layer: LayerActivations, frame: Frame, words: Words, barred: Tensor, rows: From) -> list[Tensor]:
+def strongest_words(layer: LayerActivations, words: Words, barred: Tensor, rows: From) -> list[Tensor]:
     """(batch, head, word) places: the other word each word attends to most, and the one that attends most to it.
 
     `barred` is (batch, 1, word, word): pairs that do not count. -1 where no pair does.
     """
-    known = rows_of(layer, frame) if layer.maps is None and rows == "mean" else None
-    if isinstance(known, FusedRows) and words.blocks is not None:
-        from bertology.recording.kernel_calls import strongest_words as fused
-
-        return [found.place for found in fused(known.asked, known.normaliser, words.blocks)]
+    if isinstance(layer.rows, FusedRows):
+        return list(layer.rows.strongest_words(words))
+    if not words.count:
+        return [torch.empty(len(words.size), layer.heads, 0, device=words.size.device)] * 2
     between = to_words(layer.attention, words, rows=rows).masked_fill(barred, -1.0)
     strongest = (between.max(axis) for axis in (-1, -2))
     return [place.masked_fill_(weight < 0, -1) for weight, place in strongest]

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bertology.recording.sites import ReducedSite
+from bertology.recording.wanted import Wanted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,7 +48,7 @@ def strongest_word(rows: Rows = "mean") -> ReducedSite:
         f"the other word each word attends to most, and the one that attends most to it (rows of pieces: {rows})",
         _strongest(rows),
         prepare=_prepare,
-        by_head=rows == "mean",
+        wants=_wanted if rows == "mean" else None,
     )
 
 
@@ -73,6 +74,10 @@ def _prepare(frame: Frame) -> _Prepared:
     return _Prepared(words, (itself | absent[:, :, None] | absent[:, None, :])[:, None])
 
 
+def _wanted(prepared: _Prepared) -> Wanted:
+    return Wanted(words=prepared.words)
+
+
 def _strongest(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
     def reduce(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
         """(batch, head, 2, word) places of words."""
@@ -80,11 +85,9 @@ def _strongest(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
 
         from bertology.recording.word_level import strongest_words
 
-        if not prepared.words.count:
-            return torch.empty((len(frame.entries), layer.heads, len(DIRECTIONS), 0), device=frame.device)
         # Places are small whole numbers: half precision holds them exactly, in half the memory.
         kind = torch.float16 if prepared.words.count <= EXACT_IN_HALF else torch.float32
-        return torch.stack(strongest_words(layer, frame, prepared.words, prepared.barred, rows), 2).to(kind)
+        return torch.stack(strongest_words(layer, prepared.words, prepared.barred, rows), 2).to(kind)
 
     return reduce
 

@@ -8,6 +8,7 @@ from bertology.analyses.declaration import analysis
 from bertology.measures.attention.head_measures import Average, ratio_grid
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
+from bertology.recording.wanted import rows_alone
 from bertology.results.shapes import HeadGrid
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ MEASURES: tuple[str, ...] = ("to ordinary", "ordinary to ordinary", "to any")
     axes=("sum_total", "measure"),
     labels=MEASURES,
     about="highest weight of each row, summed over rows, and the rows: special tokens as targets or not",
-    by_head=True,
+    wants=rows_alone,
 )
 def CONFIDENCE(layer: LayerActivations, frame: Frame, prepared: None) -> Tensor:
     """(batch, head, 2, measure): sums of the rows' highest weights over the number of rows."""
@@ -33,10 +34,8 @@ def CONFIDENCE(layer: LayerActivations, frame: Frame, prepared: None) -> Tensor:
     from bertology.recording.rows import rows_of
 
     found = rows_of(layer, frame)
-    highest = torch.stack([found.ordinary_peak, found.peak], -1)
-    rows = torch.stack([frame.real, frame.ordinary], -1).to(highest.dtype)
-    over = highest.transpose(-1, -2) @ rows[:, None]
-    sums = torch.stack([over[..., 0, 0], over[..., 0, 1], over[..., 1, 0]], -1)
+    rows = torch.stack([frame.real, frame.ordinary], -1).to(found.peak.dtype)
+    sums = torch.cat([found.ordinary_peak @ rows, found.peak @ rows[..., :1]], -1)
     counted = rows.sum(1)
     # Where there is nothing ordinary to look at, there is no row that could be sure of it.
     some = counted[:, 1:] > 0

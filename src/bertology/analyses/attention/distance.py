@@ -10,6 +10,7 @@ from bertology.analyses.declaration import analysis
 from bertology.measures.attention.head_measures import Average, ratio_grid
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
+from bertology.recording.wanted import rows_alone
 from bertology.results.shapes import HeadGrid
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _prepare(frame: Frame) -> _Prepared:
     labels=MEASURES,
     about="attention times distance, and the attention, of each head: in pieces and words, with and without special",
     prepare=_prepare,
-    by_head=True,
+    wants=rows_alone,
 )
 def DISTANCE(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, 2, measure): sums of attention times distance over the sum of attention."""

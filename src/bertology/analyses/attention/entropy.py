@@ -10,6 +10,7 @@ from bertology.measures.attention.head_measures import head_grid
 from bertology.measures.attention.special_tokens import LEAST_SHARE
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
+from bertology.recording.wanted import rows_alone
 from bertology.results.shapes import HeadGrid
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _prepare(frame: Frame) -> _Prepared:
     labels=MEASURES,
     about="mean entropy of the rows of a map, in nats: all rows, the [CLS] row, ordinary rows without special targets",
     prepare=_prepare,
-    by_head=True,
+    wants=rows_alone,
 )
 def ENTROPY(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, 3) mean entropies; NaN where a sentence has no such row."""

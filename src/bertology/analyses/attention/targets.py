@@ -9,8 +9,10 @@ from bertology.analyses.declaration import Sites, analysis
 from bertology.measures.attention.head_measures import Average, head_grid, ratio_grid
 from bertology.measures.attention.linguistic_targets import TO_ROLE, TO_TAGS, occurring, roles_of, tags_of, to_features
 from bertology.recording.annotation import pieces_of_words
+from bertology.recording.piece_kinds import SOURCES
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction
+from bertology.recording.wanted import Wanted
 from bertology.results.shapes import HeadGrid
 
 if TYPE_CHECKING:
@@ -37,17 +39,18 @@ MEASURES = (
 
 
 OFFSETS = (0, -1, 1)
-_STEPS = 3
-"""Sums of each offset: to any target, to one of no kind, between ordinary pieces."""
-_MATES = _STEPS * len(OFFSETS)
-_SUMS = _MATES + 3
-"""After the steps: to other pieces of the same word, the part of that no other kind covers, [SEP] to [SEP]."""
+"""Itself, the previous piece, the next: as `Rows.near` has them."""
 
 
 class _Prepared(NamedTuple):
-    """What of a batch is the same in every layer: the pairs of each sum; (batch, measure) how many sources."""
+    """What of a batch is the same in every layer.
+
+    `pairs` are pieces of one word, and of these the ones that no other kind covers; `steps` is (offset, batch, piece,
+    3): which sources count with any target, with one of no kind, between ordinary pieces; `sources` (batch, measure).
+    """
 
     pairs: Pairs
+    steps: Tensor
     sources: Tensor
 
 
@@ -57,30 +60,34 @@ def _prepare(frame: Frame) -> _Prepared:
     from bertology.recording.pairs import Pairs
 
     real, ordinary, kinds = frame.real, frame.ordinary, frame.kinds
-    plain, separator = kinds[..., 3], kinds[..., 1]
-    listed: list[Tensor] = []
-    steps: list[Tensor] = []
-    for number, offset in enumerate(OFFSETS):
-        size = frame.width - abs(offset)
-        first = max(0, -offset)
-        sources, targets = slice(first, first + size), slice(first + offset, first + offset + size)
-        inner = ordinary[:, sources] & ordinary[:, targets]
-        for kind, chosen in enumerate(
-            (real[:, sources] & real[:, targets], real[:, sources] & plain[:, targets], inner)
-        ):
-            row, place = torch.nonzero(chosen).T
-            listed.append(_listed(row, place + first, place + first + offset, _STEPS * number + kind))
-        steps.append(inner.sum(1))
+    plain, separators = kinds[..., 3], kinds[..., 1].sum(1)
     row, source, target = _mates(frame).unbind(1)
-    listed.append(_listed(row, source, target, _MATES))
     far = plain[row, target] & ((source - target).abs() > 1)
-    listed.append(_listed(row[far], source[far], target[far], _MATES + 1))
-    row, source, target = torch.nonzero(separator[:, :, None] & separator[:, None]).T
-    listed.append(_listed(row, source, target, _MATES + 2))
-    pairs = Pairs(torch.cat(listed, 1), torch.ones((len(real), _SUMS), device=real.device), frame.width)
-    separators = separator.sum(1)
-    sources = [*[frame.lengths] * 8, separators, frame.lengths - separators, *steps[1:]]
-    return _Prepared(pairs, torch.stack(sources, -1))
+    listed = [_listed(row, source, target, 0), _listed(row[far], source[far], target[far], 1)]
+    pairs = Pairs(torch.cat(listed, 1), torch.ones((len(real), 2), device=real.device), frame.width)
+    steps = torch.stack(
+        [
+            torch.stack(
+                [
+                    real & _beside(real, offset),
+                    real & _beside(plain, offset),
+                    ordinary & _beside(ordinary, offset),
+                ],
+                -1,
+            )
+            for offset in OFFSETS
+        ]
+    ).float()
+    inner = steps[1:, ..., 2].sum(-1)
+    sources = [*[frame.lengths] * 8, separators, frame.lengths - separators, *inner]
+    return _Prepared(pairs, steps, torch.stack(sources, -1))
+
+
+def _beside(flags: Tensor, offset: int) -> Tensor:
+    """(batch, piece): the flag of the piece that far away, False beyond the ends."""
+    from torch.nn.functional import pad
+
+    return pad(flags, (1, 1))[:, 1 + offset : 1 + offset + flags.shape[1]]
 
 
 def _listed(row: Tensor, source: Tensor, target: Tensor, column: int) -> Tensor:
@@ -106,7 +113,7 @@ def _mates(frame: Frame) -> Tensor:
     labels=MEASURES,
     about="share of each head's attention by what it falls on, mean over source pieces",
     prepare=_prepare,
-    by_head=True,
+    wants=lambda prepared: Wanted(pairs=prepared.pairs),
 )
 def TARGETS(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
     """(batch, head, measure) shares; NaN where a sentence has no source piece of that kind."""
@@ -115,15 +122,15 @@ def TARGETS(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tenso
     from bertology.recording.pairs import pair_sums
     from bertology.recording.rows import rows_of
 
-    to_kind = rows_of(layer, frame).to_kinds
-    sums = pair_sums(layer, frame, prepared.pairs)
-    same, same_far, between = sums[..., _MATES:].unbind(-1)
-    steps = sums[..., :_MATES].unflatten(-1, (len(OFFSETS), _STEPS))
+    rows = rows_of(layer, frame)
+    to_kind, between = rows.to_kinds[:, :, SOURCES.index("all")], rows.to_kinds[:, :, SOURCES.index("separators"), 1]
+    same, same_far = pair_sums(layer, prepared.pairs).unbind(-1)
+    steps = torch.stack([near @ own.to(near.dtype) for near, own in zip(rows.near, prepared.steps, strict=True)], 2)
     other = (to_kind[..., 3] - steps[..., 1].sum(-1) - same_far).clamp(min=0)
     shares = torch.stack([*to_kind[..., :3].unbind(-1), *steps[..., 0].unbind(-1), same, other, between], -1)
     apart = (to_kind[..., 1] - between).clamp(min=0)
     found = torch.cat([shares, apart.unsqueeze(-1), steps[..., 1:, 2]], -1)
-    return found / prepared.sources.to(sums.dtype)[:, None]
+    return found / prepared.sources.to(found.dtype)[:, None]
 
 
 By = Literal["kind", "pos", "role", "features"]

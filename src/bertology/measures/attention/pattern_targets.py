@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from bertology.encoder.pieces import Special
 from bertology.measures.attention.word_relations import Relations
 from bertology.recording.entry import Entry
+from bertology.recording.piece_kinds import KINDS, SOURCES
 from bertology.recording.sites import ReducedSite
+from bertology.recording.wanted import Wanted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,18 +52,20 @@ def pattern_site(relations: Relations = Relations(), itself: bool = False) -> Re
         _shares,
         LABELS,
         prepare=lambda frame: _prepare(frame, relations, itself),
-        by_head=True,
+        wants=lambda prepared: Wanted(pairs=prepared.pairs),
     )
 
 
 class _Prepared(NamedTuple):
     """What of a batch is the same in every layer.
 
-    `pairs` are the targets of each pattern, and controls for those of `CONTROLLED` in `controlled` that the batch has;
-    `rows` is (batch, piece, pattern) the weight of each source; `there` (batch, label) which labels have a value.
+    `pairs` are the targets of each pattern between words, and controls for those of `CONTROLLED` in `controlled` that
+    the batch has; `delimiters` is (batch,) the weight of each source of that pattern, `rows` (batch, piece, pattern) of
+    the others; `there` (batch, label) which labels have a value.
     """
 
     pairs: Pairs
+    delimiters: Tensor
     controlled: Tensor
     rows: Tensor
     there: Tensor
@@ -74,11 +78,13 @@ def _shares(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tenso
     from bertology.recording.pairs import pair_sums
     from bertology.recording.rows import rows_of
 
-    sums = pair_sums(layer, frame, prepared.pairs)
+    rows, sums = rows_of(layer, frame), pair_sums(layer, prepared.pairs)
     controls = sums.new_zeros(*sums.shape[:2], len(CONTROLLED))
-    controls.index_copy_(-1, prepared.controlled, sums[..., len(PATTERNS) :])
-    inside = rows_of(layer, frame).ordinary @ prepared.rows.to(sums.dtype)
-    found = torch.cat([sums[..., : len(PATTERNS)], controls, inside], -1)
+    controls.index_copy_(-1, prepared.controlled, sums[..., len(BETWEEN_WORDS) :])
+    ordinary, delimiting = SOURCES.index("ordinary"), slice(KINDS.index("[SEP]") + 1)
+    delimiters = rows.to_kinds[:, :, ordinary, delimiting].sum(-1, keepdim=True) * prepared.delimiters[:, None, None]
+    inside = rows.ordinary @ prepared.rows.to(sums.dtype)
+    found = torch.cat([sums[..., : len(BETWEEN_WORDS)], delimiters, controls, inside], -1)
     return found.masked_fill(~prepared.there[:, None], torch.nan)
 
 
@@ -91,16 +97,18 @@ def _prepare(frame: Frame, relations: Relations, itself: bool) -> _Prepared:
     sources = masks.any(-1)
     count = sources.sum(-1)
     share = 1 / count.clamp(min=1)
-    row, pattern, source, target = torch.nonzero(masks).T
+    row, pattern, source, target = torch.nonzero(masks[:, : len(BETWEEN_WORDS)]).T
     first, last = PATTERNS.index(CONTROLLED[0]), PATTERNS.index(CONTROLLED[-1]) + 1
     controlled = [place for place in range(len(CONTROLLED)) if bool(count[:, first + place].any())]
     chosen = [first + place for place in controlled]
-    weights = _at_same_offsets(share[:, chosen], masks[:, chosen], _alike(frame, controlled)) if controlled else None
+    weights = _at_same_offsets(masks[:, chosen], _alike(frame, controlled)) if controlled else None
     known = count > 0
     there = torch.cat([known, known[:, first:last], known[:, : len(BETWEEN_WORDS)]], 1)
-    rows = (sources * share[..., None])[:, : len(BETWEEN_WORDS)].transpose(1, 2)
-    pairs = Pairs(torch.stack([row, source, target, pattern]), share, frame.width, weights)
-    return _Prepared(pairs, torch.tensor(controlled, dtype=torch.long, device=frame.device), rows, there)
+    rows = (sources * share[..., None])[:, : len(BETWEEN_WORDS)].transpose(1, 2).contiguous()
+    scale = share[:, [*range(len(BETWEEN_WORDS)), *chosen]]
+    pairs = Pairs(torch.stack([row, source, target, pattern]), scale, frame.width, weights)
+    places = torch.tensor(controlled, dtype=torch.long, device=frame.device)
+    return _Prepared(pairs, share[:, PATTERNS.index("delimiters")], places, rows, there)
 
 
 def _inner(frame: Frame) -> tuple[Tensor, Tensor]:
@@ -166,18 +174,18 @@ def _alike(frame: Frame, controlled: list[int]) -> Tensor:
     return torch.stack([inner & ~together if place == other else together for place in controlled], 1)
 
 
-def _at_same_offsets(share: Tensor, targets: Tensor, alike: Tensor) -> Tensor:
+def _at_same_offsets(targets: Tensor, alike: Tensor) -> Tensor:
     """(batch, pattern, from, to) weights of pairs at the offsets of the targets, each offset as often as there.
 
-    `share` is (batch, pattern), what each target counts; others are the pairs `alike` that are no targets. Where no
-    other pair lies at an offset the targets there stand for themselves, so that the head gains nothing.
+    Others are the pairs `alike` that are no targets. Where no other pair lies at an offset the targets there stand for
+    themselves, so that the head gains nothing.
     """
     wanted = _by_offset(targets)
     there = _by_offset(alike) - wanted
-    found = _along_diagonals(wanted * share[..., None] / there.clamp(min=1)).mul_(alike & ~targets)
+    found = _along_diagonals(wanted / there.clamp(min=1)).mul_(alike & ~targets)
     alone = (wanted > 0) & (there == 0)
     if bool(alone.any()):
-        found += _along_diagonals(alone) * targets * share[..., None, None]
+        found += _along_diagonals(alone) * targets
     return found
 
 
