@@ -1,11 +1,14 @@
 """Classifiers for many tasks at once: the same examples with other features, labels, seeds and penalties; no BERT here.
 
 A problem is one labelling (and seed) of the examples on the features of one group (a layer, say); all of them are
-fitted together as batched tensors. Each has the mean cross-entropy over its own training examples plus half of a
+fitted together as batched arrays. Each has the mean cross-entropy over its own training examples plus half of a
 penalty times the squared weights, on features standardised over the examples that any problem of fitting sees; it is
-solved on all examples at once by L-BFGS. Linear ones, which are convex, are solved to the end, whatever the seed;
-others start from seeded random weights and stop once the loss of what they hold out has not fallen for some time. Of
-several penalties each problem takes the one with the least loss on what it holds out.
+solved on all examples at once. Linear ones, which are convex, are solved to the end, whatever the seed; others start
+from seeded random weights and stop once the loss of what they hold out has not fallen for some time.
+
+Of several penalties a linear problem takes all, each by how likely it makes what is held out: weights are mixed in
+proportion to these likelihoods. To take the best alone would let the last digit of the features decide where two are
+nearly alike. Others cannot be mixed and do take the one with the least loss on what they hold out.
 """
 
 from __future__ import annotations
@@ -21,17 +24,12 @@ from torch import Tensor
 from bertology.maths.classifier_network import Form as Form
 from bertology.maths.classifier_network import Recipe as Recipe
 from bertology.maths.classifier_network import first_parameters, scores_of, unpacked
-from bertology.maths.minimiser import End, Objective, Precondition, Seen, Which, minimise
-
-UNUSED = -1
-"""The label of an example that a problem leaves out."""
+from bertology.maths.linear_classifier import UNUSED as UNUSED
+from bertology.maths.linear_classifier import Solving, groups_at_once, likelihoods, solve
+from bertology.maths.minimiser import End, Seen, Which, minimise
 
 CELLS_AT_ONCE = 2**25
 """Groups are fitted together until their scores have so many numbers."""
-
-LEAST_SAMPLE = 512
-SAMPLED = 3
-"""Covariances are taken over so many examples a feature, if there are more."""
 
 Floats = NDArray[np.floating[Any]]
 Ints = NDArray[np.integer[Any]]
@@ -39,7 +37,7 @@ Ints = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Classifiers:
-    """Fitted classifiers along (group, problem); `penalty` is the one that each took."""
+    """Fitted classifiers along (group, problem); `penalty` is what each took, a geometric mean where it mixed some."""
 
     recipe: Recipe
     parameters: Tensor
@@ -81,65 +79,70 @@ def fit(
 ) -> Classifiers:
     """Train on (group, example, feature) and (problem, example) labels, `UNUSED` where a problem leaves one out.
 
-    `held` are the labels of what each problem holds out to choose its penalty and its end by; `used` is (problem,
+    `held` are the labels of what each problem holds out, for its penalty and its end; `used` is (problem,
     feature), the features that a linear problem may use; `seeds` are those of each problem's first weights.
     """
-    problems = len(labels)
     if held is None and len(recipe.penalties) > 1:
         raise ValueError("a choice among penalties needs examples that are held out")
+    if recipe.form == "linear":
+        return _fit_linear(features, labels, classes, recipe, held, used)
+    problems = len(labels)
     at_once = max(1, CELLS_AT_ONCE // max(1, labels.size * len(recipe.penalties) * max(classes, *recipe.sizes, 1)))
     gold = [gold_of(part, len(recipe.penalties)) for part in (labels, labels if held is None else held)]
-    seen = (labels != UNUSED).any(0) | (False if held is None else (held != UNUSED).any(0))
+    seen = _seen(labels, held)
     parts: list[tuple[Tensor, ...]] = []
     for first in range(0, len(features), at_once):
-        some = features[first : first + at_once]
-        mean, scale = moments(some if seen.all() or not seen.any() else some[:, seen])  # to choose is to copy
-        x = standardised(some, mean, scale)
-        basis = _basis(x[:, seen], len(recipe.penalties)) if recipe.form == "linear" and used is None else None
-        inside = x if basis is None else x @ basis
-        problem = _Problem(recipe, inside, gold[0], gold[1], classes, held is not None, used)
-        start = problem.start(seeds or (0,) * problems)
-        found = minimise(problem.objective, start, problem.end, problem.precondition)
-        own, place = problem.chosen(found)
-        parts.append((own if basis is None else _outside(own, basis, classes), place, mean, scale))
+        mean, scale = moments(features[first : first + at_once], seen)
+        x = standardised(features[first : first + at_once], mean, scale)
+        problem = _Problem(recipe, x, gold[0], gold[1], classes, held is not None)
+        found = minimise(problem.objective, problem.start(seeds or (0,) * problems), problem.end)
+        parts.append((*problem.chosen(found), mean, scale))
     parameters, place, mean, scale = (torch.cat(some) for some in zip(*parts, strict=True))
     return Classifiers(recipe, parameters, mean, scale, classes, np.array(recipe.penalties)[place.cpu().numpy()])
 
 
+def _seen(labels: Ints, held: Ints | None) -> NDArray[np.bool_]:
+    """(example,) what any problem sees while it is fitted."""
+    return (labels != UNUSED).any(0) | (False if held is None else (held != UNUSED).any(0))
+
+
+def _fit_linear(
+    features: Floats, labels: Ints, classes: int, recipe: Recipe, held: Ints | None, used: NDArray[np.bool_] | None
+) -> Classifiers:
+    seen = _seen(labels, held)
+    at_once = groups_at_once(features.shape[1:], len(labels) * len(recipe.penalties), classes)
+    parts: list[tuple[Tensor, ...]] = []
+    for first in range(0, len(features), at_once):
+        mean, scale = moments(features[first : first + at_once], seen)
+        x = standardised(features[first : first + at_once], mean, scale).numpy()
+        weights = solve(x, labels, classes, recipe.penalties, Solving(recipe.iterations, recipe.tolerance), used)
+        shares = likelihoods(x, weights, labels if held is None else held)
+        mixed = np.einsum("gpl,gplcf->gpcf", shares, weights)
+        parts.append((_packed(mixed), torch.from_numpy(shares), mean, scale))
+    parameters, shares, mean, scale = (torch.cat(some) for some in zip(*parts, strict=True))
+    penalty = np.exp(shares.numpy() @ np.log(np.maximum(recipe.penalties, 1e-30)))
+    return Classifiers(recipe, parameters, mean, scale, classes, penalty)
+
+
+def _packed(weights: NDArray[Any]) -> Tensor:
+    """(group, problem, parameter) from (group, problem, class, feature and bias)."""
+    values = torch.from_numpy(weights.astype(np.float32))
+    return torch.cat([values[..., :-1].flatten(2), values[..., -1]], -1)
+
+
 def fit_each(features: Floats, labels: Ints, classes: int, recipe: Recipe) -> tuple[Classifiers, ...]:
-    """The same without a choice: the classifiers of every penalty, for those who choose by something else.
+    """Linear ones without a choice: the classifiers of every penalty, for those who choose by something else.
 
     Features are standardised over all examples, also those that no problem uses: what one problem finds does not depend
     on what others learn from.
     """
-    gold = gold_of(labels, len(recipe.penalties))
     mean, scale = moments(features)
-    problem = _Problem(recipe, standardised(features, mean, scale), gold, gold, classes, False, None)
-    start = problem.start((0,) * len(labels))
-    found = minimise(problem.objective, start, problem.end, problem.precondition)
-    each = found.unflatten(1, (-1, len(recipe.penalties))).unbind(2)
+    x = standardised(features, mean, scale).numpy()
+    found = solve(x, labels, classes, recipe.penalties, Solving(recipe.iterations, recipe.tolerance))
     return tuple(
-        Classifiers(recipe, own, mean, scale, classes, np.full(own.shape[:2], penalty))
-        for own, penalty in zip(each, recipe.penalties, strict=True)
+        Classifiers(recipe, _packed(found[:, :, place]), mean, scale, classes, np.full(found.shape[:2], penalty))
+        for place, penalty in enumerate(recipe.penalties)
     )
-
-
-def _basis(x: Tensor, penalties: int) -> Tensor | None:
-    """(group, feature, example) an orthonormal basis of the examples, where they are few beside the features.
-
-    The best weights lie among the examples, so that fewer of them do: the rest would stay at zero. To find the basis
-    takes longer the more examples there are, to do without it the more features and penalties.
-    """
-    _, examples, width = x.shape
-    few = 0 < examples < width and 4 * examples**2 < penalties * width**2
-    return torch.linalg.qr(x.transpose(1, 2)).Q if few else None
-
-
-def _outside(parameters: Tensor, basis: Tensor, classes: int) -> Tensor:
-    """(group, problem, parameter) of features, from those of a basis."""
-    size = basis.shape[-1] * classes
-    weights = parameters[..., :size].unflatten(-1, (classes, -1)) @ basis[:, None].transpose(-1, -2)
-    return torch.cat([weights.flatten(2), parameters[..., size:]], -1)
 
 
 @dataclass(frozen=True)
@@ -153,36 +156,14 @@ class Gold:
 class _Problem:
     """The objective of some groups; a problem comes once for each penalty, one after the other."""
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        x: Tensor,
-        trained: Gold,
-        held: Gold,
-        classes: int,
-        watching: bool,
-        used: NDArray[np.bool_] | None,
-    ) -> None:
-        linear = recipe.form == "linear"
-        self.recipe, self.whole, self.held, self.classes = recipe, x, held, classes
-        self.watching = watching and not linear
-        # What is held out is seen on the way only by those that stop by it.
-        used_at_all = trained.share.sum(0) > 0
-        kept = slice(None) if self.watching or used_at_all.all() else used_at_all
-        self.x, self.trained = x[:, kept], Gold(trained.label[:, kept], trained.share[:, kept])
-        self.end = End(recipe.iterations, recipe.tolerance, recipe.patience if self.watching else 0)
-        repeats = len(trained.label) // len(recipe.penalties)
-        self.penalty = torch.tensor(recipe.penalties).repeat(repeats)
-        self.allowed = None if used is None else torch.from_numpy(used.astype(np.float32))
-        self.objective: Objective = self._convex if linear else self._differentiated
-        self.precondition: Precondition | None = self._conditioned if linear and used is None else None
-        if self.precondition is not None:
-            # Some of the examples tell the covariance well enough for a first guess.
-            some = self.x[:, :: max(1, self.x.shape[1] // max(LEAST_SAMPLE, SAMPLED * self.x.shape[2]))]
-            self.inverse = self._inverses(some.transpose(1, 2) @ some / some.shape[1])
+    def __init__(self, recipe: Recipe, x: Tensor, trained: Gold, held: Gold, classes: int, watching: bool) -> None:
+        self.recipe, self.x, self.held, self.classes = recipe, x, held, classes
+        self.trained, self.watching = trained, watching
+        self.end = End(recipe.iterations, recipe.tolerance, recipe.patience if watching else 0)
+        self.penalty = torch.tensor(recipe.penalties).repeat(len(trained.label) // len(recipe.penalties))
 
     def start(self, seeds: tuple[int, ...]) -> Tensor:
-        """(group, problem, parameter): zeros for linear classifiers, else seeded, alike in all groups."""
+        """(group, problem, parameter), seeded, alike in all groups."""
         drawn = [first_parameters(self.recipe, self.x.shape[-1], self.classes, seed) for seed in seeds]
         each = torch.stack(drawn).repeat_interleave(len(self.recipe.penalties), 0)
         return each.expand(len(self.x), -1, -1)
@@ -191,7 +172,7 @@ class _Problem:
         """Each problem's parameters with the penalty that suits what it holds out best, and which penalty it is."""
         groups = torch.arange(len(self.x))
         with torch.inference_mode():
-            watched = mean_loss(scores_of(self.recipe, self.whole, found, self.classes), self.held)
+            watched = mean_loss(scores_of(self.recipe, self.x, found, self.classes), self.held)
         count = len(self.recipe.penalties)
         best = watched.unflatten(1, (-1, count)).argmin(-1)
         problems = torch.arange(best.shape[1])
@@ -200,32 +181,8 @@ class _Problem:
     def _own(self, gold: Gold, which: Which) -> Gold:
         return Gold(_of(gold.label, which.problems), _of(gold.share, which.problems))
 
-    def _convex(self, parameters: Tensor, which: Which) -> Seen:
-        """Loss and gradient of linear classifiers, without a graph."""
-        penalty = _of(self.penalty, which.problems)
-        x = [self.x[group] for group in which.groups.tolist()]  # views: to take some of the groups would copy them
-        weights, bias = unpacked(self.recipe, parameters, x[0].shape[-1], self.classes)
-        allowed = None if self.allowed is None else _of(self.allowed, which.problems)
-        if allowed is not None:
-            weights = weights * allowed[None, :, None]
-        # Two classes have opposite scores all the way from zero: one of them says it all.
-        shown = slice(1, 2) if self.classes == 2 else slice(None)
-        flat = weights[:, :, shown].flatten(1, 2)
-        scores = torch.stack([own @ values.T for own, values in zip(flat, x, strict=True)])
-        scores = scores.unflatten(1, (len(penalty), -1)).add_(bias[:, :, shown, None])
-        loss, error = (_two if self.classes == 2 else loss_and_error)(scores, self._own(self.trained, which))
-        slope = torch.stack([own @ values for own, values in zip(error.flatten(1, 2), x, strict=True)])
-        slope = slope.unflatten(1, (len(penalty), -1))
-        lift = error.sum(-1)
-        if self.classes == 2:
-            slope, lift = torch.cat([-slope, slope], 2), torch.cat([-lift, lift], 2)
-        slope += penalty[None, :, None, None] * weights
-        if allowed is not None:
-            slope = slope * allowed[None, :, None]
-        loss = loss + penalty / 2 * weights.square().sum((2, 3))
-        return Seen(loss, loss, torch.cat([slope.flatten(2), lift], -1))
-
-    def _differentiated(self, parameters: Tensor, which: Which) -> Seen:
+    def objective(self, parameters: Tensor, which: Which) -> Seen:
+        """Loss and gradient."""
         leaf = parameters.detach().requires_grad_()
         x, penalty = _of(self.x, which.groups), _of(self.penalty, which.problems)
         with torch.enable_grad():
@@ -239,24 +196,6 @@ class _Problem:
             (slope,) = torch.autograd.grad(loss.sum(), leaf)
         loss = loss.detach()
         return Seen(loss, mean_loss(scores.detach(), self._own(self.held, which)) if self.watching else loss, slope)
-
-    def _inverses(self, covariance: Tensor) -> Tensor:
-        """(group, penalty, feature, feature): inverse second derivatives of classifiers that know nothing yet."""
-        unit = torch.eye(covariance.shape[-1])
-        curvature = (self.classes - 1) / self.classes**2
-        each = [curvature * covariance + max(penalty, 1e-6) * unit for penalty in self.recipe.penalties]
-        return torch.stack([torch.cholesky_inverse(torch.linalg.cholesky(one)) for one in each], 1)
-
-    def _conditioned(self, slope: Tensor, which: Which) -> Tensor:
-        width, classes = self.x.shape[-1], self.classes
-        weights = slope[..., : width * classes].unflatten(-1, (classes, width))
-        back = torch.empty_like(weights)
-        of_penalty = which.problems % len(self.recipe.penalties)
-        for number, inverse in enumerate(_of(self.inverse, which.groups).unbind(1)):
-            own = of_penalty == number
-            if own.any():
-                back[:, own] = (weights[:, own].flatten(1, 2) @ inverse).unflatten(1, (-1, classes))
-        return torch.cat([back.flatten(2), slope[..., width * classes :] * classes**2 / (classes - 1)], -1)
 
 
 def _of(values: Tensor, places: Tensor) -> Tensor:
@@ -272,14 +211,6 @@ def loss_and_error(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
     return loss, logs.exp_().scatter_add_(2, label, -torch.ones_like(logs[:, :, :1])).mul_(gold.share[None, :, None])
 
 
-def _two(scores: Tensor, gold: Gold) -> tuple[Tensor, Tensor]:
-    """The same of two classes from the scores of the second, those of the first being their opposites."""
-    sign = 1 - 2 * gold.label[:, None]
-    margin = 2 * sign * scores
-    loss = (torch.nn.functional.softplus(margin).squeeze(2) * gold.share).sum(-1)
-    return loss, margin.sigmoid_() * sign * gold.share[:, None]
-
-
 def gold_of(labels: Ints, repeats: int) -> Gold:
     """The labels of each problem, `repeats` times, and the share of each example in its loss."""
     label = torch.from_numpy(np.asarray(labels, np.int64)).repeat_interleave(repeats, 0)
@@ -293,9 +224,10 @@ def mean_loss(scores: Tensor, gold: Gold) -> Tensor:
     return -(scores.log_softmax(2).gather(2, label).squeeze(2) * gold.share).sum(-1)
 
 
-def moments(features: Floats) -> tuple[Tensor, Tensor]:
-    """(group, 1, feature) means and standard deviations; 1 for features that do not vary."""
-    values = torch.from_numpy(np.asarray(features, np.float32))
+def moments(features: Floats, seen: NDArray[np.bool_] | None = None) -> tuple[Tensor, Tensor]:
+    """(group, 1, feature) means and standard deviations over the examples `seen`; 1 for features that do not vary."""
+    chosen = features if seen is None or seen.all() or not seen.any() else features[:, seen]  # to choose is to copy
+    values = torch.from_numpy(np.asarray(chosen, np.float32))
     mean = values.mean(1, keepdim=True)
     # One group after the other: the spread in two passes needs no more memory than one of them.
     spread = torch.stack([(own - middle).square_().mean(0) for own, middle in zip(values, mean, strict=True)]).sqrt_()

@@ -22,6 +22,9 @@ class Recipe:
 
     `linear`: scores W x + b. `rank`: the same through `sizes[0]` units without a non-linearity (W2 W1 x). `mlp`: ReLU
     layers of these sizes. `bilinear`: features are two vectors end to end; W ((A x) * (B y)) with `sizes[0]` products.
+
+    `tolerance` is how large a gradient may be at the end: of linear ones its root mean square over features in each
+    class, of others its largest part.
     """
 
     form: Form = "linear"

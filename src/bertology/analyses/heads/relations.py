@@ -62,7 +62,7 @@ def _draws(seed: int, seeds: int) -> tuple[int, ...]:
     cites=("reif2019",),
     sites=_sites,
     layers=("heads", "relations"),
-    version=2,
+    version=3,
 )
 def relations(
     recording: Recording,

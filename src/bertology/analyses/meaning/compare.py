@@ -40,7 +40,7 @@ UNTRAINED = "random weights"
     question="How much is context worth: how do the same small models do on frozen features of several kinds?",
     special="seen by the model, which reads every text alone; only words are features, each the mean of its pieces",
     cites=("arora2020",),
-    version=2,
+    version=3,
 )
 def compare(
     encoder: Encoder,

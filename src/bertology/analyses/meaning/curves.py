@@ -38,7 +38,7 @@ ALIKE = "no difference"
     question="How does the worth of context change with the amount of training data?",
     special="seen by the model, which reads every text alone; only words are features, each the mean of its pieces",
     cites=("arora2020",),
-    version=2,
+    version=3,
 )
 def curves(
     encoder: Encoder,

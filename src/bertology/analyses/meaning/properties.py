@@ -41,7 +41,7 @@ ALIKE = "halves drawn at random"
     question="When is context worth it: how much do complex, ambiguous and unseen words gain from it, and plain ones?",
     special="seen by the model, which reads every text alone; only words are features, each the mean of its pieces",
     cites=("arora2020",),
-    version=2,
+    version=3,
 )
 def properties(
     encoder: Encoder,

@@ -56,7 +56,7 @@ class _Case:
     question="Does the model know which form of a verb agrees with its subject?",
     special="seen by the model; only the masked verb is looked at",
     cites=("jawahar2019", "goldberg2019", "linzen2016"),
-    version=2,
+    version=3,
 )
 def agreement(
     recording: Recording,

@@ -33,7 +33,7 @@ ACCURACY, CONTROL, SELECTIVITY = "accuracy", "control accuracy", "selectivity"
     special="seen by the model; only words are probed, each by the mean of its pieces",
     cites=("hewitt2019control",),
     sites=(WORD_SITE,),
-    version=2,
+    version=3,
 )
 def control(
     recording: Recording,

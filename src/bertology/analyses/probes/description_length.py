@@ -30,7 +30,7 @@ CODES: dict[str, Callable[..., tuple[Numbers, Numbers]]] = {"online": online, "v
     special="seen by the model; only words are probed, each by the mean of its pieces",
     cites=("voita2020", "louizos2017"),
     sites=(WORD_SITE,),
-    version=2,
+    version=3,
 )
 def description_length(
     recording: Recording,
@@ -54,8 +54,8 @@ def description_length(
     """Bits a label costs by a probe of each layer, from near 0 to log2 of the number of labels and beyond.
 
     `online` code: sentences come in portions of 0.1 %, 0.2 % and so on up to all of them; the labels of the first go by
-    the uniform code, those of every further portion by a probe that was fitted on all before it, with the penalty
-    (or the end) that suits held-out documents, which are no part of the message; a probe of n words is believed
+    the uniform code, those of every further portion by a probe that was fitted on all before it, with the penalties
+    (or the end) that suit held-out documents, which are no part of the message; a probe of n words is believed
     with weight n / (n + 1), for one of very few would be sure without a reason. `variational` code: the divergence
     of a probe's weights from their prior plus the expected cross-entropy, with a factor a unit that can shut it
     (Louizos et al. 2017). Compression is how many times shorter than the uniform code a code is; 1 where the states

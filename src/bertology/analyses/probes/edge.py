@@ -27,7 +27,7 @@ UP_TO, GAIN, WEIGHT = "accuracy of layers up to here", "gain", "mixing weight"
     special="seen by the model; a span is the mean of its words, a word the mean of its pieces",
     cites=("tenney2019edge", "tenney2019"),
     sites=(WORD_SITE,),
-    version=2,
+    version=3,
 )
 def edge(
     recording: Recording,

@@ -52,7 +52,7 @@ class _Sentence:
     cites=("lin2019",),
     sites=("hidden",),
     layers=("marks",),
-    version=2,
+    version=3,
 )
 def generalisation(
     recording: Recording,

@@ -29,7 +29,7 @@ LEARNED, TESTED = frozenset({"train", "validation"}), frozenset({"test"})
     cites=("conneau2018", "jawahar2019", "hewitt2019control", "voita2020"),
     sites=("hidden",),
     layers=("label",),
-    version=2,
+    version=3,
 )
 def sentence(
     recording: Recording,

@@ -47,7 +47,7 @@ def word_task(
     special="seen by the model; only words are probed, each by the mean of its pieces",
     cites=("liu2019", "hewitt2019control", "voita2020"),
     sites=(WORD_SITE,),
-    version=2,
+    version=3,
 )
 def token(
     recording: Recording,
@@ -68,8 +68,8 @@ def token(
     """Share of words whose label a probe of one layer tells right, 0 to 1, with what the probe may have by itself.
 
     A probe is a classifier on the vector of a word at one layer, the mean of its pieces (Liu et al. take the last
-    piece, Hewitt & Liang the mean). Linear probes solve the penalised objective to the end; the penalty is the one of
-    four that suits the held-out documents best. Train, held-out and test are different documents where documents are
+    piece, Hewitt & Liang the mean). Linear probes solve the penalised objective to the end, with four penalties;
+    their weights are mixed by how likely each makes the labels of held-out documents. Train, held-out and test are different documents where documents are
     known, else different sentences. All layers, seeds and labellings are fitted together. Labels: `relation` without
     its subtype; `entity`, `chunk`, `role` and `mention` are those of the shortest span that a word lies in, O outside.
 

@@ -31,6 +31,9 @@ TOLERANCE = 1e-3
 ITERATIONS = PATIENCE = 100
 """Held-out documents can be unlike the others: their loss may rise for dozens of steps before it falls."""
 
+SOLVED, STEPS = 2e-4, 300
+"""The tolerance of linear probes, at which their answers no longer change much, and more iterations than they take."""
+
 FORMS: dict[str, tuple[Form, int, int]] = {
     "linear": ("linear", 0, 0),
     "rank": ("rank", 1, 1),
@@ -64,6 +67,8 @@ def recipe_named(text: str) -> Recipe:
             "linear, rank:N, mlp:N, mlp:N:N or bilinear:N, N being a number of units",
             "Give one of these with --probe",
         )
+    if form == "linear":
+        return Recipe(form, iterations=STEPS, tolerance=SOLVED)
     return Recipe(form, numbers, iterations=ITERATIONS, patience=PATIENCE, tolerance=TOLERANCE)
 
 
@@ -79,8 +84,8 @@ def fitted(
 ) -> Classifiers:
     """Classifiers of (layer, case, width), one for each row of (problem, case) labels; `held` is (problem, case).
 
-    Linear ones choose among three penalties that weigh less the more cases there are, and one that leaves nothing but
-    the frequencies; others have the lightest and are kept where they were best. Both go by what is held out.
+    Linear ones mix three penalties that weigh less the more cases there are, and one that leaves nothing but the
+    frequencies, by how likely each makes what is held out; others have the lightest and are kept where they were best.
     """
     from bertology.maths.classifier import UNUSED, fit
 
