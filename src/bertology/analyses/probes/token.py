@@ -68,10 +68,11 @@ def token(
     """Share of words whose label a probe of one layer tells right, 0 to 1, with what the probe may have by itself.
 
     A probe is a classifier on the vector of a word at one layer, the mean of its pieces (Liu et al. take the last
-    piece, Hewitt & Liang the mean). Linear probes solve the penalised objective to the end, with four penalties;
-    their weights are mixed by how likely each makes the labels of held-out documents. Train, held-out and test are different documents where documents are
-    known, else different sentences. All layers, seeds and labellings are fitted together. Labels: `relation` without
-    its subtype; `entity`, `chunk`, `role` and `mention` are those of the shortest span that a word lies in, O outside.
+    piece, Hewitt & Liang the mean). Linear probes solve the penalised objective to the end, with four penalties; their
+    weights are mixed by how likely each makes the labels of held-out documents. Train, held-out and test are different
+    documents where documents are known, else different sentences. All layers, seeds and labellings are fitted together.
+    Labels: `relation` without its subtype; `entity`, `chunk`, `role` and `mention` are those of the shortest span that
+    a word lies in, O outside.
 
     `selectivity` is the accuracy less that of the same probe on a control task, in which every form of a word has one
     random label, drawn in the proportions of the labels in training, wherever it occurs; forms that training does not
