@@ -117,3 +117,16 @@ def test_two_penalties_that_are_alike_are_not_decided_by_the_last_digit() -> Non
     each = solve(x, learned, 2, recipe.penalties, EXACT)[0, 0]
     assert np.abs(each[0] - each[1]).max() > 0.1, "it does not matter which is taken"
     assert np.ptp(logs, 0).max() < 1e-4
+
+
+@pytest.mark.parametrize("seed", [23, 51, 60])
+def test_features_that_vary_by_rounding_alone_have_axes(seed: int) -> None:
+    """As the embedding of [CLS] has: the same in all sentences, less a mean that is off by its last digit."""
+    generator = np.random.default_rng(seed)
+    last = np.spacing(generator.normal(size=48).astype(np.float32))
+    offset = (last * generator.integers(-3, 4, size=48)).astype(np.float32)
+    found = feature_axes.axes_of(np.tile(offset, (1, 32, 1)), 6, (1e-3, 1e-2, 0.1, 1.0), 8)
+    assert found is not None
+    product = found.axes[0].T @ found.axes[0]
+    np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-5)
+    assert found.reach is not None and np.isfinite(found.reach).all()

@@ -149,13 +149,15 @@ def test_a_word_alone_has_no_other() -> None:
         assert (found == -1).all()
 
 
-def test_layers_taken_together_are_each_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("with_maps", [None, 0, 2])
+def test_layers_taken_together_are_each_its_own(monkeypatch: pytest.MonkeyPatch, with_maps: int | None) -> None:
+    """Also where one of them has maps, at the beginning or in the middle."""
     from bertology.analyses.attention.confidence import CONFIDENCE
     from bertology.analyses.attention.entropy import ENTROPY
     from bertology.encoder.encoder import Output
 
     frame = _frame(150)
-    layers = [_layers(frame, masked=number > 2)[0] for number in range(5)]
+    layers = [_layers(frame, masked=number > 2)[0] for number in range(4)]
     for number, layer in enumerate(layers):
         layer.layer = number
         assert layer.query is not None
@@ -164,7 +166,10 @@ def test_layers_taken_together_are_each_its_own(monkeypatch: pytest.MonkeyPatch)
     def taken() -> dict[str, list[np.ndarray[Any, Any]]]:
         catch = Catch(frame, resolve([ENTROPY, CONFIDENCE]), len(layers), half=False)
         for layer in layers:
-            catch.see(LayerActivations(layer.layer, None, layer.query, layer.key, mask=layer.mask, scaling=0.3))
+            shown = LayerActivations(layer.layer, None, layer.query, layer.key, mask=layer.mask, scaling=0.3)
+            if layer.layer == with_maps:
+                assert shown.attention is shown.maps
+            catch.see(shown)
         return catch.finished(Output((), {}))
 
     together = taken()

@@ -53,11 +53,26 @@ def axes_of(x: Floats, classes: int, penalties: tuple[float, ...], problems: int
     rows = problems * len(penalties) * (1 if classes == 2 else classes)
     if not _worthwhile(inside.shape[1:], width, classes, min(penalties), rows):
         return None if basis is None else Axes(basis, None)
-    spread, axes = torch.linalg.eigh(torch.from_numpy(np.stack([own.T @ own for own in inside]) / examples))
+    spread, axes = _principal(torch.from_numpy(np.stack([own.T @ own for own in inside]) / examples))
     reach = [_reach(spread.numpy(), classes, penalty) for penalty in penalties]
     return Axes(
         axes.numpy() if basis is None else basis @ axes.numpy(), np.tile(np.stack(reach, 1), (1, problems, 1, 1))
     )
+
+
+def _principal(covariances: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Variances along the axes of each covariance, and the axes.
+
+    Features that vary by rounding alone have covariances near the least numbers there are, where the search for axes
+    may not end: it is made on their scale, and in 64 bits should it not end for any other reason.
+    """
+    top = covariances.abs().amax((1, 2), keepdim=True)
+    scaled = covariances / torch.where(top > 0, top, 1.0)
+    try:
+        spread, axes = torch.linalg.eigh(scaled)
+    except torch.linalg.LinAlgError:
+        spread, axes = (found.float() for found in torch.linalg.eigh(scaled.double()))
+    return spread * top[:, 0], axes
 
 
 def _reach(spread: Floats, classes: int, penalty: float) -> Floats:
