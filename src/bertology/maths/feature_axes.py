@@ -70,7 +70,7 @@ def _principal(covariances: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     scaled = covariances / torch.where(top > 0, top, 1.0)
     try:
         spread, axes = torch.linalg.eigh(scaled)
-    except torch.linalg.LinAlgError:
+    except RuntimeError:  # as torch calls a search without an end
         spread, axes = (found.float() for found in torch.linalg.eigh(scaled.double()))
     return spread * top[:, 0], axes
 
