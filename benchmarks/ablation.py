@@ -31,11 +31,12 @@ from torch import Tensor, nn
 
 from bertology.corpus.corpus import Corpus, Item
 from bertology.encoder.blocks import LAYERS
-from bertology.encoder.huggingface import HuggingFaceEncoder, untrained_bert
+from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
 from bertology.encoder.pruning import prune
 from bertology.encoder.task_heads import with_head
 from bertology.encoder.tiny import tokenizer_definition
+from bertology.encoder.transformer_files import untrained_bert
 from bertology.encoder.variant import Variant, blocks_of
 from bertology.measures.causes.ablation import Ablation, HeadChange
 from bertology.measures.causes.examination import Examination, Marks, examine

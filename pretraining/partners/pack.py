@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.encoder.huggingface import load_directory
+from bertology.encoder.transformer_files import load_directory
 from bertology.finetuning.examples import UNLABELLED, Example, Tokenise, classified, tagged
 from pretraining.partners.baselines import baselines
 from pretraining.partners.data import TASKS, Material

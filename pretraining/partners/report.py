@@ -13,7 +13,7 @@ from torch import nn
 
 from bertology.corpus.builtin import corpus_named
 from bertology.encoder.difference import load_difference
-from bertology.encoder.huggingface import load_directory
+from bertology.encoder.transformer_files import load_directory
 from bertology.finetuning.examples import Example
 from bertology.finetuning.metrics import Counts, estimate
 from pretraining.partners.loop import RUN

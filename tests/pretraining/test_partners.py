@@ -29,7 +29,7 @@ from bertology.corpus.bio import encode
 from bertology.corpus.corpus import Item
 from bertology.corpus.sentence import Span, from_text
 from bertology.encoder.difference import load_difference
-from bertology.encoder.huggingface import load_directory
+from bertology.encoder.transformer_files import load_directory
 from bertology.finetuning import examples, metrics
 from bertology.finetuning.loop import moving, rate_at
 from shared_data import shared

@@ -28,7 +28,7 @@ def in_folder(name: str, about: str) -> BuiltIn:
     """A model that lies in the package, in Hugging Face form."""
 
     def load(device: str, dtype: str) -> HuggingFaceEncoder:
-        from bertology.encoder.huggingface import load_directory
+        from bertology.encoder.transformer_files import load_directory
 
         return load_directory(MODELS / name, name=name, device=device, dtype=dtype)
 

@@ -46,7 +46,7 @@ def load_difference(
     base: str | Path, folder: str | Path, *, name: str = "", device: str = "cpu", dtype: str = "float32"
 ) -> HuggingFaceEncoder:
     """The encoder that a difference makes of its base; refused where it was taken from another base."""
-    from bertology.encoder.huggingface import assemble
+    from bertology.encoder.transformer_files import assemble
 
     base, folder = Path(base), Path(folder)
     weights = weights_of(base, folder)

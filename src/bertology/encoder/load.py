@@ -132,8 +132,8 @@ def _transformer(name: str, settings: Settings) -> HuggingFaceEncoder:
         return built_in.load(settings.device, settings.dtype)
     folder = _folder(name, settings)
 
-    from bertology.encoder.huggingface import load_directory
     from bertology.encoder.pruning import is_pruned, load_pruned
+    from bertology.encoder.transformer_files import load_directory
 
     if is_pruned(folder):
         return load_pruned(folder, name=name, device=settings.device, dtype=settings.dtype)

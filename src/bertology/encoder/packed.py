@@ -23,7 +23,7 @@ SCALE = ".scale"
 
 def load_packed(folder: Path, *, tokeniser: Path, name: str, device: str, dtype: str) -> HuggingFaceEncoder:
     """The encoder that a packed folder holds, with the tokeniser of another folder."""
-    from bertology.encoder.huggingface import assemble
+    from bertology.encoder.transformer_files import assemble
 
     weights = unpack(load_file(folder / TENSORS))
     return assemble(weights, config=folder, tokenizer=tokeniser, name=name, device=device, dtype=dtype)

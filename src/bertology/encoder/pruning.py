@@ -32,7 +32,8 @@ from torch import Tensor, nn
 from bertology.encoder.attend import Gates, LayerActivations
 from bertology.encoder.blocks import LAYERS
 from bertology.encoder.encoder import Batch, Objective, Output
-from bertology.encoder.huggingface import HuggingFaceEncoder, assemble, quietly
+from bertology.encoder.huggingface import HuggingFaceEncoder
+from bertology.encoder.transformer_files import assemble, quietly
 from bertology.encoder.variant import blocks_of
 from bertology.errors import Refusal
 

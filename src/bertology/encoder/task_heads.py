@@ -1,6 +1,7 @@
 """A model with a fresh head for a task, and a model written in Hugging Face form.
 
-Beside `huggingface` the one file that knows transformers: it names the classes that models are trained and saved as.
+Names the classes that models are trained and saved as: with `huggingface` and `transformer_files`, which run and open
+them, all that knows transformers.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any, Literal
 import transformers
 
 from bertology.encoder import variant as variants
-from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, quietly, wrap
+from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, wrap
 from bertology.encoder.pruning import PrunedEncoder
+from bertology.encoder.transformer_files import quietly
 from bertology.encoder.variant import Variant
 from bertology.errors import Refusal
 

@@ -34,7 +34,7 @@ important different possible public national local social political human music 
 
 def untrained() -> HuggingFaceEncoder:
     """A seeded BertForPreTraining of 2 layers and 4 heads, width 32, over letters and a few hundred English words."""
-    from bertology.encoder.huggingface import untrained_bert
+    from bertology.encoder.transformer_files import untrained_bert
 
     return untrained_bert(tokenizer_definition(), "tiny", layers=2, heads=4, width=32, seed=2019)
 
