@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bertology.claims.claim import Claim
-from bertology.claims.judge import judge
+from bertology.claims.judge import judge, tally
 from bertology.claims.numbers import layers_of
 from bertology.errors import Refusal
 from bertology.results.estimate import Estimates
@@ -235,3 +235,8 @@ def test_what_is_absent_is_told_with_what_the_claim_needs() -> None:
     verdict = judge(claim(test, needs=("a masked-language-model head",)), {"": result(curve(RISING))})
     assert verdict.outcome == "not applicable"
     assert "gone is not measured here" in verdict.why and "it needs a masked-language-model head" in verdict.why
+
+
+def test_outcomes_are_told_one_or_many() -> None:
+    assert tally(["holds", "holds", "fails", "inconclusive", "inconclusive"]) == "2 hold, 1 fails, 2 inconclusive"
+    assert tally(["not applicable"]) == "1 not applicable"

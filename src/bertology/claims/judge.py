@@ -14,7 +14,8 @@ for, intervals are widened as Bonferroni would, so that the luckiest of them doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -41,6 +42,14 @@ from bertology.results.shapes import Head, HeadGrid, LayerCurve
 
 Outcome = Literal["holds", "fails", "inconclusive", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("holds", "fails", "inconclusive", "not applicable")
+_OF_MANY = {"holds": "hold", "fails": "fail"}
+
+
+def tally(outcomes: Iterable[Outcome]) -> str:
+    """How many there are of each outcome, in words."""
+    counts = Counter[str](outcomes)
+    told = [(counts[name], name if counts[name] == 1 else _OF_MANY.get(name, name)) for name in OUTCOMES]
+    return ", ".join(f"{count} {name}" for count, name in told if count)
 
 
 @dataclass(frozen=True)

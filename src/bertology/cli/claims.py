@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,6 +66,8 @@ def show(findings: list[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from bertology.claims.judge import tally
+
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
@@ -78,5 +79,4 @@ def show(findings: list[Finding]) -> None:
         table.add_row(Text(outcome, style=STYLES[outcome]), text)
     console = Console()
     console.print(table)
-    counts = Counter(finding.verdict.outcome for finding in findings)
-    console.print(", ".join(f"{counts[outcome]} {outcome}" for outcome in STYLES if counts[outcome]))
+    console.print(tally(finding.verdict.outcome for finding in findings))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from bertology.citations import CITATIONS
 from bertology.claims.evidence import Evidence
 from bertology.claims.examine import Finding
-from bertology.claims.judge import OUTCOMES
+from bertology.claims.judge import tally
 from bertology.results.result import Result
 
 PARTS: dict[str, tuple[str, ...]] = {
@@ -68,9 +67,7 @@ class Content:
     @property
     def summary(self) -> str:
         """How many findings there are, and how they came out."""
-        counts = Counter(finding.verdict.outcome for finding in self.findings)
-        told = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
-        return f"{len(self.findings)} published findings: {told}."
+        return f"{len(self.findings)} published findings: {tally(one.verdict.outcome for one in self.findings)}."
 
     @property
     def parts(self) -> Iterable[tuple[str, list[Section]]]:
