@@ -43,7 +43,7 @@ SETTINGS: dict[Learner, dict[str, Any]] = {
     "linear": {
         "penalties": [1.0, 20.0, 400.0],
         "flat": 10.0,
-        "tolerance": 2e-4,
+        "tolerance": 1e-5,
         "chosen by": "score",
         "standardised over": "all",
     },
