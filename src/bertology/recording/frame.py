@@ -58,6 +58,12 @@ class Frame:
         return self.real & (self.special == Special.NONE)
 
     @cached_property
+    def special_places(self) -> tuple[Tensor, Tensor]:
+        """(special piece,) the batch rows and the places of real pieces that are special."""
+        row, place = torch.nonzero(self.real & ~self.ordinary).T
+        return row, place
+
+    @cached_property
     def masked(self) -> Tensor:
         """Which pieces the encoder was given a mask instead of."""
         return torch.zeros_like(self.real) if self.fed is None else self.real & (self.fed.ids != self.batch.ids)

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from bertology.encoder.attend import LayerActivations
 from bertology.maths.logarithm import log_in_place
 from bertology.recording.frame import Frame
-from bertology.recording.stretches import Stretches, ordinary_sum, received, received_from, special_columns
+from bertology.recording.stretches import Stretches, ordinary_sum, received, special_columns
 
 CELLS_AT_ONCE = 2**19
 """How many attention weights a processor takes at once: what its cache holds of them and of what is made of them."""
@@ -84,12 +84,15 @@ class _MapRows:
     @cached_property
     def to_kinds(self) -> Tensor:
         maps, frame = self._layer.attention, self._frame
-        everything = received(maps, self._stretches)
+        kinds = frame.kinds.to(maps.dtype)
+        everything = received(maps, self._stretches) @ kinds
+        entry, source = frame.special_places
+        given = maps[entry, :, source] @ kinds[entry]  # of special pieces, which are few
         special, separators = (
-            received_from(maps, rows) for rows in (frame.real & ~frame.ordinary, frame.kinds[..., 1])
+            torch.zeros_like(everything).index_add_(0, entry, own)
+            for own in (given, given * kinds[entry, source, 1, None, None])
         )
-        sources = torch.stack([everything, everything - special, separators], 2)
-        return (sources.flatten(1, 2) @ frame.kinds.to(maps.dtype)).view(*sources.shape[:3], -1)
+        return torch.stack([everything, everything - special, separators], 2)
 
     @property
     def peak(self) -> Tensor:

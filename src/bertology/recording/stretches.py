@@ -68,13 +68,6 @@ def received(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
     return torch.cat([maps[alike.rows, :, : alike.length].sum(-2) for alike in stretches])
 
 
-def received_from(maps: Tensor, rows: Tensor) -> Tensor:
-    """(batch, head, to): what each piece gets from a few pieces together; `rows` is (batch, piece), which they are."""
-    entry, source = torch.nonzero(rows).T
-    found = maps.new_zeros(len(maps), *maps.shape[1:3])
-    return found.index_add_(0, entry, maps[entry, :, source])
-
-
 def received_from_ordinary(maps: Tensor, stretches: tuple[Stretches, ...]) -> Tensor:
     """(batch, head, to): what each piece gets from all ordinary pieces together."""
     return _sum(maps.transpose(-1, -2), stretches)
