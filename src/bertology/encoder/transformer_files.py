@@ -25,31 +25,17 @@ def load_directory(
     """The encoder in a local directory; safetensors only, unless pickle is allowed; no code from the directory."""
     folder = Path(path)
     checkpoint.refuse_unfit(folder, allow_pickle=allow_pickle)
+    safe = None if allow_pickle else True  # None: whichever there is
     try:
-        with quietly():
-            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-            kind = _model_class(config)
-            model, info = kind.from_pretrained(
-                folder,
-                config=config,
-                # Every family has it, whatever the checkpoint asks for; `run` attends in its own way.
-                attn_implementation="eager",
-                dtype=getattr(torch, dtype),
-                use_safetensors=None if allow_pickle else True,
-                trust_remote_code=False,
-                local_files_only=True,
-                output_loading_info=True,
-            )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                folder, trust_remote_code=False, local_files_only=True
-            )
+        model, tokenizer, absent = _opened(
+            folder, folder, folder, dtype, use_safetensors=safe, trust_remote_code=False, local_files_only=True
+        )
     except Exception as error:  # whatever transformers, tokenizers or torch say, the directory is at fault
         raise Refusal(
             f"The model directory {folder} cannot be loaded: {' '.join(str(error).split())[:300]}",
             checkpoint.HUGGING_FACE_FORM + ", of a family that transformers itself knows",
             "Save it again with save_pretrained(); code that comes with a model is never run",
         ) from error
-    absent = frozenset(cast("set[str]", info["missing_keys"]))
     _refuse_fresh_weights(str(folder), absent, bare=not fields_of(type(model)))
     return wrap(model.to(device), tokenizer, name or str(folder), absent=absent)
 
@@ -58,21 +44,28 @@ def assemble(
     weights: Mapping[str, Tensor], *, config: Path, tokenizer: Path, name: str, device: str, dtype: str
 ) -> HuggingFaceEncoder:
     """An encoder of weights that lie in no one file: the class that a config.json names, and another's tokeniser."""
+    model, made, absent = _opened(None, config, tokenizer, dtype, state_dict=dict(weights))
+    _refuse_fresh_weights(str(config), absent, bare=not fields_of(type(model)))
+    return wrap(model.to(device), made, name, absent=absent)
+
+
+def _opened(
+    source: Path | None, config: Path, tokenizer: Path, dtype: str, **weights: Any
+) -> tuple[Any, Any, frozenset[str]]:
+    """The model of the class that a config.json names, a tokeniser, and the weights that were not there."""
     with quietly():
         stated = transformers.AutoConfig.from_pretrained(config, trust_remote_code=False, local_files_only=True)
-        kind = _model_class(stated)
-        model, info = kind.from_pretrained(
-            None,
+        model, info = _model_class(stated).from_pretrained(
+            source,
             config=stated,
-            state_dict=dict(weights),
+            # Every family has it, whatever the checkpoint asks for; `run` attends in its own way.
             attn_implementation="eager",
             dtype=getattr(torch, dtype),
             output_loading_info=True,
+            **weights,
         )
         made = transformers.AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False, local_files_only=True)
-    absent = frozenset(cast("set[str]", info["missing_keys"]))
-    _refuse_fresh_weights(str(config), absent, bare=not fields_of(type(model)))
-    return wrap(model.to(device), made, name, absent=absent)
+    return model, made, frozenset(cast("set[str]", info["missing_keys"]))
 
 
 def untrained_bert(definition: str, name: str, *, layers: int, heads: int, width: int, seed: int) -> HuggingFaceEncoder:

@@ -71,10 +71,7 @@ class Unpadded:
         if self._room is None:
             return []
         values = _on_host(self._room)
-        starts = accumulate((block.numel() for _, block in self._blocks), initial=0)
-        blocks = (
-            values[at : at + own.numel()].reshape(own.shape) for at, (_, own) in zip(starts, self._blocks, strict=False)
-        )
+        blocks = (values[own.storage_offset() :][: own.numel()].reshape(own.shape) for _, own in self._blocks)
         return [array for block in blocks for array in block]
 
 

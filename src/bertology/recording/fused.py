@@ -140,7 +140,7 @@ class _Found(NamedTuple):
 
 
 def _room(pairs: Sequence[Pairs], words: Sequence[Words], query: Tensor, layers: int) -> _Found:
-    from bertology.recording.kernel_calls import FEATURES, SOURCES
+    from bertology.recording.kernel_calls import FEATURES, SOURCE_SUMS
 
     batch, heads, size, _ = query.shape
 
@@ -150,7 +150,7 @@ def _room(pairs: Sequence[Pairs], words: Sequence[Words], query: Tensor, layers:
     return _Found(
         empty(batch, heads, size),
         empty(8, batch, layers * heads, size),
-        empty(batch, layers * heads, SOURCES, 2, FEATURES),
+        empty(batch, layers * heads, SOURCE_SUMS, 2, FEATURES),
         [[empty(batch, layers * heads, part.listed + part.weighed) for part in own.marked] for own in pairs],
         [_room_for_words(own, query, layers) for own in words],
     )

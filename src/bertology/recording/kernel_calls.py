@@ -28,9 +28,9 @@ SIDE = 64
 """Rows and columns of a piece of a map."""
 FEATURES = 16
 """What is known of each target, the least a matrix unit takes: see `Known`."""
-SOURCES = 16
+SOURCE_SUMS = 16
 """In how many ways sources are summed over, the same least; see `Known`."""
-SPECIAL = 16
+SPECIAL: int = kernels.SPECIAL.value
 """Special pieces are looked at so many at a time."""
 LONGEST = 2048
 """Places up to here are exact in half precision."""
@@ -129,7 +129,7 @@ def known_of(frame: Frame) -> Known:
     odd = pad(~frame.ordinary, (0, -frame.width % SIDE)).unflatten(1, (-1, SIDE)).any(-1)
     return Known(
         torch.cat([nothing, features, nothing, -features, features], -1).half(),
-        pad(torch.stack(sources, -1), (0, SOURCES - len(sources))).contiguous(),
+        pad(torch.stack(sources, -1), (0, SOURCE_SUMS - len(sources))).contiguous(),
         places.int().contiguous(),
         odd.int(),
         frame.lengths.int(),
@@ -155,7 +155,7 @@ def row_sums(asked: Asked, known: Known, normaliser: Tensor, found: Tensor, sums
     the next.
     """
     heads, blocks, batch = asked.grid
-    by_block = found.new_empty((batch, heads, blocks, SOURCES, 2, FEATURES))
+    by_block = found.new_empty((batch, heads, blocks, SOURCE_SUMS, 2, FEATURES))
     kept = (known.targets, known.special, known.sources, normaliser, found, by_block, known.special.shape[1])
     given = (*asked.given, found.shape[2], first, *kept)
     kernels.row_sums[asked.grid](*given, **asked.constants, **asked.even, F=FEATURES, num_warps=4)
