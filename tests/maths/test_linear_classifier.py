@@ -130,3 +130,14 @@ def test_features_that_vary_by_rounding_alone_have_axes(seed: int) -> None:
     product = found.axes[0].T @ found.axes[0]
     np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-5)
     assert found.reach is not None and np.isfinite(found.reach).all()
+
+
+def test_weights_reach_farther_along_axes_that_vary_less() -> None:
+    """One over the root of how much the loss bends there: by the variance along the axis, and by the penalty."""
+    x, _ = examples(6, 1, count=400, width=12)
+    found = feature_axes.axes_of(30 * x, 6, (1e-3,), 40)
+    assert found is not None and found.reach is not None
+    variance = np.square(found.inside(30 * x)).mean(1)
+    expected = (5 / 36 * variance + 1e-3) ** -0.5
+    np.testing.assert_allclose(found.reach[:, 0, 0, :-1], expected, rtol=1e-3)
+    assert expected.max() > 3 * expected.min()
