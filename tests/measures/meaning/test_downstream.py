@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import planted_features as planted
 from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
 from bertology.finetuning.metrics import count_names
+from bertology.measures.meaning import downstream
 from bertology.measures.meaning.cells import Cells, share
 from bertology.measures.meaning.downstream import Learner, answers, learners_named
 from bertology.measures.meaning.features import CalledFeature
@@ -66,6 +68,21 @@ def test_a_network_that_sees_the_sentence_needs_no_context_in_the_features() -> 
 
 def test_pairs_are_compared() -> None:
     assert (scores(planted.pairs(), planted.identity, "linear", sizes=1) > 0.97).all()
+
+
+def _uneven(words: Sequence[str]) -> Any:
+    """Noise by word and by sentence, of very different spread in different directions: what takes longest to solve."""
+    own = np.stack([np.random.default_rng(sum(map(ord, word))).normal(size=24) for word in words])
+    own = own + 0.3 * np.random.default_rng(sum(map(ord, "".join(words)))).normal(size=own.shape)
+    return own * np.geomspace(1, 3e-3, 24) @ np.random.default_rng(1).normal(size=(24, 24))
+
+
+def test_linear_models_are_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = lesson(planted.names(ambiguous=True))
+    (vectors,) = Cells(shown, Work()).vectors([CalledFeature("uneven", _uneven)])
+    found = answers(shown, vectors, "linear", shown.sizes(1, 0.1)[0])
+    monkeypatch.setitem(downstream.SETTINGS["linear"], "tolerance", 1e-7)
+    assert found == answers(shown, vectors, "linear", shown.sizes(1, 0.1)[0])
 
 
 def test_noise_gives_chance() -> None:
