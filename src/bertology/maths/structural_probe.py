@@ -9,7 +9,7 @@ gradient is had in closed form.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -164,8 +164,3 @@ def _beyond(own: Tensor, trees: Trees) -> Tensor:
 def _too_long(own: Tensor, trees: Trees) -> Tensor:
     """(layer, point, seed) squared lengths, less the depths."""
     return torch.linalg.vecdot(own, own).sub_(trees.depths[:, None])
-
-
-def held_out_losses(weights: Tensor, members: Sequence[Member], batches: Iterable[TreeBatch]) -> Tensor:
-    """(layer, member) mean loss over all sentences."""
-    return torch.cat([losses(weights, members, batch) for batch in batches], -1).mean(-1)
