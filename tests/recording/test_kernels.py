@@ -61,10 +61,10 @@ def _layers(frame: Frame, *, masked: bool, window: int | None = None) -> tuple[L
 
 
 def _taken(layer: LayerActivations, frame: Frame, *wanted: Wanted) -> LayerActivations:
-    layers = FusedLayers(frame, wanted or [Wanted()], 1)
+    layers = FusedLayers(frame, wanted or [Wanted()])
     layers.see(layer)
     assert layer.maps is None
-    return layers.finished(0)
+    return layers.finished()
 
 
 @pytest.mark.parametrize("hidden", ["nothing", "padding", "what is far"])

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bertology.corpus.corpus import Input
 from bertology.corpus.sentence import sentence
 from bertology.encoder.pieces import Pieces, Special
 from bertology.recording.entry import Entry
 from bertology.recording.frame import Frame
-from bertology.recording.word_level import From, Place, to_words, words_of
+from bertology.recording.word_level import From, Place, blocks_of_words, to_words, words_of
 
 CLS, SEP, NONE, OTHER = Special.CLS, Special.SEP, Special.NONE, Special.OTHER
 
@@ -119,3 +122,34 @@ def test_the_maps_are_left_alone() -> None:
     before = maps.clone()
     to_words(maps, words_of(Frame(ENTRIES[:1])), rows="max")
     torch.testing.assert_close(maps, before)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.integers(-1, 3), max_size=60), st.integers(2, 9))
+def test_blocks_have_whole_words_and_as_many_as_fit(steps: list[int], most: int) -> None:
+    """A step is how far the word of a piece is from the one before; -1 for a piece of no word."""
+    word, last = np.full(len(steps), -1, np.int32), 0
+    for piece, step in enumerate(steps):
+        if step >= 0:
+            word[piece] = last = last + step
+    blocks = blocks_of_words(word, most)
+    if blocks is None:  # a word alone does not fit
+        spans = [np.flatnonzero(word == own) for own in set(word[word >= 0].tolist())]
+        assert max(span[-1] - span[0] + 1 for span in spans) > most
+        return
+    covered: list[int] = []
+    for start, pieces, first, words in blocks:
+        inside = [own for own in word[start : start + pieces].tolist() if own >= 0]
+        assert set(inside) == set(range(first, first + words))
+        assert max(pieces, words) <= most
+        covered.extend(place for place in range(start, start + pieces) if word[place] >= 0)
+    assert covered == np.flatnonzero(word >= 0).tolist()
+    for (start, _, first, _), (following, _, other, _) in pairwise(blocks):
+        own = np.flatnonzero(word == other)
+        gap = other - int(word[: int(own[0])].max()) > 1
+        assert own[0] == following  # no word is cut
+        assert gap or own[-1] - start >= most or other - first >= most  # nor would the next have fitted
+
+
+def test_words_out_of_order_are_in_no_blocks() -> None:
+    assert blocks_of_words(np.array([1, 0], np.int32), 64) is None

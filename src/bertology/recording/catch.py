@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from itertools import accumulate, groupby, repeat
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,71 +14,10 @@ from bertology.encoder.encoder import Output
 from bertology.recording.frame import Frame
 from bertology.recording.fused import FusedLayers, mapless, possible
 from bertology.recording.shards import Array
-from bertology.recording.sites import HIDDEN, PIECE_AXES, WORD_AXES, RawSite, ReducedSite, Site, shape_of
+from bertology.recording.sites import HIDDEN, RawSite, ReducedSite, Site
+from bertology.recording.unpadded import Unpadded
 from bertology.recording.wanted import Wanted
 from bertology.recording.word_states import word_weights
-
-
-class Unpadded:
-    """One site's arrays for a batch: (layer, *axes) an entry, without padding.
-
-    Batches are in order of length, so entries of one shape stand side by side and are copied together. Their blocks lie
-    one after the other on the encoder's device until the batch is done: one transfer instead of many.
-    """
-
-    def __init__(self, frame: Frame, axes: tuple[str, ...], layers: int, *, half: bool) -> None:
-        self._frame = frame
-        self._axes = axes
-        self._layers = layers
-        self._kind = torch.float16 if half else torch.float32
-        self._room: Tensor | None = None
-        self._blocks: list[tuple[int, Tensor]] = []
-
-    def add(self, layer: int, values: Tensor) -> None:
-        """Take layer `layer` out of padded values: (batch, *axes)."""
-        self.add_layers(layer, values.unsqueeze(1))
-
-    def add_layers(self, first: int, layers: Tensor) -> None:
-        """Take layers from `first` on out of padded values: (batch, layer, *axes)."""
-        if not self._blocks:
-            if layers.dtype == torch.float16:  # a reduction that asks for no more
-                self._kind = torch.float16
-            self._blocks = self._allocated(tuple(layers.shape[2:]), layers.device)
-        count = layers.shape[1]
-        for start, block in self._blocks:
-            shape = block.shape[2:]
-            rows = slice(start, start + block.shape[0])
-            block[:, first : first + count] = layers[(rows, slice(None), *(slice(size) for size in shape))]
-
-    def _allocated(self, padded: tuple[int, ...], device: torch.device) -> list[tuple[int, Tensor]]:
-        runs = [(shape, len(list(run))) for shape, run in groupby(self._shapes(padded))]
-        sizes = [count * self._layers * math.prod(shape) for shape, count in runs]
-        self._room = torch.empty(sum(sizes), dtype=self._kind, device=device)
-        starts = accumulate((count for _, count in runs), initial=0)
-        parts = zip(starts, runs, self._room.split(sizes), strict=False)
-        return [(start, part.view(count, self._layers, *shape)) for start, (shape, count), part in parts]
-
-    def _shapes(self, padded: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        if not (PIECE_AXES | WORD_AXES).intersection(self._axes):
-            return repeat(padded, len(self._frame.entries))
-        return (shape_of(self._axes, padded, entry.pieces) for entry in self._frame.entries)
-
-    def arrays(self) -> list[Array]:
-        """One array an entry."""
-        if self._room is None:
-            return []
-        values = _on_host(self._room)
-        blocks = (values[own.storage_offset() :][: own.numel()].reshape(own.shape) for _, own in self._blocks)
-        return [array for block in blocks for array in block]
-
-
-def _on_host(values: Tensor) -> Array:
-    if values.device.type == "cpu":
-        return values.numpy()
-    # NumPy asks the system for large pages, which are several times faster to fill for the first time.
-    found = np.empty(values.shape, np.float16 if values.dtype == torch.float16 else np.float32)
-    torch.from_numpy(found).copy_(values)
-    return found
 
 
 class Catch:
@@ -96,8 +32,7 @@ class Catch:
         self._reduced = [s for s in reduced if not s.whole]
         self._whole = [s for s in reduced if s.whole]
         self._layers = layers
-        self._fused: FusedLayers | None = None  # what was taken so far of layers without maps
-        self._first_fused = 0
+        self._fused: FusedLayers | None = None
         self._maps: list[Tensor] = []  # of all layers of this batch, only where a whole site wants them
         self._prepared = {s.identity: s.prepare(frame) if s.prepare else None for s in reduced}
         self._found = {s.identity: Unpadded(frame, s.axes[1:], layers, half=half) for s in self._raw}
@@ -134,16 +69,18 @@ class Catch:
             self._reduce_fused()
             return ()
         if self._fused is None:
-            self._fused = FusedLayers(self._frame, list(self._without_maps.values()), self._layers)
-            self._first_fused = layer.layer
-        self._fused.see(layer)
+            self._fused = FusedLayers(self._frame, list(self._without_maps.values()))
+        # What most layers come to goes to the host while the device is at the last ones.
+        end = min(end for end in (self._layers - self._layers // 4, self._layers) if end > layer.layer)
+        self._fused.see(layer, room=end - layer.layer)
+        if layer.layer + 1 == end:
+            self._reduce_fused()
         return self._without_maps
 
     def _reduce_fused(self) -> None:
-        if self._fused is None:
+        if self._fused is None or not self._fused.count:
             return
-        together, count = self._fused.finished(self._first_fused), self._fused.count
-        self._fused = None
+        count, together = self._fused.count, self._fused.finished()
         for site in self._reduced:
             if site.identity in self._without_maps:
                 reduced = site.reduce(together, self._frame, self._prepared[site.identity])
@@ -163,6 +100,8 @@ class Catch:
         """One unpadded array an entry for every site."""
         self._reduce_fused()
         self._reduce_whole()
+        for arrays in self._found.values():
+            arrays.fetch()
         found = {identity: arrays.arrays() for identity, arrays in self._found.items()}
         for site in self._outputs:
             if site.name in HIDDEN:

@@ -27,7 +27,7 @@ class FusedRows:
     """Rows, pairs and strongest words of maps that were never made; see `Rows`, `pair_sums` and `strongest_words`.
 
     All heads of all layers stand along the head axis. `rows` is (8, batch, head, from) and `sums` (batch, head, source,
-    2, feature), as kernels write them; of pairs there are (batch, head, sum), of words (2, batch, head, word).
+    2, feature), as kernels write them; of pairs there are (batch, head, sum), of words (batch, head, 2, word).
     """
 
     def __init__(
@@ -62,31 +62,32 @@ class FusedRows:
         return next(sums for own, sums in self._pairs if own is pairs)
 
     def strongest_words(self, words: Words) -> Tensor:
-        """(2, batch, head, word): what each word attends to most, and what attends most to it."""
+        """(batch, head, 2, word): what each word attends to most, and what attends most to it."""
         return next(found for own, found in self._words if own is words)
 
 
 class FusedLayers:
     """Takes what is wanted out of one layer after the other, while its queries and keys are there."""
 
-    def __init__(self, frame: Frame, wanted: Sequence[Wanted], layers: int) -> None:
-        self._frame, self._layers = frame, layers
+    def __init__(self, frame: Frame, wanted: Sequence[Wanted]) -> None:
+        self._frame = frame
         self._pairs = [want.pairs for want in wanted if want.pairs is not None]
         self._words = [want.words for want in wanted if want.words is not None]
         self._mask: Tensor | None = None
         self._hides_padding = False
         self._found: _Found | None = None
-        self.count = 0  # of layers taken so far
+        self._first = 0
+        self.count = 0  # of layers that wait to be finished
 
-    def see(self, layer: LayerActivations) -> None:
-        """Take what is wanted out of one layer."""
+    def see(self, layer: LayerActivations, room: int = 1) -> None:
+        """Take what is wanted out of one layer. If none waits, `room` is for how many that will there must be room."""
         from bertology.recording import kernel_calls
 
         asked, known = self._asked(layer), self._frame.known
         if self._found is None:
-            self._found = _room(self._pairs, self._words, asked.query, self._layers)
+            self._found = _room(self._pairs, self._words, asked.query, room)
+            self._first = layer.layer
         found, first = self._found, asked.query.shape[1] * self.count
-        kernel_calls.normalisers(asked, known, found.normaliser, found.rows, first)
         kernel_calls.row_sums(asked, known, found.normaliser, found.rows, found.sums, first)
         for pairs, parts in zip(self._pairs, found.pairs, strict=True):
             for marked, sums in zip(pairs.marked, parts, strict=True):
@@ -109,19 +110,20 @@ class FusedLayers:
             return Asked(query, key, None, layer.scaling, known.lengths, False)
         return Asked(query, key, mask, layer.scaling, known.width, True)
 
-    def finished(self, layer: int) -> LayerActivations:
-        """All layers taken as one, of which the first has the number `layer`."""
+    def finished(self) -> LayerActivations:
+        """All layers that wait as one, under the number of the first."""
         found = self._found
         assert found is not None
         heads = found.normaliser.shape[1] * self.count
         sums = [_joined(pairs, parts)[:, :heads] for pairs, parts in zip(self._pairs, found.pairs, strict=True)]
-        together = LayerActivations(layer, None)
+        together = LayerActivations(self._first, None)
         together.rows = FusedRows(
             found.rows[:, :, :heads],
             found.sums[:, :heads],
             list(zip(self._pairs, sums, strict=True)),
-            [(words, places[:, :, :heads]) for words, (places, _) in zip(self._words, found.words, strict=True)],
+            [(words, places[:, :heads]) for words, (places, _) in zip(self._words, found.words, strict=True)],
         )
+        self._found, self.count = None, 0
         return together
 
 
@@ -160,7 +162,7 @@ def _room_for_words(words: Words, query: Tensor, layers: int) -> tuple[Tensor, T
     from bertology.recording.kernel_calls import room_for_words
 
     assert words.blocks is not None
-    places = torch.empty((2, len(query), layers * query.shape[1], words.count), dtype=torch.int16, device=query.device)
+    places = torch.empty((len(query), layers * query.shape[1], 2, words.count), dtype=words.kind, device=query.device)
     return places, room_for_words(words.blocks, query.shape[1])
 
 

@@ -36,6 +36,8 @@ LONGEST = 2048
 """Places up to here are exact in half precision."""
 LISTED_AT_ONCE, WEIGHED_AT_ONCE = 16, 2
 """How many sums over pairs a kernel has registers for."""
+WORDS_AT_ONCE = 256
+"""For how many words the strongest of all blocks are found together."""
 RAISED = 8
 """Weights times 2 to this stay within half precision, and lose less of what is small."""
 
@@ -137,28 +139,20 @@ def known_of(frame: Frame) -> Known:
     )
 
 
-def normalisers(asked: Asked, known: Known, normaliser: Tensor, found: Tensor, first: int) -> None:
-    """Write the logarithms, to the base 2, of the softmax's sums to `normaliser`, (batch, head, from).
-
-    `found` is (8, batch, all heads, from), of which `first` is the first head of this layer: the highest weights of all
-    targets and of ordinary ones are written there.
-    """
-    given = (*asked.given, found.shape[2], first, known.targets, known.has_special, normaliser, found)
-    kernels.normalisers[asked.grid](*given, **asked.constants, **asked.even, F=FEATURES, num_warps=4)
-
-
 def row_sums(asked: Asked, known: Known, normaliser: Tensor, found: Tensor, sums: Tensor, first: int) -> None:
-    """Write sums of attention over all targets before and after, as `Known` has them, to `sums`.
+    """Write what rows come to.
 
-    It is (batch, all heads, source, 2, feature). Written to `found` after what `normalisers` writes: information over
-    all targets and over ordinary ones, the share of ordinary ones, what a piece gives to itself, to the previous and to
-    the next.
+    `normaliser`, (batch, head, from), gets the logarithms, to the base 2, of the softmax's sums.
+    `found` is (8, batch, all heads, from), of which `first` is the first head of this layer: the highest weights of all
+    targets and of ordinary ones, information over all targets and over ordinary ones, the share of ordinary ones, what
+    a piece gives to itself, to the previous and to the next. `sums` is (batch, all heads, source, 2, feature): sums of
+    attention over all targets before and after, as `Known` has them.
     """
     heads, blocks, batch = asked.grid
     by_block = found.new_empty((batch, heads, blocks, SOURCE_SUMS, 2, FEATURES))
-    kept = (known.targets, known.special, known.sources, normaliser, found, by_block, known.special.shape[1])
-    given = (*asked.given, found.shape[2], first, *kept)
-    kernels.row_sums[asked.grid](*given, **asked.constants, **asked.even, F=FEATURES, num_warps=4)
+    kept = (known.targets, known.special, known.has_special, known.sources, normaliser, found, by_block)
+    given = (*asked.given, found.shape[2], first, *kept, known.special.shape[1])
+    kernels.row_sums[asked.grid](*given, **asked.constants, **asked.even, F=FEATURES, num_warps=4, maxnreg=128)
     torch.sum(by_block, 2, out=sums[:, first : first + heads])
 
 
@@ -251,7 +245,7 @@ class WordBlocks(NamedTuple):
 def room_for_words(blocks: WordBlocks, heads: int) -> Tensor:
     """(2, batch, head, block, word): room for the strongest words in each block, for one layer after the other."""
     (batch, words), number = blocks.share.shape, blocks.start.shape[1]
-    return torch.full((2, batch, heads, number, words), -1, dtype=torch.int64, device=blocks.share.device)
+    return torch.full((2, batch, heads, number, words), -1, dtype=torch.int32, device=blocks.share.device)
 
 
 def strongest_words(
@@ -259,11 +253,12 @@ def strongest_words(
 ) -> None:
     """Write what each word attends to most, and what attends most to it, to `found`; -1 for nothing.
 
-    It is (2, batch, all heads, word) int16. `best` is what `room_for_words` made.
+    It is (batch, all heads, 2, word). `best` is what `room_for_words` made.
     """
     heads, _, batch = asked.grid
     words, number = blocks.share.shape[1], blocks.start.shape[1]
     given = (*asked.given, normaliser, *blocks, *best.unbind(0), words, number)
     kernels.strongest_words[(number * number, batch)](*given, **asked.constants, num_warps=4, num_stages=2)
-    word = best.amax(3).view(torch.int32)[..., ::2]  # the lower half of each number: -2 less the word, -1 for none
-    found[:, :, first : first + heads] = -2 - word
+    grid = (triton.cdiv(words, WORDS_AT_ONCE), heads, batch)
+    given = (best, blocks.first_word, found, found.shape[1], first, words, number)
+    kernels.first_of_strongest[grid](*given, M=SIDE, N=WORDS_AT_ONCE, num_warps=4)

@@ -60,56 +60,13 @@ def _total_of_thread(values, M: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["first"])
-def normalisers(
-    query, key, mask, query_batch, query_head, query_row, key_batch, key_head, key_row, mask_batch, mask_row,
-    limits, size, heads, all_heads, first, known, has_special, normaliser, found,
-    SCALING: tl.constexpr, MASKED: tl.constexpr, INSIDE: tl.constexpr,
-    D: tl.constexpr, M: tl.constexpr, F: tl.constexpr,
-):
-    """Of the rows of one block of a head's map: the logarithm of the softmax's sum, and the highest weights."""
-    head, block, entry = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    blocks, limit = tl.num_programs(1), tl.load(limits + entry)
-    places = tl.arange(0, M)
-    rows = block * M + places
-    there = rows < size
-    query += entry * query_batch + head * query_head
-    key += entry * key_batch + head * key_head
-    mask += entry * mask_batch
-    asking = tl.load(query + rows[:, None] * query_row + tl.arange(0, D)[None, :], mask=there[:, None], other=0.0)
-    highest = tl.full([M, 4], UNSEEN, tl.float32)
-    highest_ordinary = tl.full([M, 4], UNSEEN, tl.float32)
-    total = tl.zeros([M, 4], tl.float32)
-    for step in range(tl.cdiv(limit, M)):
-        columns = step * M + places
-        scores = _scores(asking, key, mask, key_row, mask_row, rows, columns, size, limit, SCALING, MASKED, INSIDE, D)
-        scores = _by_thread(scores, M)
-        peak = _own_max(scores)
-        # As fused attention does: what was summed so far is brought down to the highest score that is known by now.
-        new = tl.maximum(highest, peak)
-        total = total * tl.exp2(highest - new) + _own_sum(tl.exp2(scores - new[:, None, :, None]))
-        highest = new
-        if tl.load(has_special + entry * blocks + step) != 0:
-            ordinary = tl.load(known + (entry * size + columns) * (5 * F) + F + 4, mask=columns < size, other=0.0)
-            ordinary = _by_thread(tl.broadcast_to(ordinary[None, :], [M, M]), M)
-            peak = _own_max(tl.where(ordinary > 0, scores, UNSEEN))
-        highest_ordinary = tl.maximum(highest_ordinary, peak)
-    top = tl.max(highest, 1)
-    logarithm = top + tl.log2(tl.sum(total * tl.exp2(highest - top[:, None]), 1))
-    tl.store(normaliser + (entry * heads + head) * size + rows, logarithm, mask=there)
-    place = (entry * all_heads + first + head) * size + rows
-    tl.store(found + place, tl.exp2(top - logarithm), mask=there)
-    place += tl.num_programs(2) * all_heads * size
-    tl.store(found + place, tl.exp2(tl.max(highest_ordinary, 1) - logarithm), mask=there)
-
-
-@triton.jit(do_not_specialize=["first"])
 def row_sums(
     query, key, mask, query_batch, query_head, query_row, key_batch, key_head, key_row, mask_batch, mask_row,
-    limits, size, heads, all_heads, first, known, special, sources, normaliser, found, by_source, specials,
+    limits, size, heads, all_heads, first, known, special, has_special, sources, normaliser, found, by_source, specials,
     SCALING: tl.constexpr, MASKED: tl.constexpr, INSIDE: tl.constexpr,
     D: tl.constexpr, M: tl.constexpr, F: tl.constexpr,
 ):
-    """Of the rows of one block of a head's map: information, nearest weights, sums over what is known of targets."""
+    """Of the rows of one block of a head's map: the logarithm of the softmax's sum, and all that `Rows` has."""
     head, block, entry = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     blocks, limit = tl.num_programs(1), tl.load(limits + entry)
     places, inner = tl.arange(0, M), tl.arange(0, D)
@@ -120,8 +77,10 @@ def row_sums(
     mask += entry * mask_batch
     known += entry * size * (5 * F)
     asking = tl.load(query + rows[:, None] * query_row + inner[None, :], mask=there[:, None], other=0.0)
-    base = tl.load(normaliser + (entry * heads + head) * size + rows, mask=there, other=-UNSEEN)
     wide = tl.arange(0, 2 * F)[None, :]
+    highest = tl.full([M], UNSEEN, tl.float32)
+    highest_ordinary = tl.full([M, 4], UNSEEN, tl.float32)
+    total = tl.zeros([M, 4], tl.float32)
     products = tl.zeros([M, 4], tl.float32)
     sides = tl.zeros([M, 2 * F], tl.float32)
     halves = tl.zeros([M, M], tl.float16)
@@ -129,18 +88,32 @@ def row_sums(
         step = (block + turn) % blocks
         columns = step * M + places
         scores = _scores(asking, key, mask, key_row, mask_row, rows, columns, size, limit, SCALING, MASKED, INSIDE, D)
-        logs = scores - base[:, None]
+        peak = _own_max(_by_thread(scores, M))
+        # As fused attention does: what was summed so far is brought down to the highest score that is known by now.
+        new = tl.maximum(highest, tl.max(peak, 1))
+        down = tl.exp2(highest - new)
+        logs = scores - new[:, None]
         weights = tl.exp2(logs)
+        products = (products + (highest - new)[:, None] * total) * down[:, None]
         products += _own_sum(_by_thread(weights * logs, M))
+        total = total * down[:, None] + _own_sum(_by_thread(weights, M))
+        highest = new
+        if tl.load(has_special + entry * blocks + step) != 0:
+            ordinary = tl.load(known + columns * (5 * F) + F + 4, mask=columns < size, other=0.0)
+            ordinary = _by_thread(tl.broadcast_to(ordinary[None, :], [M, M]), M)
+            peak = _own_max(tl.where(ordinary > 0, _by_thread(scores, M), UNSEEN))
+        highest_ordinary = tl.maximum(highest_ordinary, peak)
         halves = weights.to(tl.float16)
         # What stands before a row goes to the first half of the sums, what stands after it to the second.
         at = known + columns[:, None] * (5 * F) + tl.where(step > block, 0, F) + wide
         features = tl.load(at) if INSIDE else tl.load(at, mask=columns[:, None] < size, other=0.0)
-        sides = tl.dot(halves, features, sides)
+        sides = tl.dot(halves, features, sides * down[:, None])
     # The piece on the diagonal was the last, and all of it was taken to stand before: what stands after is moved over.
     after = tl.where(places[None, :] > places[:, None], halves, 0.0)
     moves = tl.load(known + rows[:, None] * (5 * F) + 3 * F + wide, mask=there[:, None], other=0.0)
     sides = tl.dot(after, moves, sides)
+    whole = tl.sum(total, 1)
+    base = highest + tl.log2(whole)
     lost = tl.zeros([M], tl.float32)
     lost_products = tl.zeros([M], tl.float32)
     for start in range(0, specials, SPECIAL):
@@ -150,9 +123,12 @@ def row_sums(
         few = tl.where((some >= 0)[None, :], few - base[:, None], UNSEEN)
         lost += tl.sum(tl.exp2(few), 1)
         lost_products += tl.sum(tl.exp2(few) * few, 1)
+    tl.store(normaliser + (entry * heads + head) * size + rows, base, mask=there)
     place = (entry * all_heads + first + head) * size + rows
     layer = tl.num_programs(2) * all_heads * size
-    information = -tl.sum(products, 1)
+    information = tl.log2(whole) - tl.sum(products, 1) / whole
+    tl.store(found + place, tl.exp2(highest - base), mask=there)
+    tl.store(found + layer + place, tl.exp2(tl.max(highest_ordinary, 1) - base), mask=there)
     tl.store(found + 2 * layer + place, information * TO_NATS, mask=there)
     tl.store(found + 3 * layer + place, (information + lost_products) * TO_NATS, mask=there)
     tl.store(found + 4 * layer + place, 1.0 - lost, mask=there)
@@ -168,7 +144,7 @@ def row_sums(
     group = tl.arange(0, 16)[:, None]
     counted = tl.load(sources + (entry * size + rows[None, :]) * 16 + group, mask=there[None, :], other=0.0)
     at = by_source + ((entry * heads + head) * blocks + block) * (32 * F)
-    tl.store(at + group * (2 * F) + wide, tl.dot(counted, sides, input_precision="tf32x3"))
+    tl.store(at + group * (2 * F) + wide, tl.dot(counted, sides / whole[:, None], input_precision="tf32x3"))
 
 
 @triton.jit(do_not_specialize=["first"])
@@ -242,14 +218,12 @@ def pair_sums(
 
 
 @triton.jit
-def _best(between, absent, places, first, itself, M: tl.constexpr):
-    """Along each row, in one number: the highest weight above, the word below, the higher the earlier; -1 for none."""
+def _best(between, absent, places, itself, M: tl.constexpr):
+    """Along each row, in one number: the highest weight above, the word below, the higher the earlier; < 0 for none."""
     between += absent[None, :]
     if itself:
         between = tl.where(places[:, None] == places[None, :], -1.0, between)
-    best = tl.max((between.to(tl.int32, bitcast=True) & -M) | (M - 1 - places[None, :]), 1)
-    word = first + M - 1 - (best & (M - 1))
-    return tl.where(best < 0, -1, ((best & -M).to(tl.int64) << 32) + (0xFFFFFFFE - word.to(tl.int64)))
+    return tl.max((between.to(tl.int32, bitcast=True) & -M) | (M - 1 - places[None, :]), 1)
 
 
 @triton.jit
@@ -287,7 +261,27 @@ def strongest_words(
         scores = _scores(asking, keys, mask, key_row, mask_row, rows, columns, size, size, SCALING, MASKED, True, D)
         summed = tl.dot(tl.exp2(scores - base[:, None]).to(tl.float16), of_columns).to(tl.float16)
         at = (entry * heads + head) * blocks
-        best = _best(tl.dot(of_rows, summed), no_column, places, first_target, block == other, M)
+        best = _best(tl.dot(of_rows, summed), no_column, places, block == other, M)
         tl.store(attending + (at + other) * words + from_words, best, mask=from_known)
-        best = _best(tl.dot(tl.trans(summed), tl.trans(of_rows)), no_row, places, first_source, block == other, M)
+        best = _best(tl.dot(tl.trans(summed), tl.trans(of_rows)), no_row, places, block == other, M)
         tl.store(attended + (at + block) * words + to_words, best, mask=to_known)
+
+
+@triton.jit(do_not_specialize=["first"])
+def first_of_strongest(best, first_word, found, all_heads, first, words, blocks, M: tl.constexpr, N: tl.constexpr):
+    """Of the strongest words of all blocks the strongest, and of those that are alike the first; -1 for none."""
+    some, head, entry = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    heads, entries = tl.num_programs(1), tl.num_programs(2)
+    asking = some * N + tl.arange(0, N)
+    there = asking < words
+    for direction in tl.static_range(2):
+        highest = tl.full([N], -1, tl.int32)
+        word = tl.full([N], -1, tl.int32)
+        at = best + ((direction * entries + entry) * heads + head) * blocks * words + asking
+        for block in range(blocks):
+            found_here = tl.load(at + block * words, mask=there, other=-1)
+            higher = (found_here >= 0) & ((found_here & -M) > highest)
+            highest = tl.where(higher, found_here & -M, highest)
+            word = tl.where(higher, tl.load(first_word + entry * blocks + block) + M - 1 - (found_here & (M - 1)), word)
+        at = found + ((entry * all_heads + first + head) * 2 + direction) * words + asking
+        tl.store(at, word.to(found.dtype.element_ty), mask=there)

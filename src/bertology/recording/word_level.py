@@ -6,6 +6,7 @@ to 1. Words come first, at their own index; three more places follow for what is
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bertology.recording.kernel_calls import WordBlocks
 
 From = Literal["mean", "first", "max"]
+EXACT_IN_HALF = 2048
 
 
 class Place(IntEnum):
@@ -57,6 +59,11 @@ class Words:
         """(batch, word): which words have a piece."""
         return self.size[:, : self.count] > 0
 
+    @property
+    def kind(self) -> torch.dtype:
+        """What holds places of words exactly, in as little memory as can be: they are small whole numbers."""
+        return torch.float16 if self.count <= EXACT_IN_HALF else torch.float32
+
     @cached_property
     def kept(self) -> dict[tuple[int, int], list[Block]]:
         """How maps of so many heads become maps of so many places, once it has been worked out."""
@@ -69,7 +76,7 @@ class Words:
 
         place = self.place.cpu().numpy()
         word = np.where(place < self.count, place, -1).astype(np.int32)
-        cut = [_blocks(row, SIDE) for row in word]
+        cut = [blocks_of_words(row, SIDE) for row in word]
         if None in cut:
             return None
         most = max(1, *(len(blocks or ()) for blocks in cut))
@@ -83,39 +90,45 @@ class Words:
         return WordBlocks(start, pieces, first, words, torch.from_numpy(word).to(device), share)
 
 
-def _blocks(word: NDArray[np.int32], most: int) -> list[tuple[int, int, int, int]] | None:
+def blocks_of_words(word: NDArray[np.int32], most: int) -> list[tuple[int, int, int, int]] | None:
     """First piece, pieces, first word, words of each block of at most `most` pieces and words; None: impossible."""
     pieces = np.flatnonzero(word >= 0)
-    if (np.diff(word[pieces]) < 0).any():
+    own = word[pieces]
+    steps = np.diff(own, prepend=own[:1])
+    if (steps < 0).any():
         return None
+    # All three grow along the pieces: where a block ends is looked up in each of them.
+    place, owner, gaps = pieces.tolist(), own.tolist(), np.cumsum(steps > 1).tolist()
     found: list[tuple[int, int, int, int]] = []
     at = 0
-    while at < len(pieces):
-        own = word[pieces[at:]]
-        gaps = np.cumsum(np.diff(own, prepend=own[0]) > 1)  # words without pieces are in no block
-        end = at + int(((pieces[at:] < pieces[at] + most) & (own < own[0] + most) & (gaps == 0)).sum())
-        while end < len(pieces) and end > at and word[pieces[end]] == word[pieces[end - 1]]:
-            end -= 1  # the rest of this word is not inside
-        if end == at:
+    while at < len(place):
+        end = min(
+            bisect_left(place, place[at] + most),
+            bisect_left(owner, owner[at] + most),
+            bisect_right(gaps, gaps[at]),  # words without pieces are in no block
+        )
+        if end < len(place) and owner[end] == owner[end - 1]:
+            end = bisect_left(owner, owner[end])  # the rest of this word is not inside
+        if end <= at:
             return None
-        first, last = pieces[at], pieces[end - 1]
-        found.append((int(first), int(last - first + 1), int(word[first]), int(word[last] - word[first] + 1)))
+        first, last = place[at], place[end - 1]
+        found.append((first, last - first + 1, owner[at], owner[end - 1] - owner[at] + 1))
         at = end
     return found
 
 
-def strongest_words(layer: LayerActivations, words: Words, barred: Tensor, rows: From) -> list[Tensor]:
-    """(batch, head, word) places: the other word each word attends to most, and the one that attends most to it.
+def strongest_words(layer: LayerActivations, words: Words, barred: Tensor, rows: From) -> Tensor:
+    """(batch, head, 2, word) places: the other word each word attends to most, and the one that attends most to it.
 
     `barred` is (batch, 1, word, word): pairs that do not count. -1 where no pair does.
     """
     if isinstance(layer.rows, FusedRows):
-        return list(layer.rows.strongest_words(words))
+        return layer.rows.strongest_words(words)
     if not words.count:
-        return [torch.empty(len(words.size), layer.heads, 0, device=words.size.device)] * 2
+        return torch.empty(len(words.size), layer.heads, 2, 0, dtype=words.kind, device=words.size.device)
     between = to_words(layer.attention, words, rows=rows).masked_fill(barred, -1.0)
     strongest = (between.max(axis) for axis in (-1, -2))
-    return [place.masked_fill_(weight < 0, -1) for weight, place in strongest]
+    return torch.stack([place.masked_fill_(weight < 0, -1) for weight, place in strongest], 2).to(words.kind)
 
 
 def words_of(frame: Frame) -> Words:
@@ -125,7 +138,8 @@ def words_of(frame: Frame) -> Words:
     place = np.full((len(frame.entries), frame.width), padding, np.int64)
     for row, entry in enumerate(frame.entries):
         place[row, : len(entry.pieces)] = _places(entry.pieces, count)
-    size = (place[:, :, None] == np.arange(padding + 1)).sum(1)
+    cells = place + (padding + 1) * np.arange(len(place))[:, None]
+    size = np.bincount(cells.ravel(), minlength=len(place) * (padding + 1)).reshape(len(place), -1)
     starts = np.cumsum(size, axis=1) - size
     arrays = (place, np.argsort(place, axis=1, kind="stable"), starts, size)
     return Words(count, *(torch.from_numpy(array).to(frame.device) for array in arrays))
@@ -250,10 +264,8 @@ def _columns(maps: Tensor, words: Words) -> Tensor:
     return pooled.scatter_add_(-1, words.place[:, None, None].expand_as(maps), maps)
 
 
-def _places(pieces: Pieces, count: int) -> list[int]:
+def _places(pieces: Pieces, count: int) -> NDArray[np.int64]:
     """The place of each piece: its word, or one of the three after the words."""
-    kinds = {Special.CLS: Place.CLS, Special.SEP: Place.SEP}
-    return [
-        word if word >= 0 else count + kinds.get(Special(kind), Place.OTHER)
-        for word, kind in zip(pieces.word.tolist(), pieces.special.tolist(), strict=True)
-    ]
+    others = np.full(len(Special), Place.OTHER)
+    others[Special.CLS], others[Special.SEP] = Place.CLS, Place.SEP
+    return np.where(pieces.word >= 0, pieces.word, count + others[pieces.special])

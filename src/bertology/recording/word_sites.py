@@ -25,8 +25,6 @@ DIRECTIONS = ("attends to", "attended by")
 NOTHING = -1
 """Stands for a word without pieces, or one with no other word beside it."""
 
-EXACT_IN_HALF = 2048
-
 
 class _Prepared(NamedTuple):
     """`barred` is (batch, 1, word, word): a word and itself, and words without pieces."""
@@ -81,13 +79,9 @@ def _wanted(prepared: _Prepared) -> Wanted:
 def _strongest(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
     def reduce(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
         """(batch, head, 2, word) places of words."""
-        import torch
-
         from bertology.recording.word_level import strongest_words
 
-        # Places are small whole numbers: half precision holds them exactly, in half the memory.
-        kind = torch.float16 if prepared.words.count <= EXACT_IN_HALF else torch.float32
-        return torch.stack(strongest_words(layer, prepared.words, prepared.barred, rows), 2).to(kind)
+        return strongest_words(layer, prepared.words, prepared.barred, rows)
 
     return reduce
 

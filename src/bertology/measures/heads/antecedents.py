@@ -12,7 +12,7 @@ import numpy as np
 from bertology.measures.heads.mentions import Mention, mentions_of
 from bertology.recording.entry import Entry
 from bertology.recording.sites import ReducedSite
-from bertology.recording.word_sites import EXACT_IN_HALF, NOTHING, strongest_word
+from bertology.recording.word_sites import NOTHING, strongest_word
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -120,11 +120,10 @@ def _answers(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tens
 
     maps = layer.attention
     count = prepared.words.count
-    kind = torch.float16 if count <= EXACT_IN_HALF else torch.float32
-    found = torch.full((*maps.shape[:2], 1, count), NOTHING, dtype=kind, device=maps.device)
+    found = torch.full((*maps.shape[:2], 1, count), NOTHING, dtype=prepared.words.kind, device=maps.device)
     if len(prepared.entry):
         rows = to_words(maps, prepared.words)[prepared.entry, :, prepared.source]
         places = prepared.candidates[:, None].expand(-1, rows.shape[1], -1)
         best = rows.gather(2, places).masked_fill(prepared.absent[:, None], -1.0).argmax(-1, keepdim=True)
-        found[prepared.entry, :, 0, prepared.source] = places.gather(2, best)[..., 0].to(kind)
+        found[prepared.entry, :, 0, prepared.source] = places.gather(2, best)[..., 0].to(found.dtype)
     return found
