@@ -56,6 +56,7 @@ def main() -> None:
         "bare forward, scaled-dot-product attention: the limit": lambda: _bare(encoder, batch),
         "bare forward, eager attention": lambda: _bare(encoder, batch, "eager"),
         "bertology: all of them, the pass alone": whole,
+        "bare forward, from the texts": lambda: _bare_from_texts(encoder, corpus, options.pieces),
         "bertology: all of them, from the texts": lambda: record(encoder, corpus, sites, policy=policy),
         "transformers, every map moved to the host": lambda: _maps_on_the_host(encoder, batch),
         **({f"bertology: {name}, the pass alone": one for name, one in passes.items()} if options.each else {}),
@@ -176,6 +177,13 @@ def _wait(device: str) -> None:
 def _bare(encoder: HuggingFaceEncoder, batch: Batch, implementation: str = "sdpa") -> None:
     with _implementation(encoder.model, implementation), torch.inference_mode():
         encoder.model(input_ids=batch.ids, token_type_ids=batch.types)  # all inputs are full: no mask, the fastest way
+
+
+def _bare_from_texts(encoder: HuggingFaceEncoder, corpus: Corpus, pieces: int) -> None:
+    texts = [sentence.text for sentence in corpus.sentences]
+    given = encoder.tokenizer(texts, truncation=True, max_length=pieces, padding=True, return_tensors="pt")
+    with _implementation(encoder.model, "sdpa"), torch.inference_mode():
+        encoder.model(**given.to(encoder.device))
 
 
 def _maps_on_the_host(encoder: HuggingFaceEncoder, batch: Batch) -> Sequence[torch.Tensor]:

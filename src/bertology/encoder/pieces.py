@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
+Offsets = Sequence[tuple[int, int]]
+"""Where stretches of a text begin and end, in characters."""
 
 NOWHERE = -1
 
@@ -49,8 +52,7 @@ class Pieces:
     @property
     def vanished(self) -> tuple[int, ...]:
         """Words that no piece belongs to (zero-width characters, or swallowed by a neighbour's piece)."""
-        present = set(self.word.tolist())
-        return tuple(index for index in range(self.words) if index not in present)
+        return tuple(np.flatnonzero(self._counts == 0).tolist())
 
     @property
     def unaligned(self) -> int:
@@ -60,8 +62,12 @@ class Pieces:
     @property
     def split(self) -> int:
         """How many words have more than one piece."""
-        _, counts = np.unique(self.word[self.word >= 0], return_counts=True)
-        return int((counts > 1).sum())
+        return int((self._counts > 1).sum())
+
+    @property
+    def _counts(self) -> NDArray[np.intp]:
+        """(word,) how many pieces each word has."""
+        return np.bincount(self.word[self.word >= 0], minlength=self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +78,48 @@ class Alignment:
     straddling: int
 
 
-def align(pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]], text: str) -> Alignment:
+def _array(offsets: Offsets) -> NDArray[np.int64]:
+    """(stretch, 2) where stretches of a text begin and end."""
+    return np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2)
+
+
+def align(pieces: Offsets, words: Offsets, text: str) -> Alignment:
     """The word each piece belongs to, both given by their offsets in the text.
 
     A piece belongs to the word it shares most visible characters with, the earlier one on a tie. A piece of nothing
     but white space (a lone SentencePiece underline, or a space that RoBERTa's tokeniser has trimmed away) belongs to
     the word it lies in, else to the word after it. A piece that touches no word gets -1.
     """
-    starts = [start for start, _ in words]
-    ends = [end for _, end in words]
-    assigned: list[int] = []
+    given, spans = _array(pieces), _array(words)
+    start, end = _trimmed(given, text)
+    blank = start == end
+    start, end = np.where(blank, given.T, (start, end))
+    first, last = np.searchsorted(spans[:, 1], start, "right"), np.searchsorted(spans[:, 0], end, "left")
+    one = (last - first == 1) | ((last <= first) & blank & (first < len(spans)))
+    assigned: list[int] = np.where(one, first, NOWHERE).tolist()
     straddling = 0
-    for piece_start, piece_end in pieces:
-        start, end = piece_start, piece_end
-        while start < end and text[start].isspace():
-            start += 1
-        while end > start and text[end - 1].isspace():
-            end -= 1
-        blank = start == end
-        if blank:
-            start, end = piece_start, piece_end
-        first, last = bisect_right(ends, start), bisect_left(starts, end)
-        if last - first == 1:
-            assigned.append(first)
-        elif last > first:
-            common = (text[max(start, starts[w]) : min(end, ends[w])] for w in range(first, last))
-            shared = [len(some if blank else "".join(some.split())) for some in common]
-            straddling += sum(count > 0 for count in shared) > 1
-            assigned.append(first + shared.index(max(shared)))
-        elif blank and first < len(words):
-            assigned.append(first)
-        else:
-            assigned.append(NOWHERE)
+    for piece in np.flatnonzero(last - first > 1).tolist():
+        here = spans[first[piece] : last[piece]]
+        common = (text[max(start[piece], low) : min(end[piece], high)] for low, high in here.tolist())
+        shared = [len(some if blank[piece] else "".join(some.split())) for some in common]
+        straddling += sum(count > 0 for count in shared) > 1
+        assigned[piece] = int(first[piece]) + shared.index(max(shared))
     return Alignment(tuple(assigned), straddling)
+
+
+def _trimmed(offsets: NDArray[np.int64], text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where stretches of the text begin and end without white space around them; twice the end for nothing but that."""
+    space = _spaces()
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    visible = ~space[np.minimum(codes, len(space) - 1)]
+    places = np.arange(len(codes))
+    following = np.minimum.accumulate(np.append(np.where(visible, places, len(codes)), len(codes))[::-1])[::-1]
+    preceding = np.maximum.accumulate(np.append(0, np.where(visible, places + 1, 0)))
+    start = np.minimum(following[offsets[:, 0]], offsets[:, 1])
+    return start, np.maximum(preceding[offsets[:, 1]], start)
+
+
+@cache
+def _spaces() -> NDArray[np.bool_]:
+    """Which characters are white space. The last one has the number 0x3000; the last entry stands for all beyond."""
+    return np.array([chr(code).isspace() for code in range(0x3002)])

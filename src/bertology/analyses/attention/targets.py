@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from bertology.analyses.declaration import Sites, analysis
 from bertology.measures.attention.head_measures import Average, head_grid, ratio_grid
 from bertology.measures.attention.linguistic_targets import TO_ROLE, TO_TAGS, occurring, roles_of, tags_of, to_features
-from bertology.recording.annotation import pieces_of_words
 from bertology.recording.piece_kinds import SOURCES
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction
@@ -100,11 +99,8 @@ def _mates(frame: Frame) -> Tensor:
     """(pair, 3): batch row, source and target of every pair of different pieces of one word."""
     import torch
 
-    found: list[tuple[int, int, int]] = []
-    for row, entry in enumerate(frame.entries):
-        for pieces in pieces_of_words(entry).values():
-            found.extend((row, i, j) for i in pieces for j in pieces if i != j)
-    return torch.tensor(found, dtype=torch.long, device=frame.device).view(-1, 3)
+    alike = (frame.word[:, :, None] == frame.word[:, None]) & (frame.word >= 0)[:, None]
+    return torch.nonzero(alike & ~torch.eye(frame.width, dtype=torch.bool, device=frame.device))
 
 
 @reduction(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.encoder.pieces import Special
-from bertology.measures.attention.word_relations import Relations
+from bertology.measures.attention.word_relations import Relations, WordPairs
 from bertology.recording.entry import Entry
 from bertology.recording.piece_kinds import KINDS, SOURCES
 from bertology.recording.sites import ReducedSite
@@ -126,7 +126,8 @@ def _masks(frame: Frame, relations: Relations, itself: bool) -> Tensor:
     step = frame.word[:, None] - frame.word[:, :, None]
     elsewhere = step != 0
     own = torch.eye(frame.width, dtype=torch.bool, device=frame.device)
-    related, predictive = (_by_piece(frame, pairs) for pairs in (relations.related, relations.predictive))
+    related = _same_key(frame, relations) | _by_piece(frame, relations.near)
+    predictive = _by_piece(frame, relations.predictive)
     delimiter = frame.real & ((frame.special == Special.CLS) | (frame.special == Special.SEP))
     masks = {
         "next word": together & (step == 1),
@@ -139,16 +140,29 @@ def _masks(frame: Frame, relations: Relations, itself: bool) -> Tensor:
     return torch.stack([masks[name] for name in PATTERNS], 1)
 
 
-def _by_piece(frame: Frame, pairs: Callable[[Entry], NDArray[np.bool_]]) -> Tensor:
+def _same_key(frame: Frame, relations: Relations) -> Tensor:
+    """(batch, from, to): pieces of words with the same lemma or form."""
+    import torch
+
+    keys = np.full((len(frame.entries), frame.width), -1, np.int64)
+    for row, entry in enumerate(frame.entries):
+        word = entry.pieces.word
+        keys[row, : len(word)] = np.where(word >= 0, np.append(relations.keys(entry), -1)[word], -1)
+    key = torch.from_numpy(keys).to(frame.device)
+    return (key[:, :, None] == key[:, None]) & (key >= 0)[:, None]
+
+
+def _by_piece(frame: Frame, pairs: Callable[[Entry], WordPairs]) -> Tensor:
     """(batch, from, to) pairs of words as pairs of their pieces; nothing is said of pieces of no word."""
     import torch
 
+    listed = [pairs(entry) for entry in frame.entries]
+    if not any(map(len, listed)):
+        return torch.zeros((len(listed), frame.width, frame.width), dtype=torch.bool, device=frame.device)
     most = max(1, *(entry.pieces.words for entry in frame.entries))
     words = np.zeros((len(frame.entries), most, most), np.bool_)
-    for row, entry in enumerate(frame.entries):
-        n = entry.pieces.words
-        if n:
-            words[row, :n, :n] = pairs(entry)
+    for row, (first, second) in enumerate(own.T for own in listed):
+        words[row, first, second] = True
     table = torch.from_numpy(words).to(frame.device)
     place = frame.word.clamp(min=0)
     rows = table.gather(1, place[:, :, None].expand(-1, -1, most))

@@ -9,7 +9,8 @@ fixed, flat, compound, goeswith and their subtypes), or where they are neighbour
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from bertology.measures.word_vectors import word_vectors
 from bertology.recording.annotation import word_heads, word_layer
 from bertology.recording.entry import Entry
 
-Pairs = NDArray[np.bool_]
+WordPairs = NDArray[np.int64]
+"""(pair, 2) words of an entry."""
+NO_PAIRS: WordPairs = np.empty((0, 2), np.int64)
 
 ONE_EXPRESSION = ("fixed", "flat", "compound", "goeswith")
 
@@ -45,33 +48,43 @@ class Relations:
         corpus = _read(self.collocates).fingerprint if self.collocates else ""
         return hashlib.sha256(f"{table}/{corpus}".encode()).hexdigest()[:12]
 
-    def related(self, entry: Entry) -> Pairs:
-        """(word, word) which are identical or related, a word to itself included."""
+    def keys(self, entry: Entry) -> NDArray[np.int64]:
+        """(word,) a number for each lemma, or form, of the entry; -1 for words without a letter or digit."""
         forms = [word.lower() for word in entry.input.words]
         lemmas = word_layer(entry, "lemmas")
-        keys = [form if lemma is None else lemma.lower() for form, lemma in zip(forms, lemmas, strict=True)]
-        spoken = np.array([any(character.isalnum() for character in form) for form in forms], np.bool_)
-        numbers = {key: number for number, key in enumerate(keys)}  # numbers are compared much faster than words
-        same = np.array([numbers[key] for key in keys])
-        found = same[:, None] == same[None, :]
-        if self.vectors:
-            found = found | (_cosines(entry, self.vectors) >= self.closeness)
-        return found & spoken[:, None] & spoken[None, :]
+        numbers: dict[str, int] = {}
+        found = [
+            numbers.setdefault(form if lemma is None else lemma.lower(), len(numbers)) if _spoken(form) else -1
+            for form, lemma in zip(forms, lemmas, strict=True)
+        ]
+        return np.array(found, np.int64)
 
-    def predictive(self, entry: Entry) -> Pairs:
-        """(word, word) which other words belong to the same expression or collocation."""
-        words = [word.lower() for word in entry.input.words]
-        found = np.zeros((len(words), len(words)), np.bool_)
-        for word, (head, relation) in enumerate(zip(word_heads(entry), word_layer(entry, "relations"), strict=True)):
-            if head is not None and head >= 0 and (relation or "").split(":")[0] in ONE_EXPRESSION:
-                found[word, head] = found[head, word] = True
+    def near(self, entry: Entry) -> WordPairs:
+        """Words with a letter or digit whose vectors are near, a word and itself included."""
+        if not self.vectors:
+            return NO_PAIRS
+        spoken = self.keys(entry) >= 0
+        return np.argwhere((_cosines(entry, self.vectors) >= self.closeness) & spoken[:, None] & spoken[None, :])
+
+    def predictive(self, entry: Entry) -> WordPairs:
+        """Different words that belong to the same expression or collocation, both ways round."""
+        relations = enumerate(zip(word_heads(entry), word_layer(entry, "relations"), strict=True))
+        found = [
+            (word, head)
+            for word, (head, relation) in relations
+            if head is not None and head >= 0 and (relation or "").split(":")[0] in ONE_EXPRESSION
+        ]
         if self.collocates:
             known = _collocations(self.collocates)
-            parts = part_of_words(entry)
-            for word in range(len(words) - 1):
-                if parts[word] == parts[word + 1] and (words[word], words[word + 1]) in known:
-                    found[word, word + 1] = found[word + 1, word] = True
-        return found
+            parts, words = part_of_words(entry), [word.lower() for word in entry.input.words]
+            neighbours = enumerate(pairwise(words))
+            found += [(at, at + 1) for at, two in neighbours if parts[at] == parts[at + 1] and two in known]
+        return np.array(found + [(other, word) for word, other in found], np.int64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=2**16)
+def _spoken(form: str) -> bool:
+    return any(character.isalnum() for character in form)
 
 
 def part_of_words(entry: Entry) -> NDArray[np.intp]:
