@@ -157,7 +157,7 @@ def test_layers_taken_together_are_each_its_own(monkeypatch: pytest.MonkeyPatch,
     from bertology.encoder.encoder import Output
 
     frame = _frame(150)
-    layers = [_layers(frame, masked=number > 2)[0] for number in range(4)]
+    layers = [_layers(frame, masked=number > 2)[0] for number in range(6)]
     for number, layer in enumerate(layers):
         layer.layer = number
         assert layer.query is not None

@@ -19,9 +19,8 @@ def _frame() -> Frame:
 
 
 def test_together_and_alone() -> None:
-    values = torch.randn(
-        4, 2, 3, 2, 4, generator=torch.Generator().manual_seed(1)
-    )  # layer, batch, head, direction, word
+    """Of values by layer, entry, head, direction and word."""
+    values = torch.randn(4, 2, 3, 2, 4, generator=torch.Generator().manual_seed(1))
     for alone in ([], [0], [2], [0, 3], [0, 1, 2, 3]):
         found = Unpadded(_frame(), AXES, 4, half=False)
         together = [layer for layer in range(4) if layer not in alone]

@@ -71,7 +71,7 @@ class Catch:
         if self._fused is None:
             self._fused = FusedLayers(self._frame, list(self._without_maps.values()))
         # What most layers come to goes to the host while the device is at the last ones.
-        end = min(end for end in (self._layers - self._layers // 4, self._layers) if end > layer.layer)
+        end = min(end for end in (self._layers - self._layers // 6, self._layers) if end > layer.layer)
         self._fused.see(layer, room=end - layer.layer)
         if layer.layer + 1 == end:
             self._reduce_fused()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import accumulate, groupby, repeat
 from typing import NamedTuple
@@ -43,6 +43,7 @@ class Unpadded:
         self._copied: list[int] = []
         self._parts: list[_Part] = []
         self._padded: Array | None = None
+        self._cut: list[Array] = []
 
     def add(self, layer: int, values: Tensor) -> None:
         """Take layer `layer` out of padded values: (batch, *axes)."""
@@ -78,7 +79,9 @@ class Unpadded:
             return
         first, layers, made = self._parts.pop(0)
         if self._padded is None:
-            self._padded = _empty((self._layers, *layers.shape[1:]), layers.dtype)
+            self._padded = padded = _empty((self._layers, *layers.shape[1:]), layers.dtype)
+            shapes = enumerate(self._shapes(padded.shape[2:]))
+            self._cut = [padded[(slice(None), entry, *map(slice, shape))] for entry, shape in shapes]
         with _from_then_on(made, layers.device):
             torch.from_numpy(self._padded[first : first + len(layers)]).copy_(layers)
 
@@ -87,13 +90,9 @@ class Unpadded:
         while self._parts:
             self.fetch()
         copied = [] if self._room is None else self._unblocked(_on_host(self._room))
-        if self._padded is None:
-            return copied
-        shapes = enumerate(self._shapes(self._padded.shape[2:]))
-        found = [self._padded[(slice(None), entry, *map(slice, shape))] for entry, shape in shapes]
-        for whole, own in zip(found, copied, strict=False):
+        for whole, own in zip(self._cut, copied, strict=False):
             whole[self._copied] = own[self._copied]
-        return found
+        return self._cut or copied
 
     def _unblocked(self, room: Array) -> list[Array]:
         blocks = (room[own.storage_offset() :][: own.numel()].reshape(own.shape) for _, own in self._blocks)
@@ -115,11 +114,15 @@ def _empty(shape: tuple[int, ...], kind: torch.dtype) -> Array:
 
 def _now(device: torch.device) -> torch.cuda.Event | None:
     """The present moment of the device's work; None where the host waits for all of it anyway."""
-    return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
+    if device.type != "cuda":
+        return None
+    moment = torch.cuda.Event()
+    moment.record(torch.cuda.current_stream(device))
+    return moment
 
 
 @contextmanager
-def _from_then_on(moment: torch.cuda.Event | None, device: torch.device) -> Iterator[None]:
+def _from_then_on(moment: torch.cuda.Event | None, device: torch.device) -> Generator[None]:
     """What is asked of the device inside waits for that moment, and not for what was asked after it."""
     if moment is None:
         yield
