@@ -49,6 +49,10 @@ def test_places_without_mass_change_nothing() -> None:
     torch.testing.assert_close(jensen_shannon(padded), jensen_shannon(rows), rtol=0, atol=2e-6)
 
 
+def test_nothing_to_compare_is_no_divergence() -> None:
+    assert jensen_shannon(torch.zeros(0, 3, 0)).shape == (0, 3, 3)
+
+
 def test_the_promised_error_is_kept() -> None:
     steps = np.linspace(0, 60, 60001)
     exact = (np.exp(steps / 2) * np.log1p(np.exp(-steps)) + np.exp(-steps / 2) * np.log1p(np.exp(steps))) / 2

@@ -53,14 +53,31 @@ def test_planted_shapes_are_told_apart(classify: object, unseen: list[tuple[torc
 
 
 @pytest.mark.parametrize(
-    ("classify", "noise"), [(by_rule, 0.37), (by_network, 0.2)], ids=["rule, more noise", "network, noise as learnt"]
+    ("classify", "lengths", "noise"),
+    [(by_rule, (11, 160, 300), 0.37), (by_network, (160, 300), 0.37), (by_network, (11,), 0.2)],
+    ids=["rule", "network, longer", "network, shorter, noise as learnt"],
 )
-def test_shorter_and_longer_maps_than_were_learnt_from(classify: object, noise: float) -> None:
-    """In longer maps only the rule copes with more noise: a cell that the network sees is then several pieces wide."""
+def test_shorter_and_longer_maps_than_were_learnt_from(
+    classify: object, lengths: tuple[int, ...], noise: float
+) -> None:
+    """In short maps only the rule copes with more noise."""
     assert callable(classify)
-    maps = drawn((11, 160, 300), (noise,), 8)
+    maps = drawn(lengths, (noise,), 8)
     found = [classify(made) for made, _ in maps]
     assert f1_score([shape for _, shape in maps], found, average="macro") >= 0.95
+
+
+@pytest.mark.parametrize("length", [12, 17, 31, 60, 110])
+@pytest.mark.parametrize("reach", [4, 7])
+def test_attention_to_something_near_is_no_shape(length: int, reach: int) -> None:
+    """Each row looks at one piece around it, drawn anew: by chance some boundary is crossed by none of them."""
+    draw = np.random.default_rng([length, reach])
+    steps = np.arange(length)
+    places = [np.array([draw.choice(steps[abs(steps - i) <= reach]) for i in steps]) for _ in range(60)]
+    maps = torch.nn.functional.one_hot(torch.from_numpy(np.stack(places)), length).float()
+    for found in (map_rule.classified(map_rule.measured(maps)), map_network.classified(maps)):
+        assert float((found == SHAPES.index("heterogeneous")).float().mean()) >= 0.85
+        assert float((found == SHAPES.index("block")).float().mean()) <= 0.05
 
 
 @pytest.mark.parametrize("length", [9, 40])
@@ -91,17 +108,30 @@ def test_a_line_over_an_even_rest_is_measured_as_its_share() -> None:
     assert map_rule.measured(made)[0] == pytest.approx(share, abs=1e-5)
 
 
-def test_blocks_by_hand() -> None:
-    """The shortfall at the boundary crossed least, pair by pair."""
-    made = torch.from_numpy(np.random.default_rng(3).dirichlet(np.ones(10), size=10)).float()
+@pytest.mark.parametrize("inside", [0.0, *np.arange(20, 40, 2) / 100, 0.7])
+def test_blocks_by_hand(inside: float) -> None:
+    """The shortfall at the boundary crossed least, pair by pair, where it is more than three deviations of chance."""
+    draw = np.random.default_rng(3)
+    side = np.arange(10) >= 4
+    block = (side[:, None] == side) / (side[:, None] == side).sum(1, keepdims=True)
+    made = torch.from_numpy(inside * block + (1 - inside) * draw.dirichlet(np.ones(10), size=10)).float()
     lines = ((made.sqrt().mean(0) ** 2 - 0.1).clamp(min=0) / 0.9)[None]
-    rest = (made - lines).clamp(min=0)
-    mean = {d: np.mean([rest[i, j] for i in range(10) for j in range(10) if abs(i - j) == d]) for d in range(10)}
+    rest = (made - lines).clamp(min=0).double().numpy()
     found: list[float] = []
     for boundary in range(2, 9):
-        crossing = [(i, j) for i in range(10) for j in range(10) if (i < boundary) != (j < boundary)]
-        found.append(1 - sum(float(rest[c]) for c in crossing) / sum(float(mean[abs(i - j)]) for i, j in crossing))
-    assert map_rule.measured(made)[2] == pytest.approx(max(0, *found), abs=1e-5)
+        expected = crossed = variance = 0.0
+        for distance in range(1, 10):
+            pairs = [(i, j) for i in range(10) for j in range(10) if abs(i - j) == distance]
+            crossing = [(i, j) for i, j in pairs if (i < boundary) != (j < boundary)]
+            weights = np.array([rest[pair] for pair in pairs])
+            expected += len(crossing) * weights.mean()
+            crossed += sum(rest[pair] for pair in crossing)
+            # A sum of k of N numbers drawn without being put back has k (N - k) / (N - 1) times their variance.
+            variance += len(crossing) * (len(pairs) - len(crossing)) / (len(pairs) - 1) * weights.var()
+        if expected - crossed > 3 * np.sqrt(variance):
+            found.append(1 - crossed / expected)
+    assert not found if inside == 0 else found or inside < 0.35
+    assert map_rule.measured(made)[2] == pytest.approx(max(0, *found, 0), abs=1e-5)
 
 
 def test_synthesised_maps_are_maps() -> None:
@@ -120,6 +150,6 @@ def test_a_picture_is_the_same_at_every_length() -> None:
 def test_the_network_can_be_trained_again() -> None:
     model = map_network.train(maps=1500, epochs=10, seed=1)
     examples = training_maps(200, seed=5)
-    given = torch.stack([map_network.pictures(torch.from_numpy(made).float()) for made, _ in examples])[:, None]
+    given = torch.stack([map_network.pictures(torch.from_numpy(made).float()) for made, _ in examples])
     found = model(given).argmax(1)
     assert f1_score([shape for _, shape in examples], found.numpy(), average="macro") > 0.85

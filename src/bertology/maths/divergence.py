@@ -37,7 +37,7 @@ def jensen_shannon(rows: Tensor) -> Tensor:
     """
     count, heads, places = rows.shape
     numbers = CPU_NUMBERS if rows.device.type == "cpu" else DEVICE_NUMBERS
-    step = min(max(1, numbers // (heads * places * FEATURES)), max(1, count))
+    step = min(max(1, numbers // max(1, heads * places * FEATURES)), max(1, count))
     features = rows.new_empty(step, heads, FEATURES, places)
     found = rows.new_empty(count, heads, heads)
     for start in range(0, count, step):

@@ -8,7 +8,9 @@ Three numbers say how much of a map is a line or a block; all are 0 for a head t
 - `diagonal`: the same for the three diagonals from the piece before to the piece after.
 - `block`: with vertical lines taken out, over all boundaries that leave a fifth of the pieces on either side, the most
   that attention across the boundary falls short of what attention at those distances has elsewhere in the map: 0 as
-  everywhere, 1 nothing crosses.
+  everywhere, 1 nothing crosses. A boundary counts where the shortfall is more than `DEVIATIONS` standard deviations of
+  what weights dealt anew among the pairs of each distance would make: where a few sharp weights stay near the diagonal
+  there is always a place that by chance none of them crosses.
 
 Lines that hold `LINES` of the map, about half of the attention since lines are never even, make it vertical or
 diagonal, and both where the fainter has at least `FAINTER` of them; else a map is a block from `BLOCK` on; else it is
@@ -24,6 +26,7 @@ from torch import Tensor
 LINES = 0.4
 FAINTER = 0.15
 BLOCK = 0.35
+DEVIATIONS = 3.0
 LEAST_CROSSING = 0.05
 """A boundary counts where this share of what is left of the map would be expected to cross it."""
 
@@ -59,17 +62,25 @@ def _block(maps: Tensor) -> Tensor:
     steps = torch.arange(size, device=maps.device)
     edge = -(-size // 5)
     boundaries = torch.arange(edge, size - edge + 1, device=maps.device)
-    # Pairs (i, i + d) with i before the boundary and i + d not.
+    # Pairs (i, i + d) with i before the boundary and i + d not, and their like in the other direction.
     last = torch.minimum(boundaries[:, None] - 1, size - 1 - steps)
     first = (boundaries[:, None] - steps).clamp(min=0)
-    crossing = (last - first + 1).clamp(min=0).to(maps.dtype)
-    by_distance = _by_distance(maps)
-    expected = (by_distance / (size - steps)) @ crossing.T
+    crossing = 2 * (last - first + 1).clamp(min=0).to(maps.dtype)
+    pairs = (2 * (size - steps)).to(maps.dtype)
+    pairs[0] = size
+    sums = _by_distance(maps)
+    mean = sums / pairs
+    expected = mean @ crossing.T
+    variance = (_by_distance(maps.square()) / pairs - mean.square()).clamp(min=0)
+    # Drawn without being put back: the fewer pairs are left on either side, the less chance there is.
+    dealt = crossing * (pairs - crossing) / (pairs - 1)
+    deviation = (variance @ dealt.T).sqrt()
     whole = maps.cumsum(-1).cumsum(-2)
     before = boundaries - 1
     found = whole[..., before, -1] + whole[..., -1, before] - 2 * whole[..., before, before]
-    enough = LEAST_CROSSING * by_distance.sum(-1, keepdim=True)
-    shortfall = torch.where(expected >= enough, 1 - found / expected.clamp(min=1e-9), 0.0)
+    enough = LEAST_CROSSING * sums.sum(-1, keepdim=True)
+    counted = (expected >= enough) & (expected - found > DEVIATIONS * deviation)
+    shortfall = torch.where(counted, 1 - found / expected.clamp(min=1e-9), 0.0)
     return shortfall.amax(-1).clamp(min=0)
 
 

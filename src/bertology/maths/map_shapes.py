@@ -8,7 +8,7 @@ A map is (from, to) with rows that sum to 1. The five shapes are those of Kovale
 | diagonal | at the piece before, at themselves or at the piece after, always the same way |
 | vertical+diagonal | at both, neither with less than a third |
 | block | at one side of a boundary, evenly, and never across it |
-| heterogeneous | elsewhere in every row, by content, far around themselves, at columns that only some rows see |
+| heterogeneous | elsewhere in every row, by content, near or far around it, at columns that only some rows see |
 
 A map has a shape where more than half of its attention goes that way: in heterogeneous maps there may be a line that
 holds up to three tenths.
@@ -91,7 +91,7 @@ def _heterogeneous(length: int, draw: Draw) -> Floats:
 
 
 def _scattered(length: int, draw: Draw) -> Floats:
-    kind = int(draw.integers(4))
+    kind = int(draw.integers(5))
     if kind == 0:
         return draw.dirichlet(np.full(length, np.exp(draw.uniform(np.log(0.05), np.log(3)))), size=length)
     if kind == 1:
@@ -102,12 +102,22 @@ def _scattered(length: int, draw: Draw) -> Floats:
         distance = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
         width = max(3.0, length * draw.uniform(0.2, 0.5))
         return _softmax(-0.5 * (distance / width) ** 2 + draw.uniform(0.3, 1.0) * draw.normal(size=(length, length)))
+    if kind == 3:
+        return _nearby(length, draw)
     found = draw.dirichlet(np.full(length, 0.5), size=length)
     for column in draw.choice(length, size=min(4, length // 2), replace=False):
         rows = draw.random(length) < draw.uniform(0.15, 0.35)
         found[rows] *= 0.4
         found[rows, column] += 0.6
     return found
+
+
+def _nearby(length: int, draw: Draw) -> Floats:
+    """Each row looks, more or less surely, at some of the pieces around it: within reach, but never the same way."""
+    distance = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
+    sharpness = np.exp(draw.uniform(np.log(0.5), np.log(8)))
+    scores = sharpness * draw.normal(size=(length, length))
+    return _softmax(np.where(distance <= int(draw.integers(4, 11)), scores, -np.inf))
 
 
 def _background(length: int, draw: Draw) -> Floats:

@@ -128,6 +128,33 @@ def test_what_padding_attends_to_counts_for_nothing() -> None:
     torch.testing.assert_close(alone, padded)
 
 
+def test_another_head_is_the_one_before_it() -> None:
+    after: Layers = [[planted.at_kind(Special.SEP), planted.noise(1), planted.looking_at(-1)]]
+    grid = compared(after).data
+    assert isinstance(grid, HeadGrid)
+    # Every head of before is found one place to the left in after, the first one at the end.
+    np.testing.assert_allclose(grid.baselines["another head"]["cosine"].value, 1, atol=1e-6)
+    np.testing.assert_allclose(grid.baselines["another head"]["divergence"].value, 0, atol=1e-6)
+    assert (grid.measures["cosine"].value < 0.9).all()
+
+
+def test_shapes_that_differ_by_chance_by_hand() -> None:
+    """A head that is vertical in a third of the inputs before and in two thirds after, diagonal in the others."""
+
+    def turning(rest: int) -> planted.HeadMap:
+        def head(entry: planted.Entry) -> planted.Floats:
+            vertical = TEXTS.index(" ".join(entry.input.words)) % 3 >= rest
+            return (planted.at_kind(Special.SEP) if vertical else planted.looking_at(-1))(entry)
+
+        return head
+
+    recording = planted.recording_of(CORPUS, [[turning(2)]])
+    grid = run(change, Subject(CORPUS, recording=recording, against=Planted(CORPUS, [[turning(1)]]))).data
+    assert isinstance(grid, HeadGrid)
+    assert grid.measures[SHAPE].value[0, 0] == pytest.approx(1 / 3)
+    assert grid.baselines["by chance"][SHAPE].value[0, 0] == pytest.approx(1 - 2 * (1 / 3 * 2 / 3))
+
+
 def test_layers_and_the_table_of_shapes() -> None:
     curve, table = compared(show="layers").data, compared(show="shapes").data
     assert isinstance(curve, LayerCurve) and isinstance(table, Table)

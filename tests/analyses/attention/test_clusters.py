@@ -107,6 +107,9 @@ def test_the_clusters_are_the_planted_ways() -> None:
         "1-3, 2-3, 3-3, 3-4",
     ]
     assert (table.measures["within"].value < table.baselines["all heads"]["within"].value).all()
+    # Of the 66 pairs of 12 heads 18 are of one layer; here each cluster has one such pair of six.
+    np.testing.assert_allclose(table.baselines["by chance"]["of one layer"].value, 18 / 66)
+    np.testing.assert_allclose(table.measures["of one layer"].value, 1 / 6)
 
 
 def test_the_map_has_like_heads_side_by_side() -> None:
@@ -127,6 +130,15 @@ def test_the_matrix_names_heads() -> None:
     assert shown(like_layers(), show="heads", root=True).units["distance"] == "root nats, 0 to 0.833"
 
 
+def test_the_distances_of_random_weights_stand_beside() -> None:
+    layers, fresh = like_layers(), dealt_layers()
+    settled = clusters.settled({"show": "heads"})
+    matrix = clusters.function(recorded(layers), recorded(fresh), **settled)
+    assert isinstance(matrix, Matrix)
+    alone = shown(fresh, show="heads").measures["distance"]
+    assert matrix.baselines["random weights"]["distance"] == alone
+
+
 def test_legacy_weighs_tokens_alike() -> None:
     layers = like_layers()
     recording = recorded(layers, legacy=True)
@@ -138,6 +150,18 @@ def test_legacy_weighs_tokens_alike() -> None:
     assert found == pytest.approx(expected[~same].mean())
     matrix = shown(layers, legacy=True, show="heads")
     np.testing.assert_allclose(matrix.measures["distance"].value, expected, atol=1e-6)
+
+
+def test_an_input_without_ordinary_pieces_says_nothing_without_special_tokens() -> None:
+    layers = like_layers()
+    site = divergences(special="drop")
+    corpus = planted.corpus_of(*TEXTS, "")
+    recording = planted.recording_of(corpus, layers).with_derived([site])
+    assert np.isnan(recording[site][-1]).all()
+    table = clusters.function(recording, None, **clusters.settled({"special": "drop"}))
+    assert isinstance(table, Table)
+    for name, estimates in shown(layers, special="drop").measures.items():
+        np.testing.assert_allclose(table.measures[name].value, estimates.value, atol=1e-6, err_msg=name)
 
 
 def test_one_layer_is_refused() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import planted
 from bertology.analyses.attention.distance import DISTANCE, distance
+from bertology.analyses.attention.entropy import ENTROPY, entropy
 from bertology.encoder.pieces import Special
 from bertology.measures.attention.head_measures import Average
 from bertology.recording.recording import Recording
@@ -65,12 +66,40 @@ def test_uniform_attention_has_its_closed_form(average: Average) -> None:
         assert grid.baselines["uniform attention"][name].value[0, 0] == pytest.approx(estimates.value[0, 0]), name
 
 
+def test_a_sentence_without_such_attention_does_not_count() -> None:
+    """A head that looks ahead in most sentences and only at [CLS] in one: among ordinary pieces it looks 1 far."""
+
+    def head(entry: planted.Entry) -> planted.Floats:
+        return (planted.at_kind(Special.CLS) if "a" in entry.input.words else planted.looking_at(1))(entry)
+
+    grid = measured(recording_of(head), "sentences")
+    found = grid.measures["pieces, ordinary"]
+    # The last piece of the pair's first sentence looks at [SEP], the only piece of "o" too.
+    assert found.n[0, 0] == len(TEXTS) - 2
+    assert found.value[0, 0] == pytest.approx(1)
+
+
 def test_words_are_counted_in_words() -> None:
     whole = measured(recording_of(planted.looking_at(-2), planted.noise(4)))
     np.testing.assert_allclose(whole.measures["words"].value, whole.measures["pieces"].value, rtol=1e-6)
     split = measured(with_split_words(recording_of(planted.looking_at(-2), planted.noise(4))))
     np.testing.assert_allclose(split.measures["pieces"].value, whole.measures["pieces"].value, rtol=1e-6)
     assert split.measures["words, ordinary"].value[0, 0] < whole.measures["words, ordinary"].value[0, 0]
+
+
+def test_in_a_causal_model_uniform_attention_is_to_what_came_before() -> None:
+    def back(entry: planted.Entry) -> planted.Floats:
+        seen = np.tri(len(entry.pieces))
+        return seen / seen.sum(1, keepdims=True)
+
+    recording = recording_of(back)
+    recording = replace(recording, encoder=replace(recording.encoder, causal=True)).with_derived([DISTANCE, ENTROPY])
+    far, wide = distance.function(recording, None, average="pooled", seed=0), entropy.function(recording, None, seed=0)
+    for grid in (far, wide):
+        assert isinstance(grid, HeadGrid)
+        for name, estimates in grid.measures.items():
+            even = grid.baselines["uniform attention"][name].value
+            np.testing.assert_allclose(even, estimates.value, rtol=1e-5, atol=1e-7, err_msg=name)
 
 
 def test_every_sum_by_hand() -> None:

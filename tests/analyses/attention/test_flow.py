@@ -61,6 +61,8 @@ def test_a_cut_by_hand() -> None:
     curve = of(recording)
     np.testing.assert_allclose(curve.measures["itself"].value[1], 1.0 / 1.5, rtol=1e-6)
     np.testing.assert_allclose(curve.measures["[SEP]"].value[1], 0.5 / 1.5, rtol=1e-6)
+    # All that leaves the source gets to [CLS], all that layer 1 lets in to [SEP]; the other three get nothing.
+    np.testing.assert_allclose(curve.measures[BOUND].value[1], 2 / 5)
 
 
 def test_shares_are_those_of_networkx() -> None:

@@ -9,12 +9,13 @@ import pytest
 import torch
 
 import planted
-from bertology.analyses.attention.importance import IMPORTANCE, importance
+from bertology.analyses.attention.importance import IMPORTANCE, IMPORTANCE_ORDINARY, importance
 from bertology.analyses.run import Subject, run
 from bertology.encoder.attend import LayerActivations
 from bertology.encoder.load import load
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.attention.special_tokens import SpecialTokens
 from bertology.measures.attention.weight_importance import ALL, TARGETS, targets_of
 from bertology.recording.frame import Frame
 from bertology.recording.objectives import masked_positions
@@ -48,27 +49,31 @@ def recording_with(values: planted.Floats) -> Recording:
     return Recording(recording.encoder, recording.corpus, recording.entries, sites)
 
 
+@pytest.mark.parametrize("special", ["keep", "drop"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_means_are_those_of_plain_loops(causal: bool) -> None:
+def test_means_are_those_of_plain_loops(causal: bool, special: SpecialTokens) -> None:
     frame = masked_frame()
     layer = planted_layer(frame, causal=causal)
     assert layer.gradient is not None
-    found = IMPORTANCE.reduce(layer, frame, targets_of(frame)).numpy()
+    site = IMPORTANCE if special == "keep" else IMPORTANCE_ORDINARY
+    found = site.reduce(layer, frame, targets_of(frame, special)).numpy()
     for row, entry in enumerate(frame.entries):
         n = len(entry.pieces)
         masked = frame.masked[row, :n].numpy()
-        special = entry.pieces.special
+        kind_of = entry.pieces.special
         punctuation = np.array([token in ".,?" for token in entry.pieces.tokens])
-        kinds = [~masked, special == Special.CLS, special == Special.SEP, punctuation & ~masked]
-        kinds += [(special == Special.NONE) & ~punctuation & ~masked, masked]
+        kinds = [~masked, kind_of == Special.CLS, kind_of == Special.SEP, punctuation & ~masked]
+        kinds += [(kind_of == Special.NONE) & ~punctuation & ~masked, masked]
+        sources = kind_of >= 0 if special == "keep" else kind_of == Special.NONE
+        kinds = [kind & sources for kind in kinds]
         for head in range(2):
             slopes = np.abs(layer.gradient[row, head, :n, :n].numpy())
             alpha = layer.attention[row, head, :n, :n].numpy()
             for quantity, values in enumerate((slopes, alpha * slopes)):
                 for place, kind in enumerate(kinds):
-                    counted = np.broadcast_to(kind, (n, n)) & (np.tri(n, dtype=bool) if causal else True)
+                    counted = sources[:, None] & kind & (np.tri(n, dtype=bool) if causal else True)
                     label = quantity * len(TARGETS) + place
-                    if kind.any():
+                    if counted.any():
                         np.testing.assert_allclose(found[row, head, label], values[counted].mean(), rtol=1e-5)
                     else:
                         assert np.isnan(found[row, head, label])
@@ -79,7 +84,7 @@ def test_a_target_without_effect_has_the_ratio_zero_and_noise_one() -> None:
     values[..., TARGETS.index("[SEP]")] = 0
     values[..., TARGETS.index("other")] = 3 * values[..., 0]
     values[0, ..., TARGETS.index("punctuation")] = np.nan
-    curve = importance.function(recording_with(values), None, quantity="gradient", scale="ratio", by="layer", seed=0)
+    curve = importance.function(recording_with(values), None, **importance.settled({}))
     assert isinstance(curve, LayerCurve) and curve.first == 1
     np.testing.assert_allclose(curve.measures["[SEP] / all"].value, 0)
     np.testing.assert_allclose(curve.measures["other / all"].value, 3)
@@ -91,7 +96,9 @@ def test_a_target_without_effect_has_the_ratio_zero_and_noise_one() -> None:
 
 def test_raw_values_and_heads_on_request() -> None:
     values = np.random.default_rng(0).uniform(1, 2, size=(3, 2, 4, 2 * len(TARGETS)))
-    grid = importance.function(recording_with(values), None, quantity="product", scale="raw", by="head", seed=0)
+    grid = importance.function(
+        recording_with(values), None, **importance.settled({"quantity": "product", "scale": "raw", "by": "head"})
+    )
     assert isinstance(grid, HeadGrid)
     for place, target in enumerate(TARGETS):
         np.testing.assert_allclose(grid.measures[target].value, values[..., len(TARGETS) + place].mean(0))
@@ -116,6 +123,15 @@ def test_a_models_gradients_are_those_of_its_loss() -> None:
         for layer, gradient in enumerate(torch.autograd.grad(loss, returned.attentions)):
             expected = gradient[0][:, :, ~masked[0]].abs().mean((1, 2))
             np.testing.assert_allclose(recording[IMPORTANCE][index][layer, :, 0], expected.numpy(), rtol=1e-4)
+
+
+def test_without_special_tokens_they_are_neither_sources_nor_targets() -> None:
+    corpus = planted.corpus_of("the cat saw the dog, then ran.", "a bird in the hand")
+    result = run(importance, Subject(corpus, load("tiny")), {"special": "drop"})
+    assert isinstance(result.data, LayerCurve)
+    assert set(result.data.measures) == {ALL, "punctuation / all", "other / all", "masked / all"}
+    with pytest.raises(Refusal, match="No input has a piece that counts"):
+        run(importance, Subject(planted.corpus_of("", ""), load("tiny")), {"special": "drop"})
 
 
 def test_a_model_without_a_loss_is_refused() -> None:

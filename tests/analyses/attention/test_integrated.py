@@ -41,8 +41,10 @@ def score(batch: Batch, width: int) -> Any:
 def test_shares_sum_to_the_change_from_no_attention() -> None:
     model = encoder()
     recording = record(model, CORPUS, [])
-    curve = integrated.function(recording, None, model, steps=24, scale="ratio", by="layer", seed=0)
-    grid = integrated.function(recording, None, model, steps=24, scale="ratio", by="head", seed=0)
+    curve, grid = (
+        integrated.function(recording, None, model, **integrated.settled({"steps": 24, "by": by}))
+        for by in ("layer", "head")
+    )
     assert isinstance(curve, LayerCurve) and isinstance(grid, HeadGrid)
     for layer in range(model.layers):
         changes: list[float] = []
@@ -89,6 +91,29 @@ def test_each_weight_has_its_share_by_an_independent_path(monkeypatch: pytest.Mo
     pairs = (real[:, None, :, None] & real[:, None, None, :]).expand_as(shares)
     torch.testing.assert_close(shares[pairs], (attention * summed)[pairs], atol=1e-6, rtol=1e-4)
     assert float(shares.abs().max()) > 0.05
+
+
+def test_without_special_tokens_their_rows_and_columns_do_not_count() -> None:
+    model = encoder()
+    recording = record(model, CORPUS, [])
+    options: dict[str, Any] = {"steps": 2, "scale": "raw", "by": "head"}
+    kept, dropped = (
+        integrated.function(recording, None, model, **integrated.settled({**options, "special": special}))
+        for special in ("keep", "drop")
+    )
+    assert isinstance(kept, HeadGrid) and isinstance(dropped, HeadGrid)
+    assert not {"[CLS]", "[SEP]"} & set(dropped.measures)
+    assert dropped.measures[TOTAL] == kept.measures[TOTAL]
+    layer, means = 1, list[Any]()
+    for entry in recording.entries:
+        frame = Frame([entry])
+        fed, objective = objective_for(model, "mlm", frame, 0)
+        _, shares = integrated_gradients(model, fed, objective, layer, 2)
+        ordinary, masked = frame.ordinary[0], Frame([entry], "cpu", fed).masked[0]
+        means.append(shares[0].abs()[:, ordinary][:, :, ordinary & ~masked].mean((1, 2)).numpy())
+    # A sentence of which every ordinary piece is masked has no such target.
+    expected = np.nanmean(np.stack(means), axis=0)
+    np.testing.assert_allclose(dropped.measures["all unmasked"].value[layer], expected, rtol=1e-4)
 
 
 def test_random_weights_stand_beside() -> None:

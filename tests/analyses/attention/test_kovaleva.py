@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 import planted
 from bertology.analyses.attention.kovaleva import LEAST_PIECES, kovaleva, shapes
@@ -61,8 +62,34 @@ def test_shares_by_layer_and_in_all() -> None:
     np.testing.assert_allclose(table.measures["diagonal"].value, [0, 1, 0.5])
     np.testing.assert_allclose(table.measures["heterogeneous"].value, [0.5, 0, 0.25])
     np.testing.assert_allclose(table.baselines["uniform attention"]["heterogeneous"].value, 1)
-    assert table.measures["kappa"].value[2] == pytest.approx(1)
+    both = table.measures["kappa"][2]
+    assert [both.value, both.low, both.high] == pytest.approx([1, 1, 1])
     assert np.isnan(table.measures["kappa"].value[1])  # one class only: nothing can be said beyond chance
+
+
+def test_agreement_beyond_chance_by_hand() -> None:
+    """A head of one shape in some sentences and of another in the rest, and one that only the rule is blind to."""
+    faint = [0.42, 0.5]
+
+    def head(number: int) -> planted.HeadMap:
+        def made(entry: planted.Entry) -> planted.Floats:
+            line = planted.at_kind(Special.CLS)(entry) if len(entry.pieces) % 2 else planted.looking_at(-1)(entry)
+            return faint[number] * line + (1 - faint[number]) * planted.noise(number)(entry)
+
+        return made
+
+    heads = [head(0), head(1)]
+    by_rule, by_network = (shown(LONG, [heads], by="heads", classifier=who) for who in ("rule", "network"))
+    chance = sum(by_rule.measures[name].value * by_network.measures[name].value for name in SHAPES)
+    np.testing.assert_allclose(by_rule.baselines["by chance"]["agreement"].value, chance)
+    table = shown(LONG, [heads])
+    site = shapes()
+    found = planted.recording_of(planted.corpus_of(*LONG), [heads]).with_derived([site]).stacked(site)
+    labels = found.argmax(-1).reshape(-1, 2)
+    assert len(np.unique(labels[:, 0])) > 1 and (labels[:, 0] != labels[:, 1]).any()
+    assert table.measures["kappa"].value[1] == pytest.approx(cohen_kappa_score(labels[:, 0], labels[:, 1]))
+    low, high = table.measures["kappa"].low[1], table.measures["kappa"].high[1]
+    assert low < table.measures["kappa"].value[1] < high < 1
 
 
 def test_sentences_of_a_pair_are_blocks() -> None:

@@ -14,9 +14,12 @@ import planted
 from bertology.analyses.attention.patterns import patterns
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.pieces import Special
+from bertology.maths.multiple_tests import paired_above
 from bertology.measures.attention.pattern_targets import LABELS, PATTERNS, pattern_site, target_masks
 from bertology.measures.attention.word_relations import Relations
+from bertology.recording.opening import open_recording
 from bertology.results.shapes import Examples, HeadGrid, Table
+from shared_data import shared
 
 TEXTS: tuple[str | tuple[str, str], ...] = (
     ("the cat saw the dog", "a dog saw the cat"),
@@ -119,6 +122,11 @@ def test_lemmas_make_words_related() -> None:
     assert {(int(i), int(j)) for i, j in np.argwhere(found)} == {(1, 4), (4, 1)}
 
 
+def test_words_are_the_same_however_they_are_capitalised() -> None:
+    found = target_masks(planted.entries_of(planted.corpus_of("The cat saw the dog"))[0], RELATIONS)
+    assert {(int(i), int(j)) for i, j in np.argwhere(found["related, same sentence"])} == {(1, 4), (4, 1)}
+
+
 def test_near_vectors_make_words_related(tmp_path: Path) -> None:
     table = tmp_path / "vectors.txt"
     table.write_text("cat 1 0\ndog 0.9 0.1\nhat 0 1\n", "utf-8")
@@ -140,6 +148,8 @@ def test_expressions_and_collocations_predict_each_other(tmp_path: Path) -> None
     known = Relations(collocates=str(counted))
     found = target_masks(planted.entries_of(corpus)[0], known)["predictive words"]
     assert {(int(i), int(j)) for i, j in np.argwhere(found)} == {(3, 4), (4, 3)}
+    apart = planted.entries_of(planted.corpus_of(("it is new", "york is old")))[0]
+    assert not known.predictive(apart).any()  # neighbours in two sentences are none
 
 
 def test_itself_counts_only_when_asked_for() -> None:
@@ -216,6 +226,29 @@ def test_labels_go_to_the_planted_heads_and_to_no_other() -> None:
     assert all("best (" in note and "counter-example (" in note for note in table.notes.values())
 
 
+def test_p_is_that_of_the_hardest_baseline_and_counts_all_that_was_tried() -> None:
+    """A head beside which the random one is far better than uniform attention; noise only adds to what was tried."""
+
+    def partly(share: float, more: float) -> planted.HeadMap:
+        def head(entry: planted.Entry) -> planted.Floats:
+            own = share + more * (int(entry.pieces.ids.sum()) % 5)
+            return own * on_targets("next word")(entry) + (1 - own) * planted.noise(7)(entry)
+
+        return head
+
+    site, settled = pattern_site(), patterns.settled({"show": "labels"})
+    for others in (1, 4):
+        noise = [planted.noise(number) for number in range(others)]
+        own, fresh = recorded([partly(0.8, 0.02), *noise]), recorded([partly(0.3, 0.08), *noise])
+        table = patterns.function(own, fresh, **settled)
+        assert isinstance(table, Table) and table.rows_named == ("1-1 next word",)
+        values = own.stacked(site)[:, 0, 0, 0].astype(float), fresh.stacked(site)[:, 0, 0, 0].astype(float)
+        p = float(paired_above(values[0] - values[1]))
+        assert p > float(paired_above(values[0] - 1 / np.array([len(e.pieces) for e in own.entries])))
+        tried = (1 + others) * len(PATTERNS)
+        assert table.measures["p"].value[0] == pytest.approx(tried * p, rel=1e-4)
+
+
 def test_a_sure_difference_that_is_next_to_nothing_makes_no_label() -> None:
     """A head of position that gives a thousandth more to predictive words is still a head of position."""
     ahead, predictive = planted.looking_at(1), on_targets("predictive words")
@@ -246,11 +279,39 @@ def test_examples_are_the_best_and_the_worst_sentence() -> None:
     assert best.marked["sources"] == (0, 1, 2, 3, 5, 6, 7, 8)
 
 
+def test_an_example_has_some_words_that_show_it() -> None:
+    """In a sentence of two words one piece is all there is to go by: it is no example where there are better ones."""
+
+    def perfect_when_short(entry: planted.Entry) -> planted.Floats:
+        share = 1.0 if len(entry.input.words) == 2 else 0.8
+        return share * on_targets("next word")(entry) + (1 - share) * planted.uniform(entry)
+
+    found = shown([perfect_when_short], planted.corpus_of(*TEXTS, "hello there"), show="examples")
+    assert isinstance(found, Examples)
+    assert all(len(example.words) > 2 for example in found.examples)
+    only_short = planted.corpus_of("hello there", "good night", "well done", "come in", "so long")
+    found = shown([perfect_when_short], only_short, show="examples")
+    assert isinstance(found, Examples)
+    assert [len(example.words) for example in found.examples] == [2, 2]
+
+
 def test_noise_gets_no_label() -> None:
     noise = [planted.noise(number) for number in range(12)]
     table = shown(noise, show="labels", least=0.01)
     assert table.rows_named == ()
     assert shown(noise, show="examples").examples == ()
+
+
+def test_the_heads_that_vig_and_clark_name_show_their_pattern_in_bert_base() -> None:
+    """On one pair of sentences: 3-1 looks at the next word, 8-4 at delimiters, 5-4, coreference, at the same word."""
+    site = pattern_site()
+    recording = open_recording(shared("data/bert-base-attention/pretrained-pair.npz")).with_derived([site])
+    (scores,) = recording[site]
+    by_name = {name: scores[..., place] for place, name in enumerate(LABELS)}
+    assert by_name["next word"][2, 0] == pytest.approx(by_name["next word"].max(), abs=1e-2)
+    assert by_name["delimiters"][7, 3] > 0.8
+    best = np.unravel_index(int(by_name["related, other sentence"].argmax()), (12, 12))
+    assert best == (4, 3)
 
 
 def test_single_sentences_have_no_other_sentence() -> None:

@@ -16,6 +16,7 @@ from bertology.analyses.attention.sinks import NUMBERS, SINK, SINKS, sink_pieces
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
+from bertology.measures.attention.dropped_values import drawn_others
 from bertology.recording.entry import Entry
 from bertology.recording.frame import Frame
 from bertology.recording.objectives import masked_positions
@@ -65,7 +66,7 @@ def test_an_informative_sep_is_no_no_op() -> None:
     assert (curve.measures[DROP].value > 1e-2).all()
 
 
-def values_without_sep(model: HuggingFaceEncoder, layer: int, batch: Any, pieces: Tensor) -> Any:
+def values_without(model: HuggingFaceEncoder, layer: int, batch: Any, pieces: Tensor) -> Any:
     """What a second, unwatched model returns when its value projection gives zero for these pieces."""
     reference = models.reference(model)
 
@@ -83,28 +84,38 @@ def test_effects_are_those_of_a_model_silenced_by_hand(effect: str) -> None:
     model = models.encoder("bert", "ForMaskedLM")
     curve = found(model, effect=effect)
     for layer in range(model.layers):
-        changes: list[float] = []
+        changes: list[tuple[float, ...]] = []
         for entry in record(model, CORPUS, []).entries:
             frame = Frame([entry])
             masked = masked_positions(frame, 0) if effect == "loss" else torch.zeros_like(frame.real)
-            batch = models.batch([entry.pieces])
-            batch = type(batch)(batch.ids.masked_fill(masked, model.mask_id or 0), batch.types, batch.mask)
-            before, after = (values_without_sep(model, at, batch, sink_pieces(frame, "sep")) for at in (-1, layer))
-            old, new = before.logits.log_softmax(-1), after.logits.log_softmax(-1)
-            if effect == "hidden":
-                states = before.hidden_states[-1], after.hidden_states[-1]
-                change = ((states[1] - states[0]).norm(dim=-1) / states[0].norm(dim=-1))[frame.ordinary].mean()
-            elif effect == "loss":
-                right = frame.batch.ids[masked].unsqueeze(-1)
-                change = (old[masked].gather(1, right) - new[masked].gather(1, right)).mean()
-            else:
-                change = (
-                    torch.nn.functional.kl_div(new, old, log_target=True, reduction="none")
-                    .sum(-1)[frame.ordinary]
-                    .mean()
-                )
-            changes.append(float(change))
-        np.testing.assert_allclose(curve.measures[DROP].value[layer], np.mean(changes), atol=1e-5, rtol=1e-4)
+            sink = sink_pieces(frame, "sep")
+            (others,) = drawn_others(frame, sink, masked, 0)
+            dropped = sink, torch.from_numpy(others)[None]
+            changes.append(tuple(changed_by_hand(model, layer, frame, masked, pieces, effect) for pieces in dropped))
+        sinks_dropped, others_dropped = np.nanmean(np.array(changes), axis=0)
+        np.testing.assert_allclose(curve.measures[DROP].value[layer], sinks_dropped, atol=1e-5, rtol=1e-4)
+        beside = curve.baselines["ordinary piece"][DROP].value[layer]
+        np.testing.assert_allclose(beside, others_dropped, atol=1e-5, rtol=1e-4)
+
+
+def changed_by_hand(
+    model: HuggingFaceEncoder, layer: int, frame: Frame, masked: Tensor, dropped: Tensor, effect: str
+) -> float:
+    """The effect on one sentence, seen on ordinary pieces that were not dropped; NaN where nothing was."""
+    batch = models.batch([frame.entries[0].pieces])
+    batch = type(batch)(batch.ids.masked_fill(masked, model.mask_id or 0), batch.types, batch.mask)
+    before, after = (values_without(model, at, batch, dropped) for at in (-1, layer))
+    old, new = before.logits.log_softmax(-1), after.logits.log_softmax(-1)
+    counted = frame.ordinary & ~dropped
+    if effect == "hidden":
+        states = before.hidden_states[-1], after.hidden_states[-1]
+        change = ((states[1] - states[0]).norm(dim=-1) / states[0].norm(dim=-1))[counted].mean()
+    elif effect == "loss":
+        right = frame.batch.ids[masked].unsqueeze(-1)
+        change = (old[masked].gather(1, right) - new[masked].gather(1, right)).mean()
+    else:
+        change = torch.nn.functional.kl_div(new, old, log_target=True, reduction="none").sum(-1)[counted].mean()
+    return float(change) if dropped.any() else float("nan")
 
 
 def test_dropping_onwards_at_the_last_layer_is_dropping_alone() -> None:
@@ -122,6 +133,30 @@ def test_random_weights_stand_beside() -> None:
     assert isinstance(shown, LayerCurve)
     for name, estimates in found(fresh).measures.items():
         assert shown.baselines["random weights"][name] == estimates
+
+
+@pytest.mark.parametrize("threshold", [0.05, 0.15, 0.3])
+def test_the_sink_rate_is_the_share_of_heads_above_the_threshold(threshold: float) -> None:
+    model = models.encoder("bert", "ForMaskedLM")
+    peaks = record(model, CORPUS, [SINK]).stacked(SINK)[:, :, :, list(SINKS).index("sep"), 1]
+    curve, grid = (found(model, threshold=threshold, by=by) for by in ("layer", "head"))
+    np.testing.assert_allclose(curve.measures["sink rate"].value, (peaks > threshold).mean((0, 2)))
+    np.testing.assert_allclose(grid.measures["sink rate"].value, (peaks > threshold).mean(0))
+    uniform = np.array([1 / len(entry.pieces) for entry in record(model, CORPUS, []).entries])
+    expected = (uniform > threshold).mean()
+    np.testing.assert_allclose(curve.baselines["uniform attention"]["sink rate"].value, expected)
+
+
+def test_the_ordinary_pieces_dropped_beside_are_others_and_not_masked() -> None:
+    shown = vectors.frame()
+    sink = sink_pieces(shown, "sep") | (torch.arange(shown.width) == 1) & shown.real
+    masked = (torch.arange(shown.width) == 2) & shown.ordinary
+    for seed in range(5):
+        for row, flags in enumerate(drawn_others(shown, sink, masked, seed)):
+            length = len(shown.entries[row].pieces)
+            usable = (shown.ordinary & ~sink & ~masked)[row, :length].numpy()
+            assert not (flags & ~usable).any()
+            assert flags.sum() == min(int(sink[row].sum()), usable.sum())
 
 
 def test_every_head_has_its_own_effect() -> None:

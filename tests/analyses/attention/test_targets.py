@@ -121,6 +121,17 @@ def test_pieces_of_one_word_by_hand() -> None:
         np.testing.assert_allclose(values[0, 0, [6, 7]], [same / n, left / n], atol=1e-6)
 
 
+def test_punctuation_is_known_by_whatever_marks_its_piece() -> None:
+    """WordPiece, byte-level and unigram tokenisers write the same comma in three ways; a lone sharp is a mark too."""
+    tokens = ("[CLS]", "##,", "Ġ,", "▁,", "#", "##s", "Ġa", "▁", "[SEP]")
+    recording = planted.recording_of(planted.corpus_of("a b c d e f g"), [[planted.uniform]])
+    (entry,) = recording.entries
+    named = replace(recording, entries=(replace(entry, pieces=replace(entry.pieces, tokens=tokens)),))
+    grid = targets.function(named.with_derived([TARGETS]), None, **targets.settled({}))
+    assert isinstance(grid, HeadGrid)
+    assert value(grid, "to punctuation") == pytest.approx(4 / 9)
+
+
 def annotated(text: str, pos: str, relations: str) -> Item:
     made = from_text(text)
     return Item((replace(made, pos=tuple(pos.split()), relations=tuple(relations.split())),))

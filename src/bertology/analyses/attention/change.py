@@ -41,7 +41,7 @@ LEAST = 1e-30
 
 
 def compare(own: Tensor, other: Tensor, frame: Frame) -> Tensor:
-    """(batch, head, 2, 4): the measures between the same heads, and with the next head of the other; NaN for none."""
+    """(batch, head, 2, 4): the measures between the same heads, and with the other's head before it; NaN for none."""
     import torch
 
     found = [own.new_full((*own.shape[:2], 2, len(MEASURES)), float("nan"))]
@@ -78,7 +78,7 @@ def _divergence(one: Tensor, other: Tensor, counted: Tensor) -> Tensor:
 CHANGE = PairedSite(
     "attention.change",
     ("partner", "measure"),
-    "cosine and divergence between two encoders' maps: of the same head, and of the next head",
+    "cosine and divergence between two encoders' maps: of the same head, and of the one before it",
     compare,
     MEASURES,
 )
@@ -95,6 +95,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     cites=("kovaleva2019",),
     sites=_sites,
     paired=(CHANGE,),
+    version=2,
 )
 def change(
     recording: Recording,
@@ -118,11 +119,11 @@ def change(
     - divergence: Jensen-Shannon, in nats, the mean over rows. Rows with nothing on ordinary pieces do not count.
     - shape changed: share of inputs whose map has another of the five shapes of `attention/kovaleva` (from 8 pieces).
 
-    A cosine is high by habit, as all heads that look at [SEP] are alike: `another head` compares a head with the next
-    one of its layer in the other model, `random weights` with the same head before training; for the shape `by chance`
-    is what two heads with these shares, but nothing else in common, would differ by. The mean over inputs, each
-    counting alike. Both models must have the same vocabulary, layers and heads; their maps are compared while they
-    exist and never stored.
+    A cosine is high by habit, as all heads that look at [SEP] are alike: `another head` compares a head with the one
+    before it in the other model's layer (the first with the last), `random weights` with the same head before training;
+    for the shape `by chance` is what two heads with these shares, but nothing else in common, would differ by. The mean
+    over inputs, each counting alike. Both models must have the same vocabulary, layers and heads; their maps are
+    compared while they exist and never stored.
     """
     if show == "functions":
         return function_changes(recording, against, minimum=minimum, seed=seed)

@@ -109,7 +109,7 @@ def _distances(recording: Recording, site: ReducedSite, legacy: bool) -> _Distan
             "Choose a larger model",
         )
     groups = np.repeat(np.arange(card.layers), card.heads)
-    weights = np.array([len(entry.pieces) if legacy else 1.0 for entry in recording.entries])
+    weights = _weights(recording, legacy)
     to_layers = np.empty((len(recording), len(groups), card.layers))
     sums, counts = np.zeros((2, len(groups), len(groups)))
     for number, (array, weight) in enumerate(zip(recording[site], weights, strict=True)):
@@ -158,13 +158,13 @@ def clusters(
     nearer a head is to its own layer than to the next best one. `p` is the share of shuffles of heads among layers
     that make as large a difference; the interval of the `shuffled layers` is that of single shuffles. Intervals of the
     model's own numbers are over sentences. Heads that attended to all pieces alike would be 0 apart. The released code
-    of Clark et al. smooths and sums over all tokens of the corpus; here rows are exact (up to 0.00007) and sentences
-    count alike. Multidimensional scaling starts from classical scaling and so has no seed.
+    of Clark et al. smooths and sums over all tokens of the corpus; here rows are exact (up to 0.00007, roots up to
+    0.001) and sentences count alike. Multidimensional scaling starts from classical scaling and so has no seed.
     """
     site = divergences(root, legacy, special)
     found = _distances(recording, site, legacy)
     if show == "heads":
-        return _matrix(recording, site, found, root, seed)
+        return _matrix(recording, randomised, site, legacy, root, seed)
     if show == "map":
         names = tuple(str(head) for head in _heads(recording))
         layers = tuple(f"layer {group + 1}" for group in found.groups)
@@ -268,18 +268,32 @@ def _clusters(recording: Recording, found: _Distances, count: int, root: bool) -
     return Table(measures=measures, baselines=baselines, units=units, rows_named=names, notes=notes)
 
 
-def _matrix(recording: Recording, site: ReducedSite, found: _Distances, root: bool, seed: int) -> Matrix:
+def _matrix(
+    recording: Recording, randomised: Recording | None, site: ReducedSite, legacy: bool, root: bool, seed: int
+) -> Matrix:
     names = tuple(str(head) for head in _heads(recording))
-    size = len(names)
-    values = np.stack([array.reshape(size, size) for array in recording[site]])
-    known = np.isfinite(values) * found.weights[:, None, None]
-    estimates = pooled_over_sentences(np.where(known > 0, values, 0.0) * known, known, seed=seed)
-    everyone = found.mean[np.triu_indices(size, 1)].mean()
-    baselines = {"all pairs of heads": {"distance": Estimates.exact(np.full((size, size), everyone))}}
+    estimates = _between_all(recording, site, legacy, seed)
+    everyone = estimates.value[np.triu_indices(len(names), 1)].mean()
+    baselines = {"all pairs of heads": {"distance": Estimates.exact(np.full(estimates.shape, everyone))}}
+    if randomised is not None:
+        baselines["random weights"] = {"distance": _between_all(randomised, site, legacy, seed)}
     units = {"distance": _units(root)["within"]}
     return Matrix(
         measures={"distance": estimates}, baselines=baselines, units=units, rows_named=names, columns_named=names
     )
+
+
+def _between_all(recording: Recording, site: ReducedSite, legacy: bool, seed: int) -> Estimates:
+    """(head, head) mean distances."""
+    size = recording.encoder.layers * recording.encoder.heads
+    values = np.stack([array.reshape(size, size) for array in recording[site]])
+    known = np.isfinite(values) * _weights(recording, legacy)[:, None, None]
+    return pooled_over_sentences(np.where(known > 0, values, 0.0) * known, known, seed=seed)
+
+
+def _weights(recording: Recording, legacy: bool) -> Floats:
+    """(sentence,) what each sentence counts."""
+    return np.array([len(entry.pieces) if legacy else 1.0 for entry in recording.entries])
 
 
 def _means(values: list[NDArray[Any]]) -> Floats:

@@ -8,6 +8,7 @@ from bertology.analyses.declaration import analysis
 from bertology.errors import Refusal
 from bertology.maths.null_space import effective as effective_weights
 from bertology.measures.attention.head_measures import means_by_label
+from bertology.measures.attention.special_tokens import LEAST_SHARE
 from bertology.measures.attention.value_vectors import head_vectors
 from bertology.recording.piece_kinds import KINDS, kinds_of, shares_by_kind
 from bertology.recording.recording import Recording
@@ -22,37 +23,72 @@ if TYPE_CHECKING:
 
 HIDDEN = "hidden part"
 SHARES = tuple(f"effective to {kind}" for kind in KINDS)
-UNITS = {HIDDEN: "share of the map's squares, 0 to 1"} | dict.fromkeys(SHARES, "share of absolute weights, 0 to 1")
+ORDINARY = (f"{HIDDEN}, ordinary", f"effective to {KINDS[2]}, ordinary")
+UNITS = (
+    {HIDDEN: "share of the map's squares, 0 to 1"}
+    | dict.fromkeys(SHARES, "share of absolute weights, 0 to 1")
+    | {ORDINARY[0]: "share of the map's squares, 0 to 1", ORDINARY[1]: "share of absolute weights, 0 to 1"}
+)
 EVEN, ANY, WEIGHTS = "uniform attention", "any map", "weights alone"
+ALL_HIDDEN, ALL_SHARES = (HIDDEN, ORDINARY[0]), (*SHARES, ORDINARY[1])
 
 
 def _site(name: str, about: str, *, simplex: bool) -> ReducedSite:
-    labels = (*UNITS, f"{EVEN}, {HIDDEN}", f"{ANY}, {HIDDEN}", *(f"{WEIGHTS}, {share}" for share in SHARES))
+    chances = [f"{chance}, {hidden}" for hidden in ALL_HIDDEN for chance in (EVEN, ANY)]
+    labels = (*UNITS, *chances, *(f"{WEIGHTS}, {share}" for share in ALL_SHARES))
 
-    @reduction(name, axes=("measure",), labels=labels, about=about, prepare=kinds_of, vectors=True)
+    @reduction(name, axes=("measure",), labels=labels, about=about, prepare=kinds_of, vectors=True, version=2)
     def site(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
         """(batch, head, measure); NaN for sentences no longer than a head's vectors."""
         import torch
 
         vectors = head_vectors(layer)
-        found = layer.attention.new_full((*vectors.shape[:2], len(labels)), torch.nan, dtype=torch.float32)
-        for row, entry in enumerate(frame.entries):
-            length = len(entry.pieces)
-            if length > vectors.shape[-1] + simplex:
-                maps = layer.attention[row, :, :length, :length].float()
-                found[row] = _measured(maps, vectors[row, :, :length], kinds[row, :length], simplex=simplex)
-        return found
+        whole, inner = (
+            [
+                _of_pieces(layer, row, kept.nonzero().squeeze(-1), vectors, kinds, simplex)
+                for row, kept in enumerate(some)
+            ]
+            for some in (frame.real, frame.ordinary)
+        )
+        measured, within = (torch.stack(rows) for rows in (whole, inner))
+        # Of ordinary pieces only punctuation and the rest are left, of which one says all.
+        found = {
+            **{label: measured[..., place] for place, label in enumerate(_LABELS)},
+            ORDINARY[0]: within[..., _LABELS.index(HIDDEN)],
+            ORDINARY[1]: within[..., _LABELS.index(SHARES[2])],
+            f"{EVEN}, {ORDINARY[0]}": within[..., _LABELS.index(f"{EVEN}, {HIDDEN}")],
+            f"{ANY}, {ORDINARY[0]}": within[..., _LABELS.index(f"{ANY}, {HIDDEN}")],
+            f"{WEIGHTS}, {ORDINARY[1]}": within[..., _LABELS.index(f"{WEIGHTS}, {SHARES[2]}")],
+        }
+        return torch.stack([found[label] for label in labels], -1)
 
     return site
 
 
+_LABELS = (HIDDEN, *SHARES, f"{EVEN}, {HIDDEN}", f"{ANY}, {HIDDEN}", *(f"{WEIGHTS}, {share}" for share in SHARES))
+
+
+def _of_pieces(
+    layer: LayerActivations, row: int, kept: Tensor, vectors: Tensor, kinds: Tensor, simplex: bool
+) -> Tensor:
+    """(head, number) of `_LABELS` for the map between the pieces kept of one sentence, its rows brought back to 1."""
+    import torch
+
+    if len(kept) <= vectors.shape[-1] + simplex:
+        return vectors.new_full((vectors.shape[1], len(_LABELS)), torch.nan)
+    maps = layer.attention[row][:, kept][:, :, kept].float()
+    left = maps.sum(-1, keepdim=True)
+    maps = maps / left.clamp(min=LEAST_SHARE) * (left > LEAST_SHARE)
+    return _measured(maps, vectors[row][:, kept], kinds[row, kept], simplex=simplex)
+
+
 def _measured(maps: Tensor, vectors: Tensor, kinds: Tensor, *, simplex: bool) -> Tensor:
-    """(head, measure) for one sentence without padding."""
+    """(head, number) for one sentence without padding."""
     import torch
 
     shown = torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1) if simplex else vectors
     seen = (maps > 0).to(maps.dtype)
-    even = seen / seen.sum(-1, keepdim=True)
+    even = seen / seen.sum(-1, keepdim=True).clamp(min=1)
     kept, rank = effective_weights(torch.cat([maps, even], -2), shown)
     kept_map, kept_even = kept.split(maps.shape[-2], -2)
     everyone = torch.ones(1, len(kinds), dtype=torch.bool, device=maps.device)
@@ -77,9 +113,10 @@ EFFECTIVE_SIMPLEX = _site(
 
 @analysis(
     question="How much of each attention map can be seen in its head's output?",
-    special="special tokens are sources and targets",
+    special="sources and targets, but not in measures that say `ordinary`, where the rest is renormalised",
     cites=("brunner2020", "sun2021"),
     sites=lambda options: (EFFECTIVE_SIMPLEX if options["simplex"] else EFFECTIVE,),
+    version=2,
 )
 def effective(
     recording: Recording,
@@ -94,7 +131,8 @@ def effective(
     part of the map changes nothing. Effective attention is the map without that part, projected out exactly, its
     weights no longer between 0 and 1; `effective to` is the share of their absolute values by target, beside that of
     the map itself (`weights alone`). Only inputs longer than a head's vectors count; shorter ones hide nothing.
-    `any map` is the hidden part of a map without any relation to the vectors, 1 - rank / n. f(x) includes b_V.
+    `any map` is the hidden part of a map without any relation to the vectors, 1 - rank / n. f(x) includes b_V. The same
+    with `ordinary` is that of the map between ordinary pieces, where these alone are more than a head's dimensions.
     """
     site = EFFECTIVE_SIMPLEX if simplex else EFFECTIVE
     measures = means_by_label(recording.stacked(site), site, seed)
@@ -107,9 +145,11 @@ def effective(
         )
     shown = {name: measures[name] for name in UNITS if measures[name].n.any()}
     baselines = {
-        EVEN: {HIDDEN: measures[f"{EVEN}, {HIDDEN}"]},
-        ANY: {HIDDEN: measures[f"{ANY}, {HIDDEN}"]},
-        WEIGHTS: {share: measures[f"{WEIGHTS}, {share}"] for share in SHARES if share in shown},
+        **{
+            chance: {name: measures[f"{chance}, {name}"] for name in ALL_HIDDEN if name in shown}
+            for chance in (EVEN, ANY)
+        },
+        WEIGHTS: {share: measures[f"{WEIGHTS}, {share}"] for share in ALL_SHARES if share in shown},
     }
     if randomised is not None:
         fresh = means_by_label(randomised.stacked(site), site, seed)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
 from bertology.encoder.encoder import GatedEncoder, Randomisable
+from bertology.measures.attention.special_tokens import SpecialTokens
 from bertology.measures.attention.weight_importance import (
     ALL,
     TARGETS,
@@ -18,6 +19,7 @@ from bertology.measures.attention.weight_importance import (
     mean_by_target,
     shaped,
     shown_by,
+    sources_of,
     targets_of,
 )
 from bertology.measures.passes import frames_of
@@ -37,7 +39,8 @@ TOTAL = "whole map"
 
 @analysis(
     question="What does each layer's attention add, followed from nothing to what it is?",
-    special="special tokens are sources and targets; masked pieces are targets of their own",
+    special="sources and targets, or neither with --special drop (but for `whole map`); masked pieces are targets of "
+    "their own",
     cites=("sundararajan2017", "hao2021"),
 )
 def integrated(
@@ -48,6 +51,7 @@ def integrated(
     steps: Annotated[int, "points along the way (Gauss-Legendre); each costs a backward pass a layer"] = 8,
     scale: Annotated[Scale, "each target as a ratio to all unmasked pieces, or as it is"] = "ratio",
     by: Annotated[By, "a curve over layers (mean over heads), or every head"] = "layer",
+    special: Annotated[SpecialTokens, "keep special tokens, or drop them as sources and as targets"] = "keep",
     sentences: Annotated[int, "how many inputs are drawn, each costing many passes; 0 for all"] = 60,
     seed: Annotated[int, "seed of the draw and of the bootstrap over sentences"] = 0,
 ) -> LayerCurve | HeadGrid:
@@ -59,7 +63,7 @@ def integrated(
     `head`: its part of that sum). Hao et al. scale one layer at a time as well, by a Riemann sum of 20 steps. The
     bias of the values is part of what is scaled.
     """
-    how = _How(steps, sentences, seed)
+    how = _How(steps, special, sentences, seed)
     found, totals = _attributed(recording, encoder, how)
     fresh = fresh_totals = None
     if randomised is not None:
@@ -81,6 +85,7 @@ def _whole(totals: NDArray[Any], by: By, seed: int) -> Estimates:
 @dataclass(frozen=True)
 class _How:
     steps: int
+    special: SpecialTokens
     sentences: int
     seed: int
 
@@ -95,11 +100,11 @@ def _attributed(recording: Recording, encoder: GatedEncoder, how: _How) -> tuple
     for places, frame in frames_of(recording, encoder, sentences=how.sentences, seed=how.seed):
         fed, objective = objective_for(encoder, recording.policy["objective"], frame, recording.policy["seed"])
         seen = Frame(frame.entries, encoder.device, fed)
-        targets = targets_of(seen)
+        targets, sources = targets_of(seen, how.special), sources_of(seen, how.special)
         pairs = seen.real[:, None, :, None] & seen.real[:, None, None, :]
         for layer in range(encoder.layers):
             attention, shares = integrated_gradients(encoder, fed, objective, layer, how.steps)
-            means = mean_by_target(shares.abs(), attention, targets, seen.real)
+            means = mean_by_target(shares.abs(), attention, targets, sources)
             found[places, layer] = means.cpu().numpy()
             totals[places, layer] = (shares * pairs).sum((-1, -2)).cpu().numpy()
     return found, totals

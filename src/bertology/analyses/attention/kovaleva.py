@@ -59,6 +59,7 @@ def shapes(special: SpecialTokens = "keep") -> ReducedSite:
         "which of five shapes each map has, by a rule and by a network" + ", special tokens left out" * ordinary,
         reduce,
         SHAPES,
+        version=2,
     )
 
 
@@ -84,6 +85,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     "rest renormalised",
     cites=("kovaleva2019",),
     sites=_sites,
+    version=2,
 )
 def kovaleva(
     recording: Recording,
@@ -106,8 +108,8 @@ def kovaleva(
     is trained on are defined in `maths/map_rule.py` and `maths/map_shapes.py`; `kappa` (by layer) is Cohen's
     agreement of the two beyond chance, `agreement` (by head) the share of maps on which they agree. Kovaleva et al.
     labelled some 400 maps by hand for a network of eight convolutions (F1 0.86) and released neither, so shares can
-    be compared with theirs only as far as the definitions go. Maps of fewer than 8 pieces are not classified; of more
-    than 128 or so the network sees diagonals where there is only noise near the diagonal, and the rule does not.
+    be compared with theirs only as far as the definitions go. A head that looks at one thing or another near by is
+    heterogeneous to both. Maps of fewer than 8 pieces are not classified.
     """
     site = shapes(special)
     found = recording.stacked(site)

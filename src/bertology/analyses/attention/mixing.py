@@ -8,8 +8,9 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.measures.attention.head_measures import means_by_label
+from bertology.measures.attention.special_tokens import shares_with_ordinary
 from bertology.measures.attention.value_vectors import block_and_values, whole_vectors
-from bertology.recording.piece_kinds import KINDS, kinds_of, shares_by_kind
+from bertology.recording.piece_kinds import KINDS, kinds_of
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
 from bertology.results.estimate import Estimates
@@ -23,17 +24,20 @@ if TYPE_CHECKING:
 
 RATIOS = ("mixing ratio", "mixing ratio, no LayerNorm", "mixing ratio, attention alone")
 SHARES = tuple(f"norm to {kind}" for kind in KINDS)
-MEASURES = (*RATIOS, *SHARES)
+ORDINARY = (f"{RATIOS[0]}, ordinary", f"norm to {KINDS[2]}, ordinary")
+MEASURES = (*RATIOS, *SHARES, *ORDINARY)
+ALL_SHARES = (*SHARES, ORDINARY[1])
 EVEN, WEIGHTS = "uniform attention", "weights alone"
 
 
 @reduction(
     "attention.mixing",
     axes=("measure",),
-    labels=(*MEASURES, *(f"{EVEN}, {name}" for name in MEASURES), *(f"{WEIGHTS}, {share}" for share in SHARES)),
+    labels=(*MEASURES, *(f"{EVEN}, {name}" for name in MEASURES), *(f"{WEIGHTS}, {share}" for share in ALL_SHARES)),
     about="what a layer's attention block takes from other pieces, all heads together (its head axis has length 1)",
     prepare=kinds_of,
     vectors=True,
+    version=2,
 )
 def MIXING(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
     """(batch, 1, measure): mixing ratios and shares of norms, again for uniform attention, and shares of weights."""
@@ -46,9 +50,10 @@ def MIXING(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
     found: list[Tensor] = []
     for some in (weights, seen / seen.sum(-1, keepdim=True).clamp(min=1)):
         found.append(_ratios(some, values, block, frame.real))
-        found.append(shares_by_kind(_summed_norms(some, products), kinds, frame.real))
-    mean = weights.mean(1, keepdim=True)
-    return torch.cat([*found, shares_by_kind(mean, kinds, frame.real)], -1)
+        shares = shares_with_ordinary(_summed_norms(some, products), kinds, frame)
+        inner = _ratios(some * frame.ordinary[:, None, None, :], values, block, frame.ordinary)
+        found += [shares[..., : len(SHARES)], inner[..., :1], shares[..., len(SHARES) :]]
+    return torch.cat([*found, shares_with_ordinary(weights.mean(1, keepdim=True), kinds, frame)], -1)
 
 
 def _ratios(weights: Tensor, values: Tensor, block: Block, real: Tensor) -> Tensor:
@@ -92,9 +97,10 @@ def _summed_norms(weights: Tensor, products: Tensor) -> Tensor:
 
 @analysis(
     question="How much of each state after attention comes from other pieces, and from which?",
-    special="special tokens are sources and targets",
+    special="sources and targets, but not in measures that say `ordinary`",
     cites=("kobayashi2020", "kobayashi2021"),
     sites=(MIXING,),
+    version=2,
 )
 def mixing(
     recording: Recording,
@@ -109,17 +115,18 @@ def mixing(
     LayerNorm's linear part, its mean over pieces and then over sentences; biases after the values are left out. In
     pre-norm models no LayerNorm follows. The other two ratios leave out the LayerNorm, then the residual too. `norm
     to` is the share of ‖Σ over heads of α f(x)‖ by target, beside `weights alone`, the mean attention of the heads;
-    sentences without such a piece do not count. Rollout takes the ratio for 0.5 (`as rollout assumes`).
+    sentences without such a piece do not count. With `ordinary` only ordinary pieces are looked at, and only what comes
+    from other ordinary pieces is mixed in. Rollout takes the ratio for 0.5 (`as rollout assumes`).
     """
     measures = means_by_label(recording.stacked(MIXING)[:, :, 0], MIXING, seed)
     shown = {name: measures[name] for name in MEASURES if measures[name].n.any()}
     baselines = {
         EVEN: {name: measures[f"{EVEN}, {name}"] for name in shown},
-        WEIGHTS: {name: measures[f"{WEIGHTS}, {name}"] for name in SHARES if name in shown},
+        WEIGHTS: {name: measures[f"{WEIGHTS}, {name}"] for name in ALL_SHARES if name in shown},
         "as rollout assumes": {RATIOS[0]: Estimates.exact(np.full(recording.encoder.layers, 0.5))},
     }
     if randomised is not None:
         fresh = means_by_label(randomised.stacked(MIXING)[:, :, 0], MIXING, seed)
         baselines["random weights"] = {name: fresh[name] for name in shown}
-    units = {name: "share, 0 to 1" if name in SHARES else "ratio, 0 to 1" for name in shown}
+    units = {name: "share, 0 to 1" if name in ALL_SHARES else "ratio, 0 to 1" for name in shown}
     return LayerCurve(measures=shown, baselines=baselines, units=units, first=1)

@@ -40,6 +40,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     cites=("merchant2020", "kovaleva2019", "kornblith2019"),
     sites=_sites,
     paired=(CHANGE,),
+    version=2,
 )
 def finetuning(
     recording: Recording,

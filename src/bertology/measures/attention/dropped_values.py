@@ -61,7 +61,7 @@ def effects(
     for entries, frame in frames_of(recording, encoder):
         pieces = chosen(frame)
         masked = masked_positions(frame, how.seed) if how.effect == "loss" else frame.masked
-        others = frame.per_piece(list(_drawn_others(frame, pieces, masked, how.seed)))
+        others = frame.per_piece(list(drawn_others(frame, pieces, masked, how.seed)))
         effect_of = _effect_on(encoder, frame, masked, how)
         for place in np.ndindex(*shape):
             for dropped, into in ((pieces, found), (others, control)):
@@ -120,7 +120,7 @@ def _mean(values: Tensor, counted: Tensor) -> Tensor:
     return values.where(counted, 0).sum(1) / counted.sum(1)
 
 
-def _drawn_others(frame: Frame, pieces: Tensor, masked: Tensor, seed: int) -> Iterator[NDArray[np.bool_]]:
+def drawn_others(frame: Frame, pieces: Tensor, masked: Tensor, seed: int) -> Iterator[NDArray[np.bool_]]:
     """For each sentence as many ordinary pieces as are chosen in `pieces`, from among the unmasked others."""
     chosen, hidden = (flags.cpu().numpy() for flags in (pieces, masked))
     for row, entry in enumerate(frame.entries):

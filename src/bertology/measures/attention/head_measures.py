@@ -92,7 +92,10 @@ def uniform_attention(recording: Recording, site: ReducedSite) -> NDArray[Any]:
 
 
 def uniform_maps(causal: bool) -> Callable[[Frame], Tensor]:
-    """(batch, from, to) maps of a head that attends to all it can see alike."""
+    """(batch, from, to) maps of a head that attends to all it can see alike.
+
+    The windows that some layers of some models look through are not known here: their heads are taken to see all.
+    """
 
     def even(frame: Frame) -> Tensor:
         import torch

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.errors import Refusal
+from bertology.measures.attention.special_tokens import SpecialTokens
 from bertology.recording.piece_kinds import KINDS, kinds_of
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_sentences, pooled_over_sentences
@@ -26,21 +28,26 @@ ALL = "all unmasked"
 TARGETS = (ALL, *KINDS, "masked")
 
 
-def targets_of(frame: Frame) -> Tensor:
+def targets_of(frame: Frame, special: SpecialTokens = "keep") -> Tensor:
     """(batch, piece, target) booleans: all pieces that are not masked, each kind of them, and the masked ones."""
     import torch
 
-    shown = frame.real & ~frame.masked
+    shown = sources_of(frame, special) & ~frame.masked
     kinds = kinds_of(frame) & shown.unsqueeze(-1)
     return torch.cat([shown.unsqueeze(-1), kinds, frame.masked.unsqueeze(-1)], -1)
 
 
-def mean_by_target(values: Tensor, attention: Tensor, targets: Tensor, real: Tensor) -> Tensor:
-    """(batch, head, target) the mean of (batch, head, from, to) values over all rows and the targets of each kind.
+def sources_of(frame: Frame, special: SpecialTokens) -> Tensor:
+    """(batch, piece) booleans: the pieces whose rows count."""
+    return frame.real if special == "keep" else frame.ordinary
+
+
+def mean_by_target(values: Tensor, attention: Tensor, targets: Tensor, sources: Tensor) -> Tensor:
+    """(batch, head, target) the mean of (batch, head, from, to) values over the sources and the targets of each kind.
 
     Weights that are exactly 0 (what a piece cannot see) do not count. NaN where a sentence has no such target.
     """
-    counted = ((attention > 0) & real[:, None, :, None]).to(values.dtype)
+    counted = ((attention > 0) & sources[:, None, :, None]).to(values.dtype)
     flags = targets.to(values.dtype).unsqueeze(1)
     return ((values * counted) @ flags).sum(2) / (counted @ flags).sum(2)
 
@@ -51,6 +58,10 @@ def shown_by(
     """Importance by target from (sentence, layer, head, target) values, beside that of any piece and random weights."""
     measures = _estimated(by, scale, values, seed)
     kept = {name: estimates for name, estimates in measures.items() if estimates.n.any()}
+    if not kept:
+        raise Refusal(
+            "No input has a piece that counts", "inputs with ordinary pieces", "Give other texts, or use --special keep"
+        )
     baselines = {"any unmasked piece": {name: _any_piece(scale, measures) for name in kept if name != ALL}}
     if randomised is not None:
         fresh = _estimated(by, scale, randomised, seed)
