@@ -219,3 +219,15 @@ def test_a_full_disk_is_refused_and_what_is_finished_stays(tmp_path: Path) -> No
     after = record(tiny(), CORPUS, ["hidden"], policy=POLICY, folder=tmp_path)
     assert before.items() <= _shards(tmp_path).items()
     assert_same_recording(after, record(tiny(), CORPUS, ["hidden"], policy=POLICY))
+
+
+def test_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not called damaged: nobody should delete it."""
+
+    def refuse(*_: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(Refusal, match="may not be read") as refused:
+        open_recording(tmp_path)
+    assert "Delete" not in str(refused.value)

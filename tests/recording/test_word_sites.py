@@ -10,14 +10,28 @@ from bertology.corpus.corpus import read_text
 from bertology.encoder.load import load
 from bertology.recording.policy import Policy
 from bertology.recording.recorder import record
-from bertology.recording.word_sites import NOTHING, Rows, strongest_word, word_maps
+from bertology.recording.sites import ReducedSite
+from bertology.recording.word_level import to_words, words_of
+from bertology.recording.word_sites import NOTHING, Rows, strongest_word
+
+
+def word_maps(rows: Rows) -> ReducedSite:
+    """The maps between words themselves."""
+    return ReducedSite(
+        "maps_between_words",
+        ("from_word", "to_word"),
+        "attention between words",
+        lambda layer, frame, words: to_words(layer.attention, words, rows=rows),
+        prepare=words_of,
+    )
 
 
 @pytest.mark.parametrize("rows", ["mean", "first", "max"])
 def test_it_is_the_argmax_of_the_map_between_words(rows: Rows) -> None:
-    recording = record(load("tiny"), corpus_named("english", limit=12), [strongest_word(rows), word_maps(rows)])
+    between = word_maps(rows)
+    recording = record(load("tiny"), corpus_named("english", limit=12), [strongest_word(rows), between])
     for entry, strongest, maps in zip(
-        recording.entries, recording[strongest_word(rows)], recording[word_maps(rows)], strict=True
+        recording.entries, recording[strongest_word(rows)], recording[between], strict=True
     ):
         words = entry.pieces.words
         assert strongest.shape == (2, 4, 2, words)

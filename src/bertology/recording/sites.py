@@ -161,7 +161,7 @@ def resolve(names: Iterable[str | Site], outputs: frozenset[str] = frozenset()) 
         elif name in by_name:
             chosen = (by_name[name],)
         else:
-            raise unknown_name("site", name, [*by_name, "logits"])
+            raise unknown_name("site", name, [*by_name, "logits"], remedy="See `bertology list sites`")
         found |= {site.identity: site for site in chosen}
     return tuple(found.values())
 

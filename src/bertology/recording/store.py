@@ -55,6 +55,12 @@ class Shelf:
             found = json.loads(file.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            raise Refusal(
+                f"{self.path} may not be read",
+                "a folder of your own",
+                "Choose another one, with -o or --store, or change its permissions",
+            ) from error
         except (OSError, ValueError) as error:
             raise self._damaged(MANIFEST, str(error)) from error
         if not isinstance(found, dict) or found.get("format") != FORMAT:

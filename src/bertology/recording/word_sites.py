@@ -1,4 +1,4 @@
-"""Reduced sites between words: which word each word attends to most, and the map itself where a probe needs it.
+"""The reduced site between words: which word each word attends to most.
 
 The strongest word is all that accuracies of heads rest on (clark2019, section 4.2): one number a word, head and
 direction leaves the device, and no map.
@@ -50,17 +50,6 @@ def strongest_word(rows: Rows = "mean") -> ReducedSite:
     )
 
 
-@cache
-def word_maps(rows: Rows = "mean") -> ReducedSite:
-    """The site that holds attention between words, special tokens left out and nothing scaled.
-
-    It grows with the square of the words: for probes on few sentences, not for statistics.
-    """
-    name = "attention.words" + ("" if rows == "mean" else f".{rows}")
-    about = f"attention between words (rows of pieces: {rows})"
-    return ReducedSite(name, ("from_word", "to_word"), about, _maps(rows), prepare=_prepare)
-
-
 def _prepare(frame: Frame) -> _Prepared:
     import torch
 
@@ -82,15 +71,5 @@ def _strongest(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
         from bertology.recording.word_level import strongest_words
 
         return strongest_words(layer, prepared.words, prepared.barred, rows)
-
-    return reduce
-
-
-def _maps(rows: Rows) -> Callable[[LayerActivations, Frame, Any], Tensor]:
-    def reduce(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
-        """(batch, head, from_word, to_word)."""
-        from bertology.recording.word_level import to_words
-
-        return to_words(layer.attention, prepared.words, rows=rows)
 
     return reduce
