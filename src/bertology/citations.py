@@ -42,7 +42,7 @@ CITATIONS: dict[str, str] = {
         "Vedaldi & Zisserman (2012). Efficient Additive Kernels via Explicit Feature Maps. IEEE TPAMI 34(3)."
     ),
     "vig2019deconstructing": (
-        "Vig (2019). Deconstructing BERT: Distilling 6 Patterns from 100 Million Parameters. Towards Data Science."
+        "Vig (2018). Deconstructing BERT: Distilling 6 Patterns from 100 Million Parameters. Towards Data Science."
     ),
     "lin2019": "Lin, Tan & Frank (2019). Open Sesame: Getting Inside BERT's Linguistic Knowledge. BlackboxNLP.",
     "reif2019": (
@@ -159,3 +159,10 @@ CITATIONS: dict[str, str] = {
         "Louizos, Welling & Kingma (2018). Learning Sparse Neural Networks through L0 Regularization. arXiv:1712.01312."
     ),
 }
+
+
+def short_citation(key: str) -> str:
+    """Authors and year, as a sentence names a paper: "Vig & Belinkov 2019", "Clark et al. 2019"."""
+    authors, _, rest = CITATIONS[key].partition(" (")
+    several = authors.split(", ")
+    return f"{authors if len(several) == 1 else f'{several[0]} et al.'} {rest.split(')')[0]}"

@@ -13,7 +13,7 @@ from bertology.claims.numbers import layers_of
 from bertology.errors import Refusal
 from bertology.results.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Table
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
 
 
 def estimates(values: Any, half: float) -> Estimates:
@@ -120,6 +120,20 @@ def test_noise_alone_does_not_make_a_head() -> None:
     assert found.count("holds") <= 10  # 2.5 % of draws are allowed to
 
 
+def test_one_text_gives_no_interval_and_decides_nothing() -> None:
+    values = np.full((12, 12), 0.2)
+    values[3, 4] = 0.4
+    alone = grid(values, half=float("nan"))
+    for above in (0.1, 0.5):
+        found = judge(claim({"kind": "some head", "measure": "m", "above": above}), {"": result(alone)})
+        assert found.outcome == "inconclusive" and found.chosen == (3, 4)
+    # Nor can a head without an interval be passed over where all the others are clearly below.
+    one = grid(values).measures["m"]
+    unsure = one.model_copy(update={"high": np.where(values == 0.4, np.nan, one.high)})
+    data = HeadGrid(measures={"m": unsure}, baselines={"b": {"m": one}})
+    assert outcome({"kind": "some head", "measure": "m", "above": 0.5}, data) == "inconclusive"
+
+
 def test_rows_that_are_missing_do_not_count() -> None:
     test: dict[str, Any] = {
         "kind": "some row",
@@ -170,6 +184,20 @@ def test_peaks_in_order_of_several_runs() -> None:
     assert judge(asked, {"surface": high, "meaning": low}).outcome == "fails"
     unsure = result(curve([0.5] * 12, half=0.3))
     assert judge(asked, {"surface": unsure, "meaning": high}).outcome == "inconclusive"
+    alone = result(curve([0.5, *[0.1] * 11], half=float("nan")))
+    assert judge(asked, {"surface": alone, "meaning": high}).outcome == "inconclusive"
+    nowhere = judge(asked, {"surface": result(curve([float("nan")] * 12)), "meaning": high})
+    assert nowhere.outcome == "not applicable" and "in any layer" in nowhere.why
+
+
+def test_a_matrix_is_asked_by_row_and_column() -> None:
+    measures = {"m": estimates([[0.1, 0.9], [0.2, 0.3]], 0.01)}
+    data = Matrix(measures=measures, baselines={"b": measures}, rows_named=("a", "b"), columns_named=("c", "d"))
+    test = {"kind": "greater", "this": {"measure": "m", "row": "a", "column": "d"}, "than": 0.5}
+    assert outcome(test, data) == "holds"
+    for place in ({"row": "x", "column": "d"}, {"row": "a", "column": "x"}, {"row": "a"}):
+        found = judge(claim(test | {"this": {"measure": "m", **place}}), {"": result(data)})
+        assert found.outcome == "not applicable" and "there is no" in found.why
 
 
 def test_what_was_refused_or_not_measured_is_not_applicable_and_says_why() -> None:

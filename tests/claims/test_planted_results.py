@@ -98,13 +98,17 @@ def test_the_gap_closes_from_the_smallest_size_to_the_largest(
     assert verdict("static-near-on-simple-tasks", data).outcome == near
 
 
-def attacks(drop: float, score: float, half: float) -> Table:
+def attacks(drop: float, score: float, half: float, before: float = 0.8) -> Table:
     rows = ("Sent2Opt-Shuffle", "AddAns2Opt-Shuffle")
     measures = {"drop": around([drop, 0.0], half), "score": around([0.8 - drop, score], half)}
     return Table(
         rows_named=rows,
         measures=measures,
-        baselines={"majority": {"score": around([0.3, 0.3], half)}, "random edit": measures},
+        baselines={
+            "unattacked": {"score": around([before, before], half)},
+            "majority": {"score": around([0.3, 0.3], half)},
+            "random edit": measures,
+        },
     )
 
 
@@ -120,6 +124,15 @@ def attacks(drop: float, score: float, half: float) -> Table:
 def test_options_that_nobody_can_read(data: Table, outcome: str) -> None:
     assert verdict("unreadable-options-mislead", data).outcome == outcome
     assert verdict("unreadable-answers-hurt-little", data).outcome == outcome
+
+
+@pytest.mark.parametrize("before", [0.3, 0.35])
+def test_what_must_be_given_first_decides_whether_a_finding_can_be_asked(before: float) -> None:
+    """A drop says nothing where there was nothing to lose, and a score nothing about what was kept."""
+    for name in ("unreadable-options-mislead", "unreadable-answers-hurt-little"):
+        found = verdict(name, attacks(0.3, 0.8, 0.05, before))
+        assert found.outcome == "not applicable"
+        assert "unattacked" in found.why and "fine-tuned for multiple choice" in found.why
 
 
 def peaking(layer: int, half: float) -> Result:
@@ -145,3 +158,42 @@ def test_a_model_that_is_better_off_without_one_head(best: float, others: float,
     values = {"change of score": around(grid, 0.01)}
     found = verdict("better-without-some-head", HeadGrid(measures=values, baselines={"layer": values}))
     assert found.outcome == outcome and "head 5-8" in found.why
+
+
+def apart(measure: str, along: str, points: list[float], values: list[float], half: float) -> Curve:
+    measures = {measure: around(values, half)}
+    nothing = {"no change": {measure: around(np.zeros(len(values)), 0)}}
+    return Curve(along=along, points=np.array(points), measures=measures, baselines=nothing)
+
+
+@pytest.mark.parametrize(
+    ("changes", "half", "outcome"),
+    [
+        ([0.0, 0.01, -0.4], 0.02, "holds"),
+        ([0.0, -0.2, -0.4], 0.02, "fails"),
+        ([0.0, -0.04, -0.4], 0.02, "inconclusive"),
+    ],
+)
+def test_a_fifth_of_the_heads_can_go(changes: list[float], half: float, outcome: str) -> None:
+    found = verdict("heads-can-be-pruned", apart("gradient, change", "heads left", [64, 51, 0], changes, half))
+    assert found.outcome == outcome and "at 51 heads left" in found.why
+
+
+@pytest.mark.parametrize(("lead", "outcome"), [(0.1, "holds"), (-0.1, "fails"), (0.01, "inconclusive")])
+def test_gradients_choose_better_than_random_orders(lead: float, outcome: str) -> None:
+    data = apart("gradient less random", "heads left", [64, 32, 0], [0.0, lead, 0.0], 0.02)
+    assert verdict("gradients-choose-better-than-chance", data).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("difference", "outcome"),
+    [(-0.005, "holds"), (-0.06, "fails"), (-0.035, "inconclusive"), (np.nan, "not applicable")],
+)
+def test_rank_64_is_compared_with_the_full_rank(difference: float, outcome: str) -> None:
+    data = apart("UUAS less full rank", "rank", [32, 64, 128], [-0.1, difference, np.nan], 0.01)
+    assert verdict("rank-64-suffices", data).outcome == outcome
+
+
+def test_a_model_of_64_dimensions_has_no_higher_rank() -> None:
+    found = verdict("rank-64-suffices", apart("UUAS less full rank", "rank", [32, 64], [-0.1, np.nan], 0.01))
+    assert found.outcome == "not applicable" and "more than 64 dimensions" in found.why

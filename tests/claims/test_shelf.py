@@ -16,6 +16,7 @@ from bertology.claims.claim import Claim
 from bertology.claims.examine import examine
 from bertology.claims.shelf import all_claims, read_claims
 from bertology.corpus.builtin import corpus_named
+from bertology.corpus.corpus import read_text
 from bertology.encoder.load import load
 from bertology.measures.work import FOLDER
 from bertology.recording.policy import Policy
@@ -147,3 +148,21 @@ def test_how_long_each_part_took_is_told_unless_it_was_there_from_before(tmp_pat
     again: dict[str, float] = {}
     examine(claims, subject, seconds=again)
     assert again == {}
+
+
+def test_each_claim_is_told_the_reason_of_its_own_run() -> None:
+    """One analysis with several options, each of which lacks something else, between two that can be run."""
+
+    def claim(analysis: str, **options: str) -> Claim:
+        test = {"kind": "between", "this": {"measure": "all"}, "low": 0, "high": 9}
+        about = {"finding": "Something is so.", "place": "here", "published": "yes", "paper": "clark2019"}
+        name = options.get("task", analysis)
+        return Claim.model_validate({"id": name, "analysis": analysis, "options": options, "test": test, **about})
+
+    tasks = ("role", "coreference", "relation")
+    asked = [claim("attention/entropy"), *(claim("probes/edge", task=task) for task in tasks)]
+    subject = Subject(read_text("A dog runs.", "A cat sits here."), load("tiny"))
+    entropy, *others = examine(asked, subject)
+    assert entropy.results[0].analysis == "attention/entropy" and entropy.verdict.outcome == "holds"
+    for task, finding in zip(tasks, others, strict=True):
+        assert finding.verdict.outcome == "not applicable" and f"--task {task} " in finding.verdict.why

@@ -16,6 +16,7 @@ import models
 from bertology.encoder.attend import Gates
 from bertology.encoder.huggingface import wrap
 from bertology.encoder.load import load
+from family_tokenisers import BERT_SPECIAL, bracketed, word_piece
 from models import FAMILIES
 
 
@@ -63,7 +64,7 @@ def test_gates_and_their_kind_are_told_apart() -> None:
 
 def test_another_tokeniser_and_another_precision_are_told_apart() -> None:
     encoder = models.encoder("bert")
-    cased: Any = models.bracketed(models.word_piece(models.BERT_SPECIAL), models.BERT_SPECIAL)
+    cased: Any = bracketed(word_piece(BERT_SPECIAL), BERT_SPECIAL)
     cased.normalizer = BertNormalizer(lowercase=False)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=cased)
     assert wrap(models.model("bert"), tokenizer, "bert").fingerprint != encoder.fingerprint

@@ -16,7 +16,8 @@ from bertology.measures.work import Work
 from bertology.recording.recorder import Policy, Progress, record, refuse_impossible
 from bertology.recording.recording import Recording
 from bertology.recording.sites import Site, resolve
-from bertology.results.result import Result, versions
+from bertology.results.result import Result, observed, versions
+from bertology.results.shapes import Picture
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def run_all(
     *,
     progress: Callable[[str], Progress] | None = None,
     notify: Announce | None = None,
-    refused: dict[str, Refusal] | None = None,
+    refused: dict[int, Refusal] | None = None,
     passes: list[str] | None = None,
     keep: bool = False,
     course: Course | None = None,
@@ -61,24 +62,31 @@ def run_all(
     """Each analysis's result, from as few forward passes as there are encoders to record.
 
     `progress` is given what is being recorded and returns the meter to call. Where `refused` is given, an analysis that
-    does not fit the model or corpus is put there with its reason and the others go on. `passes` is told of each pass
-    that was made: not of what was recorded before.
+    does not fit the model or corpus is put there with its reason, by its place among those asked; the results are those
+    of the others, in their order. `passes` is told of each pass that was made: not of what was recorded before.
     With `keep` each result is kept in the subject's store as soon as it is there, and not made again: a second run goes
     on where the first was stopped. `course` is told how far it is and how long each part takes.
     """
     course = course or Course()
     settled = [(analysis, analysis.settled(options)) for analysis, options in asked]
-    fitting = [pair for pair in settled if _fits(*pair, subject, refused)]
-    recordings = _Recordings(fitting, subject, progress, notify, passes, course)
+    refusals = {place: refusal for place, pair in enumerate(settled) if (refusal := _unfit(*pair, subject))}
+    if refusals and refused is None:
+        raise next(iter(refusals.values()))
+    fitting = {place: pair for place, pair in enumerate(settled) if place not in refusals}
+    recordings = _Recordings(list(fitting.values()), subject, progress, notify, passes, course)
     results: list[Result] = []
-    for analysis, options in fitting:
+    for place, (analysis, options) in fitting.items():
         meter = Work(progress=progress if len(fitting) > 1 else None).meter(analysis.name)
         meter(0, 1)
         try:
             results.append(_kept(analysis, options, subject, recordings, keep))
         except Refusal as refusal:
-            _set_aside(analysis, refusal, refused)
+            if refused is None:
+                raise
+            refusals[place] = refusal
         meter(1, 1)
+    if refused is not None:
+        refused |= refusals
     return results
 
 
@@ -194,23 +202,16 @@ class _Recordings:
         return subject.against if role == "against" else subject.encoder
 
 
-def _fits(analysis: Analysis, options: Mapping[str, Any], subject: Subject, refused: dict[str, Refusal] | None) -> bool:
-    """Whether it can be run; one that cannot must not spoil the passes that it would share with others."""
+def _unfit(analysis: Analysis, options: Mapping[str, Any], subject: Subject) -> Refusal | None:
+    """Why it cannot be run, if it cannot; such a one must not spoil the passes that it would share with others."""
     try:
         _refuse_missing(analysis, subject)
         if subject.encoder is not None and subject.recording is None:
             sites = resolve(analysis.sites(options), subject.encoder.outputs)
             refuse_impossible(subject.encoder, sites, subject.policy)
     except Refusal as refusal:
-        _set_aside(analysis, refusal, refused)
-        return False
-    return True
-
-
-def _set_aside(analysis: Analysis, refusal: Refusal, refused: dict[str, Refusal] | None) -> None:
-    if refused is None:
-        raise refusal
-    refused[analysis.name] = refusal
+        return refusal
+    return None
 
 
 def _refuse_missing(analysis: Analysis, subject: Subject) -> None:
@@ -250,12 +251,13 @@ def _made(analysis: Analysis, options: Mapping[str, Any], subject: Subject, reco
     recorded = {role: value.summary() for role, value in given.items() if isinstance(value, Recording)}
     main = given.get("recording")
     corpus = given.get("corpus") or subject.corpus
+    texts = len(main) if isinstance(main, Recording) else sum(len(item.inputs) for item in corpus or ())
     return Result(
         analysis=analysis.name,
         version=analysis.version,
         options=dict(options),
         inputs=recorded or ({"corpus": corpus.summary()} if corpus is not None else {}),
-        n=len(main) if isinstance(main, Recording) else sum(len(item.inputs) for item in corpus or ()),
+        n=texts if isinstance(data, Picture) else max(observed(data), default=0),
         data=data,
         provenance={"versions": versions(), "special_tokens": analysis.special, "cites": list(analysis.cites)},
     )

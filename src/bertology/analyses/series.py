@@ -42,7 +42,8 @@ def run_series(
     results += [
         run(analysis, replace(subject, against=other), options, progress=progress, notify=notify) for other in more
     ]
-    return results[0].model_copy(update={"data": _over(names, results), "inputs": _inputs(names, results)})
+    data, most = _over(names, results), max(result.n for result in results)
+    return results[0].model_copy(update={"data": data, "inputs": _inputs(names, results), "n": most})
 
 
 def _refuse_other_shapes(analysis: Analysis, result: Result) -> None:

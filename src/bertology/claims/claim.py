@@ -129,6 +129,10 @@ class Claim(_Part):
     depth: int = 12
     needs: tuple[str, ...] = ()
     """What a reader must bring beyond a model, in words: shown where the claim does not apply."""
+    how: str = ""
+    """How that can be had, where it takes more than naming it: shown where the claim does not apply."""
+    given: Greater | None = None
+    """What must hold first: how a model does a task cannot be asked of one that does it no better than a guess."""
     analysis: str | None = None
     options: Mapping[str, Any] = Field(default_factory=dict)
     corpus: str | None = None
@@ -142,7 +146,8 @@ class Claim(_Part):
     def _names_its_runs(self) -> Claim:
         if (self.analysis is None) == (not self.runs):
             raise ValueError(f"claim {self.id}: give either `analysis` or `runs`")
-        unknown = _runs_of(self.test) - set(self.measured_by)
+        named = _runs_of(self.test) | (_runs_of(self.given) if self.given else set[str]())
+        unknown = named - set(self.measured_by)
         if unknown:
             raise ValueError(f"claim {self.id}: its test names runs that are not there: {sorted(unknown)}")
         return self

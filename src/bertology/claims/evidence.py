@@ -20,6 +20,7 @@ from bertology.claims.claim import Between, Claim, Greater, Ordered, Peak, Run, 
 from bertology.claims.examine import Finding, asked_of
 from bertology.claims.numbers import Absent, Numbers
 from bertology.corpus.corpus import Corpus, Item
+from bertology.errors import Refusal
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, Shape, Table
 
@@ -135,10 +136,9 @@ def _alone(item: Item, runs: Sequence[Run], subject: Subject, corpus: Corpus) ->
         _key(run): (registry.get(run.analysis), dict(run.options)) for run in runs
     }
     one = replace(subject, corpus=replace(corpus, items=(item,)), recording=None, randomise=False, store=None)
-    results = run_all(list(wanted.values()), one, refused={})
-    made = {(result.analysis, str(result.options)): result for result in results}
-    named = {key: (own.name, str(own.settled(options))) for key, (own, options) in wanted.items()}
-    return {key: made[name] for key, name in named.items() if name in made}
+    refused: dict[int, Refusal] = {}
+    results = run_all(list(wanted.values()), one, refused=refused)
+    return dict(zip((key for place, key in enumerate(wanted) if place not in refused), results, strict=True))
 
 
 def _key(run: Run) -> str:

@@ -104,8 +104,7 @@ def _ran(
     passes: list[str] | None,
     course: Course,
 ) -> dict[str, Result | Refusal]:
-    found: dict[str, Result | Refusal] = {}
-    refused: dict[str, Refusal] = {}
+    refused: dict[int, Refusal] = {}
     results = run_all(
         list(stage.asked.values()),
         stage.subject,
@@ -116,11 +115,8 @@ def _ran(
         keep=True,
         course=course,
     )
-    for key, (analysis, options) in stage.asked.items():
-        settled = analysis.settled(options)
-        same = (one for one in results if one.analysis == analysis.name and one.options == settled)
-        found[key] = next(same, None) or refused[analysis.name]
-    return found
+    following = iter(results)
+    return {key: refused[place] if place in refused else next(following) for place, key in enumerate(stage.asked)}
 
 
 def _key(run: Run) -> str:

@@ -1,15 +1,17 @@
 """The judge: does a claim hold for these results? Decided by intervals, never by a point estimate alone.
 
-Two numbers are told apart where their 95 % intervals lie apart. The mean over layers or heads has the mean of their
-ends as its interval, as if they all erred together: wider than need be. Where the best of many heads or layers is asked
-for, intervals are widened as Bonferroni would, so that the luckiest of them does not decide.
+Two numbers are told apart where their 95 % intervals lie apart. That is stricter than need be where both are of the
+same items: an analysis that has their difference, item by item, gives it as a measure, and the claim asks for that. The
+mean over layers or heads has the mean of their ends as its interval, as if they all erred together: wider than need be.
+Where the best of many heads or layers is asked for, intervals are widened as Bonferroni would, so that the luckiest of
+them does not decide.
 
 | verdict | is given where |
 |---|---|
 | holds | the intervals say so |
 | fails | the intervals say the opposite |
 | inconclusive | they overlap |
-| not applicable | the model or corpus lacks something, which is named |
+| not applicable | the model or corpus lacks something, which is named; or what must be `given` first does not hold |
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from bertology.claims.claim import (
     Selection,
     SomeHead,
     SomeRow,
+    Test,
 )
 from bertology.claims.numbers import Absent, Numbers
 from bertology.errors import Refusal
@@ -68,35 +71,41 @@ def judge(claim: Claim, found: Mapping[str, Result | Refusal]) -> Verdict:
     """The verdict on a claim from its runs, by the names it gives them; a refused run makes it not applicable."""
     for result in found.values():
         if isinstance(result, Refusal):
-            return Verdict("not applicable", str(result))
+            return _not_applicable(claim, str(result))
     results = {name: result for name, result in found.items() if isinstance(result, Result)}
+    needs = f"; it needs {', '.join(claim.needs)}" if claim.needs else ""
     try:
-        return _Judge(claim, results).verdict()
+        judging = _Judge(claim, results)
+        if claim.given is not None and (first := judging.verdict(claim.given)).outcome != "holds":
+            return _not_applicable(claim, f"what the finding takes for granted is not so here: {first.why}{needs}.")
+        return judging.verdict(claim.test)
     except Absent as absent:
-        needs = f"; it needs {', '.join(claim.needs)}" if claim.needs else ""
-        return Verdict("not applicable", f"{absent}{needs}")
+        return _not_applicable(claim, f"{absent}{needs}")
+
+
+def _not_applicable(claim: Claim, why: str) -> Verdict:
+    return Verdict("not applicable", f"{why} {claim.how}" if claim.how else why)
 
 
 class _Judge:
     def __init__(self, claim: Claim, results: Mapping[str, Result]) -> None:
-        self._claim = claim
         self._numbers = Numbers(claim, results)
 
-    def verdict(self) -> Verdict:
-        match self._claim.test:
-            case Greater() as test:
+    def verdict(self, test: Test) -> Verdict:
+        match test:
+            case Greater():
                 return self._greater(test)
-            case Between() as test:
+            case Between():
                 return self._between(test)
-            case SomeHead() as test:
+            case SomeHead():
                 return self._some_head(test)
-            case SomeRow() as test:
+            case SomeRow():
                 return self._some_row(test)
-            case Peak() as test:
+            case Peak():
                 return self._peak(test)
-            case Ordered() as test:
+            case Ordered():
                 return self._ordered(test.these)
-            case PeaksInOrder() as test:
+            case PeaksInOrder():
                 return self._peaks_in_order(test.these)
 
     def _greater(self, test: Greater) -> Verdict:
@@ -129,17 +138,20 @@ class _Judge:
         floor = np.full(wide.shape, test.above)
         for baseline in values.values():
             floor = np.fmax(floor, baseline[rows].high)
-        if not np.isfinite(wide.value).any():
+        there = np.isfinite(wide.value)
+        if not there.any():
             raise Absent(f"{test.measure} could not be measured for any head")
         lead = np.where(np.isfinite(wide.low), wide.low - floor, -np.inf)
-        place = np.unravel_index(int(lead.argmax()), lead.shape)
+        # Where no head has an interval, of one text alone, the one that is highest is told, and decides nothing.
+        surest = lead if np.isfinite(lead).any() else np.where(there, wide.value, -np.inf)
+        place = np.unravel_index(int(surest.argmax()), lead.shape)
         best = Head(rows[int(place[0])], int(place[1]))
         beside = "".join(f", {name} {values[name][best]}" for name in values)
         above = f", asked: above {test.above:g}" if np.isfinite(test.above) else ""
         why = f"{test.measure} of head {best} {estimates[best]}{beside}{above}"
         if lead.max() > 0:
             return Verdict("holds", why, best)
-        return Verdict("fails" if (wide.high < floor)[np.isfinite(wide.high)].all() else "inconclusive", why, best)
+        return Verdict("fails" if (wide.high < floor)[there].all() else "inconclusive", why, best)
 
     def _some_row(self, test: SomeRow) -> Verdict:
         outcomes: list[Outcome] = []
@@ -190,8 +202,12 @@ class _Judge:
         for one in these:
             data = self._numbers.data(one.run, LayerCurve)
             curve = self._numbers.measure(data, one.measure, one.baseline)
+            there = np.isfinite(curve.value)
+            if not there.any():
+                raise Absent(f"{self._numbers.spelt(one)} could not be measured in any layer")
             best = int(np.nanargmax(curve.value))
-            possible = np.flatnonzero(curve.high >= curve.low[best]) + data.first
+            # A number without an interval may be anything.
+            possible = np.flatnonzero(there & ~(curve.high < curve.low[best])) + data.first
             spans.append((int(possible.min()), best + data.first, int(possible.max())))
         pairs = list(pairwise(spans))
         told = "; ".join(

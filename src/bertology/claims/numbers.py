@@ -10,6 +10,7 @@ import numpy as np
 from bertology.claims.claim import Claim, Selection
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.result import Result
+from bertology.results.sampling import joined
 from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
 
 LAYER = "layer "
@@ -49,11 +50,9 @@ class Numbers:
         estimates = _sum(summed)
         match data:
             case Table() | Matrix():
-                if selection.row not in data.rows_named:
-                    raise Absent(f"there is no row {selection.row!r}; there are {', '.join(data.rows_named)}")
-                number = estimates[data.rows_named.index(str(selection.row))]
+                number = estimates[_place(selection.row, data.rows_named, "row")]
                 if isinstance(data, Matrix):
-                    number = number[data.columns_named.index(str(selection.column))]
+                    number = number[_place(selection.column, data.columns_named, "column")]
             case Curve():
                 number = estimates[_nearest(data, selection)]
             case _:
@@ -83,7 +82,7 @@ class Numbers:
         estimates = self.measure(data, measure, None)
         if isinstance(data, LayerCurve):
             return estimates, data.first
-        return _stacked([_mean(estimates[row]) for row in range(len(estimates.value))]), 1
+        return joined([_mean(estimates[row]) for row in range(len(estimates.value))]), 1
 
     def data(self, run: str, kinds: Any) -> Any:
         """The data of a run, which must be of one of these shapes."""
@@ -110,6 +109,12 @@ class Numbers:
         if isinstance(data, Curve):
             parts.append(f"at {data.points[_nearest(data, selection)]:g} {data.along}")
         return ", ".join(part for part in parts if part)
+
+
+def _place(name: str | None, names: Sequence[str], kind: str) -> int:
+    if name not in names:
+        raise Absent(f"there is no {kind} {name!r}; there are {', '.join(names)}")
+    return names.index(name)
 
 
 def _by_layer(table: Table) -> LayerCurve:
@@ -146,8 +151,3 @@ def _sum(parts: Sequence[Estimates]) -> Estimates:
     """Numbers added up, and the ends of their intervals likewise."""
     value, low, high = (np.sum([getattr(one, name) for one in parts], axis=0) for name in ("value", "low", "high"))
     return Estimates(value=value, low=low, high=high, n=parts[0].n)
-
-
-def _stacked(numbers: Sequence[Estimate]) -> Estimates:
-    value, low, high = (np.array([getattr(one, name) for one in numbers]) for name in ("value", "low", "high"))
-    return Estimates(value=value, low=low, high=high, n=np.array([one.n for one in numbers]))

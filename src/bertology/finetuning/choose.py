@@ -20,7 +20,6 @@ from bertology.finetuning.tasks.trees import Trees
 TaskName = Literal["sentence", "pair", "token", "dependency", "qa", "choice"]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 
-WORD_LAYERS = ("tags", "pos", "xpos", "relations")
 SPAN_LAYERS = ("entities", "chunks")
 LAYERS = ("tags", "pos", "entities", "chunks", "xpos", "relations")
 """What `token` can learn; the first that a corpus has, where none is named."""

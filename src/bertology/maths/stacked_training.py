@@ -6,7 +6,7 @@ its own examples, has its own rate, and keeps the parameters that suited what it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -181,8 +181,3 @@ def dropped(values: Tensor, share: float, noise: torch.Generator | None) -> Tens
     if noise is None:
         return values
     return values * (torch.rand(values.shape, generator=noise) >= share) / (1 - share)
-
-
-def one_model(parameters: Mapping[str, Tensor], place: int) -> Parameters:
-    """The parameters of one of the models, its axis kept."""
-    return {name: value[place : place + 1] for name, value in parameters.items()}

@@ -9,9 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from bertology.results.shapes import Row, Shape
+from bertology.results.shapes import Picture, Row, Shape
 
 if TYPE_CHECKING:
     import altair
@@ -23,7 +24,11 @@ _SHAPES: TypeAdapter[Shape] = TypeAdapter(Shape)
 
 
 class Result(BaseModel):
-    """One analysis's answer with its provenance."""
+    """One analysis's answer with its provenance.
+
+    `n` is the most observations that one of its numbers rests on, which may be fewer than the texts it was given, or
+    more where words are counted; of a picture, how many texts there were.
+    """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
 
@@ -34,6 +39,13 @@ class Result(BaseModel):
     n: int
     data: Shape
     provenance: Mapping[str, Any]
+
+    @property
+    def rests_on(self) -> str:
+        """The observations that its numbers rest on, in words: `n = 40`, or `n up to 40` where not all have as many."""
+        counted = observed(self.data)
+        most = self.n if isinstance(self.data, Picture) else max(counted, default=0)
+        return f"n up to {most}" if len(counted) > 1 else f"n = {most}"
 
     def to_json(self) -> dict[str, Any]:
         """The fixed form: analysis, version, options, inputs, shape, n, data, baselines, provenance."""
@@ -95,6 +107,14 @@ class Result(BaseModel):
         from bertology.results.charts.notebook import bundle
 
         return bundle(self)
+
+
+def observed(data: Shape) -> list[int]:
+    """How many observations the numbers of a result rest on, each once, the fewest first; none of a picture."""
+    if isinstance(data, Picture):
+        return []
+    counted = [estimates.n[estimates.n > 0] for estimates in data.measures.values()]
+    return np.unique(np.concatenate(counted)).tolist()
 
 
 def versions() -> dict[str, str]:

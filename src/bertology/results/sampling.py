@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.maths.resampling import LEVEL, bootstrap_group_mean, bootstrap_mean, bootstrap_ratio, resampled_sums
-from bertology.results.estimate import Estimates
+from bertology.results.estimate import Estimate, Estimates
 
 
 def mean_over_sentences(values: NDArray[Any], *, seed: int) -> Estimates:
@@ -30,8 +30,8 @@ def mean_over_groups(values: NDArray[Any], groups: NDArray[Any], *, seed: int) -
     return Estimates(value=value, low=low, high=high, n=n)
 
 
-def joined(estimates: Sequence[Estimates]) -> Estimates:
-    """Estimates made one at a time (by layer, say) as one array along a new first axis."""
+def joined(estimates: Sequence[Estimates] | Sequence[Estimate]) -> Estimates:
+    """Estimates made one at a time (by layer, say), each a number or an array, as one array along a new first axis."""
     fields = {name: np.stack([getattr(e, name) for e in estimates]) for name in ("value", "low", "high", "n")}
     return Estimates(**fields)
 

@@ -104,6 +104,10 @@ class Matrix(_Measured):
         return {"row": self.rows_named[index[0]], "column": self.columns_named[index[1]]}
 
 
+FEW_ROWS = 3
+"""So many rows of a table without a number are shown as such."""
+
+
 class Table(_Measured):
     """(row,) for each measure: a table whose rows are named and whose columns are the measures."""
 
@@ -114,6 +118,12 @@ class Table(_Measured):
     def _axes(self, index: tuple[int, ...]) -> Row:
         name = self.rows_named[index[0]]
         return {"row": name} | ({"note": self.notes[name]} if name in self.notes else {})
+
+    def empty_rows(self) -> tuple[int, ...]:
+        """Rows in which nothing was measured, to be named in a line; none where they are few, or all there is."""
+        known = np.isfinite(np.stack([estimates.value for estimates in self.measures.values()])).any(0)
+        empty = np.flatnonzero(~known).tolist()
+        return tuple(empty) if FEW_ROWS < len(empty) < len(self.rows_named) else ()
 
 
 class Scatter(_Shape):
@@ -202,6 +212,8 @@ class Examples(_Shape):
             yield {"text": " ".join(example.words), "score": example.score, "caption": example.caption}
 
 
+Picture = Scatter | Trajectory | Arcs | Examples
+"""Shapes that claim nothing: their numbers are not estimates."""
 Shape = Annotated[
     HeadGrid | LayerCurve | Curve | Matrix | Table | Scatter | Trajectory | Arcs | Examples,
     Field(discriminator="shape"),

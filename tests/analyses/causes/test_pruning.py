@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import planted_heads
 from bertology.analyses import registry
+from bertology.analyses.causes.pruning import paired
 from bertology.analyses.run import Subject, run
 from bertology.corpus.builtin import corpus_named
 from bertology.encoder.load import load
 from bertology.errors import Refusal
+from bertology.finetuning.metrics import Counts
 from bertology.measures.causes import gate_learning
+from bertology.measures.causes.examination import Marks
 from bertology.measures.causes.head_orders import examined, gated_to
-from bertology.measures.causes.pruning_curves import removed_at_random, removed_by, steps_of
+from bertology.measures.causes.pruning_curves import estimated, removed_at_random, removed_by, steps_of
 from bertology.measures.work import FOLDER
 from bertology.results.shapes import Curve
 from planted_heads import HEADS, LAYERS, RANKED, accuracy_without
@@ -48,7 +52,7 @@ def known(removed: int) -> float:
 def test_the_planted_order_is_found(planted: Subject, options: dict[str, Any]) -> None:
     found = curve(planted, step=ONE_BY_ONE, items=0, **options)
     assert found.points.tolist() == list(range(ALL, -1, -1))
-    (scores,) = found.measures.values()
+    scores = found.measures[options["order"]]
     expected = [known(ALL - int(left)) for left in found.points]
     # A half of the items has not just the share of each kind that all of them have.
     np.testing.assert_allclose(scores.value, expected, atol=0.05)
@@ -58,13 +62,66 @@ def test_the_planted_order_is_found(planted: Subject, options: dict[str, Any]) -
 
 def test_every_order_ends_alike_and_a_true_one_is_above_chance(planted: Subject) -> None:
     found = curve(planted, step=0.25, items=0, scale="none", seeds=5)
-    assert set(found.measures) == {"gradient", "confidence", "relevance", "ablation", "random"}
-    for name, scores in found.measures.items():
+    orders = ("gradient", "confidence", "relevance", "ablation", "random")
+    assert {name for name in found.measures if name.isalpha()} == set(orders)
+    for name in orders:
+        scores = found.measures[name]
         assert scores.value[0] == found.baselines["whole model"][name].value[0] == 1
         assert scores.value[-1] == pytest.approx(0.5, abs=0.1)
-    middle = {name: float(scores.value[2]) for name, scores in found.measures.items()}
+    middle = {name: float(found.measures[name].value[2]) for name in orders}
     assert middle["gradient"] == middle["ablation"] == 1 > middle["random"]
     assert found.baselines["majority"]["random"].value[0] < 0.65
+
+
+def test_scores_of_the_same_items_are_compared_by_pairs(planted: Subject) -> None:
+    found = curve(planted, step=0.25, items=0, order="gradient,random", scale="none", seeds=5)
+    assert set(found.measures) == {"gradient", "random", "gradient, change", "random, change", "gradient less random"}
+    for name in ("gradient", "random"):
+        change, scores = found.measures[f"{name}, change"], found.measures[name]
+        np.testing.assert_allclose(change.value, scores.value - scores.value[0], atol=1e-12)
+        assert change.low[0] == change.high[0] == 0
+    less = found.measures["gradient less random"]
+    np.testing.assert_allclose(less.value, found.measures["gradient"].value - found.measures["random"].value)
+    assert less.low[2] > 0 and less.low[-1] == less.high[-1] == 0
+    assert (found.baselines["no change"]["gradient less random"].value == 0).all()
+
+
+def marked(right: NDArray[Any]) -> Marks:
+    return Marks(np.where(right > 0, 0.1, 2.0), Counts(right, np.ones_like(right)))
+
+
+def test_an_interval_over_pairs_is_that_of_the_differences_and_does_not_widen_with_hard_items() -> None:
+    """Of 200 items a half is hard for both; 12 that were right are wrong afterwards."""
+    before = np.arange(200) % 2.0
+    after = np.where(np.arange(200) < 24, 0.0, before)
+    [found] = paired({"some": [[marked(after)]]}, marked(before), loss=False, seed=0).values()
+    assert found.value[0] == pytest.approx(-12 / 200)
+    drawn = np.random.default_rng(5).choice(after - before, (20000, 200)).mean(1)
+    np.testing.assert_allclose([found.low[0], found.high[0]], np.percentile(drawn, [2.5, 97.5]), atol=0.006)
+    own = estimated([[marked(before)], [marked(after)]], loss=False, seed=0)
+    assert own.high[0] - own.low[0] > 1.5 * (found.high[0] - found.low[0])
+    [loss] = paired({"some": [[marked(after)]]}, marked(before), loss=True, seed=0).values()
+    assert loss.value[0] == pytest.approx(12 * 1.9 / 200) and loss.low[0] > 0
+
+
+@pytest.mark.parametrize(("items", "reach"), [(5, 0.6), (150, 0.02), (2, 1.0)])
+def test_where_no_answer_turned_it_is_not_sure_that_none_ever_does(items: int, reach: float) -> None:
+    right = marked(np.ones(items))
+    moved = Marks(right.losses + 1e-3, right.counts)
+    [found] = paired({"some": [[moved, right]]}, right, loss=False, seed=0).values()
+    assert found.value[0] == 0 and (found.low[0], found.high[0]) == (-reach, reach)
+    assert found.low[1] == found.high[1] == 0  # nothing was changed here
+    # Where so many turn among all items there are, a sample like this shows none of them in one case of twenty.
+    assert (1 - min(1, 3 / items)) ** items <= 0.05
+
+
+def test_the_order_that_was_drawn_counts_among_what_is_resampled() -> None:
+    """Two random orders, one that costs nothing and one that costs all: one pair of runs cannot tell."""
+    right, wrong = marked(np.ones(100)), marked(np.zeros(100))
+    found = paired({"gradient": [[right]], "random": [[right], [wrong]]}, right, loss=False, seed=0)
+    less = found["gradient less random"]
+    assert less.value[0] == 0.5 and less.low[0] == 0 and less.high[0] == 1
+    assert found["gradient, change"].low[0] == found["gradient, change"].high[0] == 0
 
 
 def test_the_loss_rises_where_the_score_falls(planted: Subject) -> None:

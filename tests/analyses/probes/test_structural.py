@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 import planted
 import planted_trees
-from bertology.analyses.probes.structural import structural
+from bertology.analyses.probes.structural import difference_of, structural
 from bertology.analyses.run import Subject, run
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, Item, of_sentences
@@ -27,7 +27,16 @@ from bertology.measures.probes import tree_lessons as tree_lessons_module
 from bertology.measures.probes.contextless import contextless, decayed
 from bertology.measures.probes.tree_lessons import Batches, TreeLessons, gold_edges, scored_words, tree_lessons
 from bertology.measures.probes.tree_probes import Fitting, parts_of
-from bertology.measures.probes.tree_scores import DEPTH, DISTANCE, ROOT_FOUND, UUAS, by_chain, by_probes, scores_of
+from bertology.measures.probes.tree_scores import (
+    DEPTH,
+    DISTANCE,
+    ROOT_FOUND,
+    UUAS,
+    Scores,
+    by_chain,
+    by_probes,
+    scores_of,
+)
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Arcs, Curve, LayerCurve
@@ -207,6 +216,24 @@ def test_ranks_are_swept_in_one_layer() -> None:
     assert found.baselines["embedding layer"][UUAS].value.max() < values[-1]
     alone = measured(recording, rank=4).measures[UUAS].value[1]
     np.testing.assert_allclose(values[2], alone, atol=1e-9)
+    for name in SCORES:
+        scores, less = found.measures[name], found.measures[f"{name} less full rank"]
+        np.testing.assert_allclose(less.value[:-1], scores.value[:-1] - scores.value[-1], atol=1e-9, err_msg=name)
+        assert np.isnan(less.value[-1]) and less.n[-1] == 0 and (less.n[:-1] == scores.n[:-1]).all()
+    for name in (UUAS, DISTANCE):  # one dimension may hold depths, but not the distances of a tree
+        assert found.measures[f"{name} less full rank"].high[0] < 0
+
+
+def test_scores_of_the_same_sentences_are_compared_by_their_differences() -> None:
+    """Half of the sentences are hard for both; the second finds one edge fewer in each."""
+    hits = np.where(np.arange(60) % 2, 10.0, 4.0)[:, None, None]
+    level = np.full((60, 1, 1), 0.5)
+    second = Scores(hits, np.full(60, 12.0), level, level, level, np.full(60, 13))
+    first = replace(second, hits=hits - 1)
+    less = difference_of(first, second, seed=0, same=False)["UUAS less full rank"]
+    assert (less.value, less.low, less.high) == (pytest.approx(-1 / 12),) * 3
+    own = [scores.measures(seed=0)[UUAS] for scores in (first, second)]
+    assert own[0].high[0] > own[1].low[0]  # their own intervals cannot tell them apart
 
 
 def test_predicted_trees_are_arcs() -> None:

@@ -110,8 +110,7 @@ def _scores(standings: Sequence[Standing], seed: int) -> Estimates:
 def _drops(before: Standing, standings: Sequence[Standing], seed: int) -> Estimates:
     from bertology.measures.causes.attacked import paired_drop
 
-    drops = [paired_drop(before.counts, one.counts, seed=seed) for one in standings]
-    return joined([one.everywhere(()) for one in drops])
+    return joined([paired_drop(before.counts, one.counts, seed=seed) for one in standings])
 
 
 def _shares(values: Sequence[Floats], seed: int) -> Estimates:

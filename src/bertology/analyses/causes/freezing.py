@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.measures.work import Work
-from bertology.results.estimate import Estimate, Estimates
+from bertology.results.sampling import joined
 from bertology.results.shapes import Curve
 
 FROZEN, TRUNCATED = "frozen", "truncated"
@@ -72,7 +71,7 @@ def freezing(
     return Curve(
         along="blocks",
         points=np.array(points, np.float64),
-        measures={name: _joined([found[variant] for variant in some]) for name, some in variants.items()},
+        measures={name: joined([found[variant] for variant in some]) for name, some in variants.items()},
         baselines={
             "all blocks learn": {name: found[whole].everywhere((count,)) for name, count in both.items()},
             "majority": {name: guess.everywhere((count,)) for name, count in both.items()},
@@ -83,8 +82,3 @@ def freezing(
             TRUNCATED: f"{measure}, 0 to 1, with the first k blocks alone",
         },
     )
-
-
-def _joined(estimates: Sequence[Estimate]) -> Estimates:
-    value, low, high = (np.array([getattr(e, name) for e in estimates]) for name in ("value", "low", "high"))
-    return Estimates(value=value, low=low, high=high, n=np.array([e.n for e in estimates]))

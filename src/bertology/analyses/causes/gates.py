@@ -12,6 +12,7 @@ from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.measures.causes.options import TagLayer, Task
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
 from bertology.results.shapes import Curve
@@ -39,10 +40,8 @@ def gates(
     corpus: Corpus,
     work: Work,
     *,
-    task: Annotated[
-        str, "what the model is asked: `auto` for what its head is for, else hidden pieces (`mlm`)"
-    ] = "auto",
-    layer: Annotated[str, "for the task token: the layer of tags; left out, the usual one"] = "",
+    task: Task = "auto",
+    layer: TagLayer = "",
     items: Annotated[int, "use so many items, 0 for all: half to learn by, half to report on"] = 80,
     penalties: Annotated[str, "prices of an open head in nats, with commas between"] = "0.01,0.05,0.2",
     weights: Annotated[Literal["frozen", "learning"], "whether the model learns beside its gates"] = "frozen",

@@ -13,6 +13,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.measures.causes.named_heads import named_heads
+from bertology.measures.causes.options import TagLayer, Task
 from bertology.measures.heads.head_choice import first_half
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
@@ -49,11 +50,8 @@ def heads(
         "a disabled head attends to all pieces alike (kovaleva2019), gives nothing (michel2019), or always its mean",
     ] = "uniform",
     sets: Annotated[str, "disable these sets of heads instead (Table): `1-3,2-4;8-11` are two sets"] = "",
-    task: Annotated[
-        Literal["auto", "mlm", "sentence", "pair", "token", "qa", "choice"],
-        "what the model is asked; auto: what its head is for, else hidden pieces",
-    ] = "auto",
-    layer: Annotated[str, "for the task token: the layer of tags; left out, the first that is there"] = "",
+    task: Task = "auto",
+    layer: TagLayer = "",
     items: Annotated[int, "use so many items; 0: all"] = 100,
     seed: Annotated[int, "seed of hidden pieces, of halves, of random sets and of the bootstrap"] = 0,
 ) -> HeadGrid | LayerCurve | Table:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
+from bertology.measures.causes.options import Legacy, Scale, TagLayer, Task
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
 from bertology.results.shapes import HeadGrid
-
-Scale = Literal["layer", "none"]
 
 
 @analysis(
@@ -26,15 +25,11 @@ def importance(
     corpus: Corpus,
     work: Work,
     *,
-    task: Annotated[
-        str, "what the model is asked: `auto` for what its head is for, else hidden pieces (`mlm`)"
-    ] = "auto",
-    layer: Annotated[str, "for the task token: the layer of tags; left out, the usual one"] = "",
+    task: Task = "auto",
+    layer: TagLayer = "",
     items: Annotated[int, "use so many items, 0 for all"] = 64,
-    scale: Annotated[
-        Scale, "`layer`: gradients of each layer's heads scaled to a length of 1, as the paper has it; `none`: nats"
-    ] = "layer",
-    legacy: Annotated[bool, "gradients without their sign at each piece, as the released code has it"] = False,
+    scale: Scale = "layer",
+    legacy: Legacy = False,
     seed: Annotated[int, "seed of the hidden pieces and of the bootstrap over items"] = 0,
 ) -> HeadGrid:
     """Importance of each head, by four measures, from 0 (it does not matter) up; `ablation` can be below 0 (it hurts).

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
+from bertology.measures.causes.options import TagLayer, Task
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimate, Estimates
+from bertology.results.sampling import joined
 from bertology.results.shapes import Table
 
 if TYPE_CHECKING:
@@ -39,10 +41,8 @@ def importance_against_ablation(
     corpus: Corpus,
     work: Work,
     *,
-    task: Annotated[
-        str, "what the model is asked: `auto` for what its head is for, else hidden pieces (`mlm`)"
-    ] = "auto",
-    layer: Annotated[str, "for the task token: the layer of tags; left out, the usual one"] = "",
+    task: Task = "auto",
+    layer: TagLayer = "",
     items: Annotated[int, "use so many items, 0 for all: half for the measures, half for the removal"] = 100,
     seed: Annotated[int, "seed of the halves, of the hidden pieces, of the bootstrap and of the shuffles"] = 0,
 ) -> Table:
@@ -84,7 +84,7 @@ def importance_against_ablation(
     for name, against in costs.items():
         cost = against.mean, against.resampled(seed + 1)
         every = [*drawn.values(), best[CHANGE if name in (CHANGE, WITHIN) else LOSS]]
-        measures[name] = _joined([_correlation(*one, *cost, n, within=name == WITHIN) for one in every])
+        measures[name] = joined([_correlation(*one, *cost, n, within=name == WITHIN) for one in every])
     return Table(
         measures=measures,
         baselines={"shuffled": {name: _chance(none.shape, name, len(rows) + 1, seed) for name in measures}},
@@ -115,8 +115,3 @@ def _chance(shape: tuple[int, ...], name: str, rows: int, seed: int) -> Estimate
     found = agreement(first, second, within=name == WITHIN)
     low, high = np.nanpercentile(found, [2.5, 97.5]) if np.isfinite(found).any() else (np.nan, np.nan)
     return Estimate(0.0, min(float(low), 0.0), max(float(high), 0.0), SHUFFLES).everywhere((rows,))
-
-
-def _joined(estimates: list[Estimate]) -> Estimates:
-    fields = {name: np.array([getattr(one, name) for one in estimates]) for name in ("value", "low", "high", "n")}
-    return Estimates(**fields)

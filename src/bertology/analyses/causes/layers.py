@@ -10,6 +10,7 @@ import numpy as np
 from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
+from bertology.measures.causes.options import TagLayer, Task
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
 from bertology.results.shapes import LayerCurve
@@ -38,11 +39,8 @@ def layers(
         Literal["all", "skip", "swap", "repeat", "drop"],
         "leave a layer out, exchange it with the one above, run it twice, or drop it and all above it; or all of these",
     ] = "all",
-    task: Annotated[
-        Literal["auto", "mlm", "sentence", "pair", "token", "qa", "choice"],
-        "what the model is asked; auto: what its head is for, else hidden pieces",
-    ] = "auto",
-    layer: Annotated[str, "for the task token: the layer of tags; left out, the first that is there"] = "",
+    task: Task = "auto",
+    layer: TagLayer = "",
     items: Annotated[int, "use so many items; 0: all"] = 100,
     seed: Annotated[int, "seed of hidden pieces and of the bootstrap"] = 0,
 ) -> LayerCurve:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
+from bertology.measures.causes.options import Legacy, Scale, TagLayer, Task
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
+from bertology.results.sampling import joined, over_sentences_and_seeds
 from bertology.results.shapes import Curve
 
 if TYPE_CHECKING:
@@ -19,24 +23,26 @@ if TYPE_CHECKING:
     from bertology.measures.causes.examination import Examination, Marks
 
 RANDOM = "random"
+CHANGE, LESS_RANDOM, NO_CHANGE = ", change", " less random", "no change"
 SIZE = 8
 """Items of a step of retraining."""
+UNSEEN = 3.0
+"""What befalls so many of n items, or fewer, befalls none of n others in one case of twenty (the rule of three)."""
 
 
 @analysis(
     question="How many heads can go, and in which order, before the answers suffer?",
     special="as the model has them: a removed head's output is 0 at every piece",
     cites=("michel2019", "voita2019"),
+    version=2,
 )
 def pruning(
     encoder: Encoder,
     corpus: Corpus,
     work: Work,
     *,
-    task: Annotated[
-        str, "what the model is asked: `auto` for what its head is for, else hidden pieces (`mlm`)"
-    ] = "auto",
-    layer: Annotated[str, "for the task token: the layer of tags; left out, the usual one"] = "",
+    task: Task = "auto",
+    layer: TagLayer = "",
     items: Annotated[int, "use so many items, 0 for all: half to choose heads by, half to report on"] = 80,
     order: Annotated[str, "by what heads are ordered, with commas between"] = (
         "gradient,confidence,relevance,ablation,random"
@@ -44,8 +50,8 @@ def pruning(
     step: Annotated[float, "the share of all heads that is removed from point to point"] = 0.1,
     again: Annotated[bool, "measure importance again at every point, in what is left, instead of once"] = False,
     metric: Annotated[Literal["score", "loss"], "the score of the task, or the loss in nats"] = "score",
-    scale: Annotated[Literal["layer", "none"], "gradients scaled by layer, as the paper has it, or in nats"] = "layer",
-    legacy: Annotated[bool, "gradients without their sign at each piece, as the released code has it"] = False,
+    scale: Scale = "layer",
+    legacy: Legacy = False,
     cost: Annotated[
         Literal["change", "loss", "score"],
         "by what ablation orders: how much a removal changes the loss of an item, either way; the loss it adds; the "
@@ -60,10 +66,15 @@ def pruning(
     Heads are ordered by each measure of causes/importance on one half of the items, from the least important, and by
     chance; the score is that of the other half. A removed head's output is 0. Importance is measured once, as in the
     paper, or at every point (`again`; by ablation that is greedy search). With `retrain` the model learns on after each
-    removal, always from its first weights: the point with all heads left has learnt on as well. Intervals resample the
-    items, and of the random orders the orders, too. `ablation` is by how much removing a head alone changes the loss of
-    an item (`cost`). By the loss it adds, heads go first without which the loss is lower; where a model is surer than
-    it should be these are the ones that matter most, because anything that makes it less sure helps its loss.
+    removal, always from its first weights: the point with all heads left has learnt on as well. `ablation` is by how
+    much removing a head alone changes the loss of an item (`cost`). By the loss it adds, heads go first without which
+    the loss is lower; where a model is surer than it should be these are the ones that matter most, because anything
+    that makes it less sure helps its loss.
+
+    Intervals resample the items, and of the random orders the orders, too. `change` is a score less that of the whole
+    model, `less random` less that of the random orders. Both are of the same items, and their intervals resample the
+    pairs: two scores are compared by these, as their own intervals hold what makes an item hard for both. Where heads
+    are gone and none of n answers turned, that of another item still may: intervals reach at least 3/n to either side.
     """
     # Naming an analysis must not import torch.
     from bertology.measures.causes import head_orders as orders
@@ -97,14 +108,58 @@ def pruning(
     found = {name: [[next(following) for _ in run] for run in some] for name, some in runs.items()}
     loss = metric == "loss"
     measures = {name: estimated(some, loss=loss, seed=seed) for name, some in found.items()}
-    unit = "nats" if loss else f"{asked.measure}, 0 to 1"
+    changes = paired(found, whole, loss=loss, seed=seed)
+    unit, apart = ("nats", "nats") if loss else (f"{asked.measure}, 0 to 1", f"{asked.measure}, -1 to 1")
+    nothing = Estimates.exact(np.zeros(len(counts)))
     return Curve(
         along="heads left",
         points=shape[0] * shape[1] - np.array(counts, np.float64),
-        measures=measures,
-        baselines=_baselines(whole, reporting, loss, measures, seed),
-        units={name: f"{unit}, heads removed by {name}" for name in measures},
+        measures=measures | changes,
+        baselines=_baselines(whole, reporting, loss, measures, seed) | {NO_CHANGE: dict.fromkeys(changes, nothing)},
+        units={name: f"{unit}, heads removed by {name}" for name in measures}
+        | dict.fromkeys(changes, f"{apart}, of the same items"),
     )
+
+
+def paired(
+    found: Mapping[str, Sequence[Sequence[Marks]]], whole: Marks, *, loss: bool, seed: int
+) -> dict[str, Estimates]:
+    """Each order's marks beside those of the whole model, and those of every other order beside the random ones."""
+    beside = {f"{name}{CHANGE}": (runs, [[whole] * len(runs[0])]) for name, runs in found.items()}
+    if RANDOM in found:
+        others = {name: runs for name, runs in found.items() if name != RANDOM}
+        beside |= {f"{name}{LESS_RANDOM}": (runs, found[RANDOM]) for name, runs in others.items()}
+    return {name: _beyond(*pair, loss=loss, seed=seed) for name, pair in beside.items()}
+
+
+def _beyond(these: Sequence[Sequence[Marks]], others: Sequence[Sequence[Marks]], *, loss: bool, seed: int) -> Estimates:
+    """(point,) how far (run, point) marks lie above others of the same items; a single run is beside each of many."""
+    from bertology.measures.causes.paired_change import share
+
+    def parts(marks: Marks) -> NDArray[np.float64]:
+        return np.stack([marks.losses, np.ones_like(marks.losses)] if loss else [marks.counts.right, marks.counts.of])
+
+    def difference(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        right, of = sums[..., 0], sums[..., 1]
+        return np.asarray(share(right, of)[..., 0] - share(right, of)[..., 1])
+
+    found: list[Estimates] = []
+    for point in range(len(these[0])):
+        times = range(max(len(these), len(others)))
+        marks = [[runs[number % len(runs)][point] for runs in (these, others)] for number in times]
+        # (run, item, these and others, right and of)
+        pairs = np.moveaxis(np.array([[parts(one) for one in pair] for pair in marks]), -1, 1)
+        alike = all(np.array_equal(own.losses, other.losses) for own, other in marks)
+        estimate = over_sentences_and_seeds(pairs, difference, seed=seed)
+        found.append(estimate if loss or alike else _widened(estimate))
+    return joined(found)
+
+
+def _widened(estimate: Estimates) -> Estimates:
+    """A difference of scores with an interval that also holds what may befall items like these, but befell none."""
+    least = UNSEEN / np.maximum(estimate.n, 1)
+    low, high = np.fmin(estimate.low, estimate.value - least), np.fmax(estimate.high, estimate.value + least)
+    return Estimates(value=estimate.value, low=low.clip(-1), high=high.clip(max=1), n=estimate.n)
 
 
 def _baselines(

@@ -74,7 +74,7 @@ def unanswerable(
     return Table(
         rows_named=rows,
         measures={
-            SCORE: joined([over_seeds(counts, seed).everywhere(()) for counts in found.values()]),
+            SCORE: joined([over_seeds(counts, seed) for counts in found.values()]),
             DROP: joined([_drop(found[CLEAN], counts, seed) for counts in found.values()]),
         },
         baselines={

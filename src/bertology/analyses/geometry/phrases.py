@@ -15,6 +15,7 @@ from bertology.errors import Refusal
 from bertology.recording.annotation import pieces_of_words
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
+from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve, Scatter
 
 Floats = NDArray[np.floating[Any]]
@@ -78,7 +79,7 @@ def phrases(
         own = range(seed, seed + seeds)
         runs = np.array([_scores(given, _drawn(found, spans, outsiders, one), share, average, one) for one in own])
         return [
-            dict(zip((NMI, ADJUSTED), map(_over_seeds, np.moveaxis(some, 1, 0)), strict=True))
+            dict(zip((NMI, ADJUSTED), map(over_seeds, np.moveaxis(some, 1, 0)), strict=True))
             for some in runs.swapaxes(0, 1)
         ]
 
@@ -173,12 +174,6 @@ def _clusters(vectors: Floats, fitted: int, count: int, seed: int) -> NDArray[np
     settings: dict[str, Any] = {"n_init": 1, "random_state": seed}
     means = KMeans(min(count, different), **settings).fit(vectors[:fitted])
     return np.asarray(means.predict(vectors[fitted:]), np.int32)
-
-
-def _over_seeds(values: Floats) -> Estimates:
-    """The mean over the first axis, from the lowest to the highest."""
-    low, mean, high = values.min(0), values.mean(0), values.max(0)
-    return Estimates(value=mean, low=low, high=high, n=np.full(mean.shape, len(values)))
 
 
 def _scatter(recording: Recording, phrases: Sequence[_Phrase], how: str, layer: int, seed: int) -> Scatter:

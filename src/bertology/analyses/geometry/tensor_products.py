@@ -15,6 +15,7 @@ from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
 from bertology.measures.division import random_form, training_part
 from bertology.measures.geometry.role_schemes import RANDOM_TREE, SCHEMES, Scheme, numbered
+from bertology.measures.probes.options import Epochs, Seed
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
@@ -69,11 +70,11 @@ def tensor_products(
         Literal["cls", "mean"], "a sentence's vector: its first piece's, or the mean of its words'"
     ] = "cls",
     size: Annotated[int, "the size of a role vector"] = 6,
-    epochs: Annotated[int, "passes over the training sentences at most"] = 100,
+    epochs: Epochs = 100,
     rate: Annotated[float, "Adam's rate"] = 1e-3,
     share: Annotated[float, "the share of the sentences to train on, whole documents"] = 0.7,
     seeds: Annotated[int, "how many times each decomposition is fitted, from different initial weights"] = 1,
-    seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
+    seed: Seed = 0,
 ) -> LayerCurve:
     """Mean squared error of sentence vectors rebuilt from words in roles, by layer; 0 is exact.
 

@@ -17,6 +17,7 @@ from bertology.errors import Refusal
 from bertology.maths.spanning_trees import tree_distances
 from bertology.maths.tree_embedding import in_plane, pythagorean, turned_onto
 from bertology.measures.division import Division, random_form
+from bertology.measures.probes.options import Batch, Epochs, Half, Rate, Share, Train, TrainLimit
 from bertology.measures.probes.tree_lessons import SITE, TreeLessons, gold_heads
 from bertology.measures.probes.tree_probes import Fitting, chosen_layer, device_of, parts_of
 from bertology.recording.annotation import word_layer
@@ -62,16 +63,14 @@ def trees(
     sentence: Annotated[
         int, "the sentence to show, by its number in the test corpus from 0; -1: the longest of at most 20 words"
     ] = -1,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
-    half: Annotated[bool, "keep the word vectors of --train in float16: half the memory"] = False,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
+    half: Half = False,
     seeds: Annotated[int, "how many times the probe is trained, from different initial weights"] = 3,
-    epochs: Annotated[int, "passes over the training sentences at most"] = 40,
-    rate: Annotated[float, "Adam's rate at the start; the paper's is 0.001"] = 0.01,
-    batch: Annotated[int, "sentences in a batch"] = 20,
+    epochs: Epochs = 40,
+    rate: Rate = 0.01,
+    batch: Batch = 20,
     seed: Annotated[int, "seed of the first probe, of the division, the shuffling and of the bootstrap"] = 0,
 ) -> Table | Curve | Scatter:
     """Squared distance between the ends of a tree's edges under the distance probe, by relation: 1 if drawn true.

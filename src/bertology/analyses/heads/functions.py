@@ -25,8 +25,8 @@ from bertology.measures.heads.word_questions import Question, Tally, tally, unit
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.recording.word_sites import strongest_word
-from bertology.results.estimate import Estimate, Estimates
-from bertology.results.sampling import pooled_over_sentences
+from bertology.results.estimate import Estimates
+from bertology.results.sampling import joined, pooled_over_sentences
 from bertology.results.shapes import Example, Examples, Table
 
 Numbers = NDArray[Any]
@@ -114,7 +114,7 @@ def _asking(recording: Recording, frequent: int, counted_in: str) -> Any:
 
 def _table(found: list[Function], counted: Tally, fresh: Tally | None, examples: _Shown, seed: int) -> Table:
     first = first_half(counted.keys, seed)
-    scores, beside = (_estimates([getattr(one, name) for one in found]) for name in ("score", "baseline"))
+    scores, beside = (joined([getattr(one, name) for one in found]) for name in ("score", "baseline"))
     labels = [counted.labels.index(one.label) for one in found]
     p = np.array([one.p for one in found])
     gains = _gains(found, counted, labels, first, seed)
@@ -145,11 +145,6 @@ def _gains(found: list[Function], counted: Tally, labels: list[int], first: NDAr
     ruled = baseline_hits(counted, first)[:, labels]
     hits = np.stack([counted.hits[(slice(None), *f.head, 0, n)] for f, n in zip(found, labels, strict=True)], 1)
     return pooled_over_sentences((hits - ruled)[~first], counted.cases[~first][:, labels], seed=seed)
-
-
-def _estimates(values: Sequence[Estimate]) -> Estimates:
-    fields = {name: np.array([getattr(one, name) for one in values]) for name in ("value", "low", "high", "n")}
-    return Estimates(**fields)
 
 
 def _note(function: Function, examples: _Shown) -> str:

@@ -13,6 +13,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.measures.division import Division, random_form
 from bertology.measures.heads.arc_lessons import EDGES, MAPS, Lessons, Numbers, batched, gold_heads, lessons, scored
+from bertology.measures.probes.options import Share, Train, TrainLimit
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
@@ -59,11 +60,9 @@ def probe(
     words: Annotated[
         str, "static vectors as --model names them: glove:PATH, static:MODEL; empty: the model's own"
     ] = "",
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
     seeds: Annotated[int, "how many times each probe is trained, from different initial weights"] = 3,
     epochs: Annotated[int, "passes over the training sentences"] = 10,
     rate: Annotated[float, "Adam's rate at the start; it falls to zero"] = 0.02,

@@ -16,6 +16,7 @@ from bertology.errors import Refusal
 from bertology.measures.division import Division, random_form
 from bertology.measures.heads.word_pairs import DIRECTIONS, Negatives, Pairs, pair_attention, recorded_pairs
 from bertology.measures.probes.control_labels import random_labels
+from bertology.measures.probes.options import Seed, Share, Train, TrainLimit
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import pooled_over_sentences
@@ -72,13 +73,11 @@ def relations(
     negatives: Annotated[Negatives, "pairs without a relation: of the same word, or matched in offset"] = "any",
     minimum: Annotated[int, "a relation counts from this many words in training"] = 20,
     penalty: Annotated[float, "of the squared weights, on standardised features"] = 0.003,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
     seeds: Annotated[int, "how many times pairs without a relation, and control labels, are drawn"] = 3,
-    seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
+    seed: Seed = 0,
 ) -> Table:
     """Share of word pairs told right, 0 to 1: by chance 0.5 for whether there is a relation.
 

@@ -27,7 +27,8 @@ from bertology.measures.meaning.options import (
     TrainLimit,
 )
 from bertology.measures.work import Work
-from bertology.results.estimate import Estimate, Estimates
+from bertology.results.estimate import Estimates
+from bertology.results.sampling import joined
 from bertology.results.shapes import Table
 
 LEAD, FACTOR, MEET = "leads by", "data factor", "curves meet at"
@@ -87,9 +88,9 @@ def crossings(
     return Table(
         rows_named=rows,
         measures={
-            LEAD: _joined([one.lead for one in met]),
-            FACTOR: _joined([one.factor for one in met]),
-            MEET: _joined([one.meet for one in met]),
+            LEAD: joined([one.lead for one in met]),
+            FACTOR: joined([one.factor for one in met]),
+            MEET: joined([one.meet for one in met]),
         },
         baselines={
             name: {key: Estimates.exact(np.full(len(rows), value), judged)} for key, (name, value) in expected.items()
@@ -101,11 +102,6 @@ def crossings(
         },
         notes={row: _note(one) for row, one in zip(rows, met, strict=True)},
     )
-
-
-def _joined(some: list[Estimate]) -> Estimates:
-    fields = {name: np.array([getattr(one, name) for one in some]) for name in ("value", "low", "high", "n")}
-    return Estimates(**fields)
 
 
 def _note(met: Meeting) -> str:

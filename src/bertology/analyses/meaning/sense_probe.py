@@ -19,7 +19,7 @@ from bertology.measures.meaning.sense_projection import Probed
 from bertology.measures.probes.probe_material import WORD_SITE
 from bertology.measures.work import Work
 from bertology.recording.recording import Recording
-from bertology.results.estimate import Estimates
+from bertology.results.estimate import Estimate, Estimates
 from bertology.results.sampling import joined, pooled_over_sentences
 from bertology.results.shapes import Curve, LayerCurve
 
@@ -100,7 +100,7 @@ def _numbers(text: str, width: int) -> list[int]:
 def _curve(own: Divided, fresh: Divided | None, layer: int, sizes: list[int], seed: int, work: Work) -> Curve:
     probed = Probed(own, layer, seed)
     random = Probed(fresh, layer, seed) if fresh is not None else None
-    rows: dict[str, list[Estimates]] = {}
+    rows: dict[str, list[Estimate]] = {}
     meter = work.meter("learning maps")
     for done, size in enumerate(sizes):
         found = {
@@ -112,12 +112,12 @@ def _curve(own: Divided, fresh: Divided | None, layer: int, sizes: list[int], se
         if random is not None:
             found["random weights"] = random.shared(partial(random.by_probe, size))
         for name, one in found.items():
-            rows.setdefault(name, []).append(one.everywhere(()))
+            rows.setdefault(name, []).append(one)
         meter(done + 1, len(sizes))
     return _as_curve(probed, rows, sizes)
 
 
-def _as_curve(probed: Probed, rows: dict[str, list[Estimates]], sizes: list[int]) -> Curve:
+def _as_curve(probed: Probed, rows: dict[str, list[Estimate]], sizes: list[int]) -> Curve:
     curves = {name: joined(found) for name, found in rows.items()}
     count = (len(sizes),)
     whole = probed.shared(lambda run: probed.right(run, None)).everywhere(count)

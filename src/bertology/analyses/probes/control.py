@@ -10,6 +10,7 @@ from bertology.analyses.declaration import analysis
 from bertology.analyses.probes.token import word_task
 from bertology.encoder.encoder import Encoder
 from bertology.measures.division import Division, random_form
+from bertology.measures.probes.options import Seed, Seeds, Share, Train, TrainLimit
 from bertology.measures.probes.probe_material import WORD_SITE, Task
 from bertology.measures.probes.probe_scores import (
     Setting,
@@ -45,13 +46,11 @@ def control(
         "rank:10,linear,mlp:10,mlp:50"
     ),
     minimum: Annotated[int, "a label counts from this many words in training"] = 10,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
-    seeds: Annotated[int, "how many probes, each with its own held-out documents, first weights and control"] = 3,
-    seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
+    seeds: Seeds = 3,
+    seed: Seed = 0,
 ) -> Matrix:
     """Accuracy less accuracy on a control task, -1 to 1, by layer and probe; 0 where all could be memorised.
 

@@ -11,6 +11,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.measures.division import Division, random_form
 from bertology.measures.probes.edge_cases import Edge
 from bertology.measures.probes.layer_mixing import edge_task, mixed
+from bertology.measures.probes.options import Seed, Seeds, Share, Train, TrainLimit
 from bertology.measures.probes.probe_material import WORD_SITE
 from bertology.measures.probes.probe_report import ACCURACY, probe_curve
 from bertology.measures.probes.probe_scores import accuracy, setting_of
@@ -38,13 +39,11 @@ def edge(
     probe: Annotated[str, "linear, rank:N, mlp:N, mlp:N:N, or of two spans bilinear:N, with N units"] = "linear",
     each_scaled: Annotated[bool, "scale every layer alike before mixing, so that long vectors weigh no more"] = False,
     minimum: Annotated[int, "a label counts from this many cases in training"] = 10,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
-    seeds: Annotated[int, "how many probes, each with its own held-out documents, first weights and control"] = 3,
-    seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
+    seeds: Seeds = 3,
+    seed: Seed = 0,
 ) -> LayerCurve:
     """Share of spans, or pairs of spans, whose label is told right, 0 to 1, by each layer and by layers up to each.
 

@@ -12,10 +12,11 @@ from bertology.errors import Refusal
 from bertology.measures.division import Division, random_form
 from bertology.measures.probes.edge_cases import EDGES, Edge
 from bertology.measures.probes.layer_mixing import Mixed, Numbers, edge_task, localisation, mixed
+from bertology.measures.probes.options import Seed, Share, Train, TrainLimit
 from bertology.measures.probes.probe_material import WORD_SITE, Task
 from bertology.measures.probes.probe_scores import Answers, Setting, accuracy, by_type, majority, setting_of
 from bertology.recording.recording import Recording
-from bertology.results.estimate import Estimates
+from bertology.results.estimate import Estimate, Estimates
 from bertology.results.sampling import joined, over_seeds
 from bertology.results.shapes import Table
 
@@ -38,13 +39,11 @@ def pipeline(
     probe: Annotated[str, "linear, rank:N, mlp:N or mlp:N:N, with N units"] = "linear",
     each_scaled: Annotated[bool, "scale every layer alike before mixing, so that long vectors weigh no more"] = False,
     minimum: Annotated[int, "a label counts from this many cases in training"] = 10,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
     seeds: Annotated[int, "how many probes, each with its own held-out documents"] = 3,
-    seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
+    seed: Seed = 0,
 ) -> Table:
     """The layer at which each task is solved, 0 to the number of layers, for every task the corpus is annotated for.
 
@@ -101,10 +100,10 @@ def _tasks(
 
 
 def _measures(tasks: dict[Edge, Task], found: dict[Edge, Mixed], setting: Setting, seed: int) -> dict[str, Estimates]:
-    def at(name: Edge, level: int) -> Estimates:
+    def at(name: Edge, level: int) -> Estimate:
         given = found[name].cumulative
         one = Answers(given.said[level : level + 1] if level >= 0 else given.said[-1:], given.gold)
-        return accuracy(tasks[name], one, seed)[0].everywhere(())
+        return accuracy(tasks[name], one, seed)[0]
 
     return {
         FIRST: joined([at(name, 0) for name in found]),
@@ -123,9 +122,7 @@ def _seeds(values: Numbers) -> Estimates:
 
 
 def _rules(tasks: dict[Edge, Task], seed: int, *, typed: bool) -> dict[str, Estimates]:
-    each = [
-        accuracy(task, by_type(task) if typed else majority(task), seed)[0].everywhere(()) for task in tasks.values()
-    ]
+    each = [accuracy(task, by_type(task) if typed else majority(task), seed)[0] for task in tasks.values()]
     return {FIRST: joined(each), ALL: joined(each)}
 
 

@@ -12,6 +12,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
 from bertology.measures.division import Division, random_form
+from bertology.measures.probes.options import Seed
 from bertology.measures.probes.probe_material import Case, Examples, Numbers, Task, gathered, task_of
 from bertology.measures.probes.probe_report import probe_curve
 from bertology.measures.probes.probe_scores import setting_of
@@ -43,7 +44,7 @@ def sentence(
     train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
     share: Annotated[float, "without splits or --train: the share of the sentences to train on"] = 0.7,
     seeds: Annotated[int, "how many probes, each with its own held-out sentences, first weights and control"] = 3,
-    seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
+    seed: Seed = 0,
 ) -> LayerCurve:
     """Share of sentences whose label a probe of one layer tells right, 0 to 1, with what the probe may have by itself.
 

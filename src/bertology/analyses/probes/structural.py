@@ -14,9 +14,10 @@ from bertology.encoder.encoder import Encoder
 from bertology.maths.spanning_trees import spanning_trees
 from bertology.measures.division import Division, random_form
 from bertology.measures.probes.contextless import NAMES, contextless
+from bertology.measures.probes.options import Batch, Epochs, Half, Rate, Share, Train, TrainLimit
 from bertology.measures.probes.tree_lessons import SITE, TreeLessons, gold_heads, scored_words
 from bertology.measures.probes.tree_probes import Fitting, chosen_layer, device_of, parts_of
-from bertology.measures.probes.tree_scores import Scores, by_chain, by_probes, everywhere, scores_of, units
+from bertology.measures.probes.tree_scores import UNITS, Scores, by_chain, by_probes, everywhere, scores_of, units
 from bertology.recording.annotation import word_layer
 from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
@@ -24,6 +25,7 @@ from bertology.results.sampling import joined
 from bertology.results.shapes import Arc, ArcDiagram, Arcs, Curve, LayerCurve
 
 KINDS = ("distance", "depth")
+LESS_FULL = " less full rank"
 Measures = dict[str, Estimates]
 
 
@@ -33,7 +35,7 @@ Measures = dict[str, Estimates]
     cites=("hewitt2019structural",),
     sites=(SITE,),
     layers=("heads",),
-    version=2,
+    version=3,
 )
 def structural(
     recording: Recording,
@@ -45,16 +47,14 @@ def structural(
     ] = "layers",
     rank: Annotated[int, "dimensions of the probe; 0 for the model's width, as in the paper's tables"] = 64,
     layer: Annotated[int, "the layer of --show ranks and trees, 0 the embeddings; -1: two thirds up"] = -1,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
-    half: Annotated[bool, "keep the word vectors of --train in float16: half the memory"] = False,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
+    half: Half = False,
     seeds: Annotated[int, "how many times each probe is trained, from different initial weights"] = 3,
-    epochs: Annotated[int, "passes over the training sentences at most"] = 40,
-    rate: Annotated[float, "Adam's rate at the start; the paper's is 0.001"] = 0.01,
-    batch: Annotated[int, "sentences in a batch"] = 20,
+    epochs: Epochs = 40,
+    rate: Rate = 0.01,
+    batch: Batch = 20,
     examples: Annotated[int, "how many trees --show trees gives"] = 5,
     legacy: Annotated[bool, "as the released code: punctuation by Penn tags, moments of Adam kept"] = False,
     seed: Annotated[int, "seed of the first probe, of the division and of the bootstrap"] = 0,
@@ -83,7 +83,9 @@ def structural(
     Baselines: words in a chain; the embedding layer, which knows positions where the paper's (ELMo's) does not; the
     embeddings averaged with weights that halve at each step (`legacy`: the word itself twice) and put through a random
     bidirectional LSTM; the model with random weights. Intervals are over test sentences; those `by seed` reach from
-    the lowest seed to the highest. Memory: 4 bytes x (layers + 1) x width a word of training and test, 2 with `half`.
+    the lowest seed to the highest. With `--show ranks` each score also stands less that of the full rank on the same
+    sentences, whose interval resamples the differences; at the full rank itself there is none. Memory: 4 bytes x
+    (layers + 1) x width a word of training and test, 2 with `half`.
     """
     division = Division(train, train_limit, share, seed, half)
     fitting = Fitting(seeds, epochs, rate, batch, legacy, seed)
@@ -102,7 +104,7 @@ def structural(
         if randomised is not None:
             parts = parts_of(randomised, random_form(encoder), division, purpose="probes/structural")
             fresh = _by_rank(*_of_layers(*parts, chosen[1:]), fitting, ranks, device)
-        return _curve(own, fresh, everywhere(chain, len(ranks)), ranks, units(f"layer {chosen[1]}; {note}"))
+        return _curve(own, fresh, everywhere(chain, len(ranks)), ranks, f"layer {chosen[1]}; {note}")
     own = _scored(*_with_contextless(learned, tested, legacy, seed), fitting, rank, device).measures(seed=seed)
     if randomised is not None:
         parts = parts_of(randomised, random_form(encoder), division, purpose="probes/structural")
@@ -167,11 +169,12 @@ def _ranks(width: int) -> list[int]:
 def _by_rank(
     learned: TreeLessons, tested: TreeLessons, fitting: Fitting, ranks: Sequence[int], device: str
 ) -> list[Measures]:
-    """For each layer, the scores (rank,)."""
+    """For each layer, the scores (rank,), and how far they lie above those of the last rank on the same sentences."""
     probes = fitting.fit(learned, KINDS, ranks, device)
+    scores = [scores_of(tested, by_probes(probes, tested, rank), legacy=fitting.legacy) for rank in ranks]
     found = [
-        scores_of(tested, by_probes(probes, tested, rank), legacy=fitting.legacy).measures(seed=fitting.seed)
-        for rank in ranks
+        one.measures(seed=fitting.seed) | difference_of(one, scores[-1], seed=fitting.seed, same=one is scores[-1])
+        for one in scores
     ]
     return [
         {name: joined([one[name][layer : layer + 1] for one in found])[:, 0] for name in found[0]}
@@ -179,13 +182,28 @@ def _by_rank(
     ]
 
 
+def difference_of(these: Scores, others: Scores, *, seed: int, same: bool) -> Measures:
+    """(layer,) each score less another of the same sentences, over whose differences the interval is; NaN for itself.
+
+    Every score is a mean over sentences, pooled or not, so that the differences are scored as they are.
+    """
+    apart = {name: getattr(these, name) - getattr(others, name) for name in ("hits", "distance", "root", "depth")}
+    if same:
+        apart = dict.fromkeys(apart, np.full(these.hits.shape, np.nan)) | {"edges": np.zeros_like(these.edges)}
+    beyond = replace(these, **apart)
+    return {f"{name}{LESS_FULL}": found for name, found in beyond.measures(seed=seed).items() if name in UNITS}
+
+
 def _curve(
-    own: list[Measures], fresh: list[Measures] | None, chain: Measures, ranks: Sequence[int], named: dict[str, str]
+    own: list[Measures], fresh: list[Measures] | None, chain: Measures, ranks: Sequence[int], note: str
 ) -> Curve:
-    baselines = {"linear chain": chain, "embedding layer": own[0]}
+    apart = [f"{name}{LESS_FULL}" for name in UNITS]
+    nothing = Estimates.exact(np.zeros(len(ranks)))
+    baselines = {"linear chain": chain, "embedding layer": own[0], "no difference": dict.fromkeys(apart, nothing)}
     if fresh is not None:
         baselines["random weights"] = fresh[0]
     points = np.array(ranks, np.float64)
+    named = units(note) | dict.fromkeys(apart, "difference on the same sentences, -1 to 1")
     return Curve(measures=own[1], baselines=baselines, along="rank", points=points, units=named)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from bertology.analyses.declaration import analysis
 from bertology.encoder.encoder import Encoder
 from bertology.measures.division import Division, random_form
+from bertology.measures.probes.options import Seed, Seeds, Share, Train, TrainLimit
 from bertology.measures.probes.probe_material import WORD_SITE, Case, Cases, Task, divided, task_of
 from bertology.measures.probes.probe_report import probe_curve
 from bertology.measures.probes.probe_scores import setting_of
@@ -57,13 +58,11 @@ def token(
     label: Annotated[Label, "what to tell of a word"] = "upos",
     probe: Annotated[str, "linear, rank:N, mlp:N or mlp:N:N, with N units"] = "linear",
     minimum: Annotated[int, "a label counts from this many words in training"] = 10,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: a part of the test corpus"] = "",
-    train_limit: Annotated[
-        int, "train on at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences to train on, whole documents"] = 0.7,
-    seeds: Annotated[int, "how many probes, each with its own held-out documents, first weights and control"] = 3,
-    seed: Annotated[int, "the first of these seeds, and that of the division and the bootstrap"] = 0,
+    train: Train = "",
+    train_limit: TrainLimit = 0,
+    share: Share = 0.7,
+    seeds: Seeds = 3,
+    seed: Seed = 0,
 ) -> LayerCurve:
     """Share of words whose label a probe of one layer tells right, 0 to 1, with what the probe may have by itself.
 
