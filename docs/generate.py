@@ -6,12 +6,14 @@ import inspect
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from typer.models import ArgumentInfo, OptionInfo
 
 import bertology
 from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
 from bertology.citations import CITATIONS
 from bertology.claims.shelf import all_claims
+from bertology.cli.main import COMMANDS
 from bertology.corpus.builtin import corpus_named
 from bertology.corpus.read import readers
 from bertology.recording.sites import LOGITS, RAW, reductions
@@ -86,10 +88,14 @@ def _gallery() -> str:
 
 
 DRAWN = """
-.figures { display: flex; flex-wrap: wrap; gap: 1.5rem 2rem; } .figures figure { margin: 0; }
-.figures svg text { font-size: 10px; fill: currentColor; opacity: .7; } .figures .mark { fill: #1f77b4; }
-.figures .curve { fill: none; stroke: #1f77b4; stroke-width: 2; } .figures .band { fill: #1f77b4; opacity: .18; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); gap: 1rem 1.5rem; }
+.figures figure { margin: 0; text-align: left; } .figures h4 { margin: .5rem 0; }
+.md-typeset .figures figcaption { margin: .3rem 0; max-width: none; font-style: normal; font-size: .65rem; }
+.figures svg { max-width: 100%; } .figures svg text { font-size: 10px; fill: currentColor; opacity: .7; }
+.figures .mark { fill: #2b7bd4; } .figures .band { fill: #2b7bd4; opacity: .18; }
+.figures .curve { fill: none; stroke: #2b7bd4; stroke-width: 2; }
 .figures .baseline { fill: none; stroke: currentColor; opacity: .6; stroke-width: 1.5; }
+.figures .beside { fill: currentColor; opacity: .1; } .figures .rule { stroke: currentColor; opacity: .15; }
 .figures .leader { fill: none; stroke: currentColor; opacity: .6; stroke-width: .5; }
 """
 
@@ -106,23 +112,24 @@ def _corpora() -> str:
 
 
 def _command_line() -> str:
-    from bertology.cli import claims, finetune, listing, new, prune, record, report, run, view
-
-    modules = {
-        "report": report, "claims": claims, "view": view, "run": run, "record": record, "finetune": finetune,
-        "prune": prune, "list": listing, "new": new,
-    }  # fmt: skip
     parts = [
         "# Command line",
         "",
         "stdout is data, stderr is talk. Exit 0: done; 2: your mistake, told in one paragraph.",
     ]
-    for name, module in modules.items():
-        function = getattr(module, "listing" if name == "list" else name)
-        parts += ["", f"## bertology {name}", "", module.HELP, "", "| | |", "|---|---|"]
+    for name, (function, about) in COMMANDS.items():
+        parts += ["", f"## bertology {name}", "", about, "", "| | |", "|---|---|"]
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
-            described = getattr(parameter.annotation, "__metadata__", ())
-            for info in described:
-                flags = ", ".join(info.param_decls or [f"--{parameter.name.replace('_', '-')}"])
-                parts.append(f"| `{flags}` | {info.help} |")
+            for info in getattr(parameter.annotation, "__metadata__", ()):
+                parts.append(f"| `{_written(parameter.name, info)}` | {info.help} |")
     return "\n".join(parts)
+
+
+def _written(name: str, info: ArgumentInfo | OptionInfo) -> str:
+    """How a parameter is given: an argument by its place, an option by its names and what stands after it."""
+    if isinstance(info, ArgumentInfo):
+        return name.upper()
+    # Beside an annotation, typer keeps the first name where it keeps defaults.
+    named = [flag for flag in (info.default, *(info.param_decls or ())) if isinstance(flag, str)]
+    flags = named or [f"--{name.replace('_', '-')}"]
+    return " ".join([", ".join(flags), *([info.metavar] if info.metavar else [])])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bertology.cli.main import COMMANDS
 from command import bertology
 
 ROOT = Path(__file__).parents[1]
@@ -53,3 +54,14 @@ def test_the_readme_names_both_commands() -> None:
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
         assert (document.parent / target).exists(), target
+
+
+def test_the_page_of_the_command_line_names_options_that_exist() -> None:
+    pytest.importorskip("mkdocs", reason="the documentation's packages are not installed")
+    page = runpy.run_path(str(ROOT / "docs" / "generate.py"))["_command_line"]()
+    for name, part in zip(COMMANDS, page.split("\n## bertology ")[1:], strict=True):
+        listed = re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)
+        told = bertology(name, "--help").out
+        assert part.startswith(f"{name}\n") and listed
+        for flag in re.findall(r"--?[a-z][a-z-]*", " ".join(listed)):
+            assert re.search(rf"(?<![\w-]){flag}(?![\w-])", told), f"bertology {name} {flag}"

@@ -5,6 +5,7 @@ export function weight(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0";
   if (size < 0.0005) return value.toExponential(1);
+  if (size < 0.01) return value.toFixed(4); // of hundreds of tokens each has a few thousandths
   return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(3);
 }
 
@@ -12,8 +13,8 @@ export function weight(value: number): string {
 export function compact(value: number, reach: number): string {
   if (value !== value) return "·";
   if (value === 0) return "0";
-  if (reach < 0.02) return value.toExponential(0);
-  return value.toFixed(Math.abs(value) >= 10 ? 0 : 2).replace(/^(-?)0\./, "$1.");
+  if (reach < 0.0005) return value.toExponential(0);
+  return value.toFixed(Math.abs(value) >= 10 ? 0 : reach < 0.02 ? 4 : 2).replace(/^(-?)0\./, "$1.");
 }
 
 export function percent(share: number): string {

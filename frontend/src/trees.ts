@@ -62,6 +62,7 @@ export interface Gutter {
 }
 
 const LONGEST = 16; // letters of a label
+const LINE = 10; // pixels from one label to the next
 const LABELS = 46; // pixels kept for labels, where there is room for them
 
 export function gutterWidth(arcs: Arcs, narrow: boolean): number {
@@ -94,11 +95,31 @@ export function drawArcs(pen: Pen, arcs: Arcs, places: number[], gutter: Gutter,
     if (arcs.tree.directed) pen.lines([tokens, to, tokens + away * 6, to - 3.5, tokens, to, tokens + away * 6, to + 3.5], colour, strength, 1.3);
     if (labelled && label && (mine || chosen < 0)) labels.push([peak + away * 3, (from + to) / 2, [...label].slice(0, LONGEST).join("")]);
   }
-  for (const [x, y, label] of labels) {
-    const wide = 5.4 * label.length + 2;
+  for (const [x, y, label] of apart(labels, away)) {
+    const wide = wideOf(label);
     pen.rect(away < 0 ? x - wide : x, y - 5.5, wide, 11, palette.paper);
     pen.text(x, y, label, colour, 10, away < 0 ? "end" : "start");
   }
+}
+
+function wideOf(label: string): number {
+  return 5.4 * label.length + 2;
+}
+
+/** Labels from above to below, each moved down as little as keeps it off those before it. */
+function apart(labels: [number, number, string][], away: 1 | -1): [number, number, string][] {
+  const placed: [number, number, string][] = [];
+  for (const [x, wanted, label] of [...labels].sort((a, b) => a[1] - b[1])) {
+    const span = (at: number, text: string) => (away < 0 ? [at - wideOf(text), at] : [at, at + wideOf(text)]);
+    const [left, right] = span(x, label);
+    let y = wanted;
+    for (const [otherX, otherY, other] of placed) {
+      const [from, to] = span(otherX, other);
+      if (from < right && to > left && Math.abs(otherY - y) < LINE) y = otherY + LINE;
+    }
+    placed.push([x, y, label]);
+  }
+  return placed;
 }
 
 /** The edges of a token in words, a line a tree. */

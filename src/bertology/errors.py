@@ -24,14 +24,20 @@ class Refusal(Exception):
         return f"{place}{_sentence(self.found)} Expected {_sentence(self.expected)} {_sentence(self.remedy)}"
 
 
+MANY = 30
+"""So many names are no help in a sentence, where a near one is known and `remedy` says how to see them all."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], *, remedy: str = "") -> Refusal:
-    """A refusal of `name` that lists what exists and suggests the nearest."""
+    """A refusal of `name` that lists what exists, or the nearest of very many, and suggests the nearest."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     suggestion = f"Did you mean {near[0]!r}? " if near else ""
+    some = bool(near and remedy and len(names) > MANY)
+    listed = ", ".join(near if some else names) or "(none)"
     return Refusal(
         f"There is no {kind} called {name!r}",
-        f"one of: {', '.join(names) if names else '(none)'}",
+        f"one of {len(names)} names, of which these are nearest: {listed}" if some else f"one of: {listed}",
         suggestion + (remedy or "Choose a name from that list"),
     )
 

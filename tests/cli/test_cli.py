@@ -98,7 +98,7 @@ def test_a_figure_that_cannot_be_saved_is_refused_before_the_work(
     refused(bertology(*words, "figure.svg"), "pip install 'bertology[figures]'")
 
 
-@pytest.mark.parametrize("what", ["analyses", "models", "corpora", "sites"])
+@pytest.mark.parametrize("what", ["analyses", "models", "corpora", "sites", "claims"])
 def test_lists_are_readable_and_json(what: str) -> None:
     assert bertology("list", what).out
     assert all(row["name"] and row["about"] for row in json.loads(bertology("list", what, "--json").out))
@@ -148,6 +148,28 @@ def test_mistakes_are_told_in_one_paragraph(treebank: Path, tmp_path: Path) -> N
     refused(bertology("new", "Bad Name"), "group/name")
 
 
+def test_a_wrong_option_is_named_with_where_the_right_ones_are(treebank: Path) -> None:
+    refused(bertology("run", "attention/entropy", "--limit", "0"), "'--limit'", "1. See `bertology run --help`.")
+    refused(bertology("list", "modls"), "'modls' is not one of", "'models'", "`bertology list --help`.")
+    refused(bertology("reprot"), "Did you mean 'report'? See `bertology --help`.")
+    refused(bertology("view", "text", "--modle", "tiny"), "--modle", "--model", "`bertology view --help`")
+    refused(bertology("run"), "No analysis is named", "bertology list analyses")
+    refused(bertology("run", "attention/entropy", "--corpus", "english", "--format", "text"), "conllu, its own")
+    refused(bertology("new", "attention/entropy"), "already")
+
+
+def test_without_a_command_the_commands_are_told_whole() -> None:
+    ended = bertology()
+    assert ended.status == 2 and ended.out == ""
+    assert ended.err == bertology("--help").out and "..." not in ended.err.split("Commands:")[1]
+
+
+def test_of_very_many_names_only_near_ones_are_listed() -> None:
+    told = bertology("run", "attention/entropi").err
+    assert "Did you mean 'attention/entropy'?" in told and "probes/token" not in told and len(told) < 300
+    assert "probes/token" in bertology("run", "qqqq").err
+
+
 def test_bad_input_leaves_earlier_results_intact(treebank: Path, tmp_path: Path) -> None:
     folder = tmp_path / "recorded"
     assert bertology("record", "tiny", str(treebank), "--sites", "attention", "-o", str(folder)).status == 0
@@ -177,6 +199,14 @@ def test_an_interrupt_says_that_finished_work_is_kept(treebank: Path, monkeypatc
     ended = bertology("claims", "tiny", "--corpus", str(treebank))
     assert ended.status == 130
     assert ended.err.strip().endswith("what was finished is kept, and the same command goes on from there")
+
+
+def test_a_place_that_may_not_be_used_is_named(treebank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "locked/model.safetensors")
+
+    monkeypatch.setattr("bertology.claims.examine.examine", locked)
+    refused(bertology("claims", "tiny", "--corpus", str(treebank)), "locked/model.safetensors", "permissions")
 
 
 def test_version() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bertology.citations import CITATIONS, short_citation
 from bertology.claims.evidence import Evidence, Instance
 from bertology.claims.examine import Finding
 from bertology.claims.judge import OUTCOMES, Verdict
@@ -17,7 +18,9 @@ from bertology.report.content import Content, Section, part_of
 from bertology.report.page import page
 from bertology.report.text import as_json, as_markdown
 from bertology.results.estimate import Estimates
-from bertology.results.figures import curve, head_grid, layer_curve
+from bertology.results.figures import curve, head_grid, layer_curve, ticks
+from bertology.results.html_table import html_table
+from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, LayerCurve, Table
 from drawn import estimates, measured, result
 
@@ -152,7 +155,7 @@ def test_of_a_table_only_the_rows_that_were_tested_are_shown() -> None:
     test = {"kind": "some row", "measure": "m", "baseline": "b", "rows": ["obj"]}
     claim = CLAIM.model_validate({**CLAIM.model_dump(), "test": test})
     html = page(Content("title", [], [Finding(claim, Verdict("holds", "why"), (result(shape),))], []))
-    assert "<td>obj</td>" in html and "<td>det</td>" not in html and "<td>amod</td>" not in html
+    assert ">obj</td>" in html and ">det</td>" not in html and ">amod</td>" not in html
 
 
 def test_a_row_is_read_with_its_interval_its_baselines_and_its_note() -> None:
@@ -180,3 +183,71 @@ def test_the_texts_behind_a_verdict_are_shown_with_their_numbers() -> None:
     assert long not in html and "word …</dd>" in html
     assert json.loads(as_json(content))["evidence"][CLAIM.id]["least"][0]["text"] == "No."
     assert "<dt>most</dt>" not in page(replace(content, evidence={}))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.993, 1.09), (-0.0072, 0.74), (3e-5, 4e-4), (-70.0, 1300.0)])
+def test_ticks_are_round_numbers_that_can_be_told_apart(low: float, high: float) -> None:
+    found = ticks(low, high)
+    assert 3 <= len(found) <= 6 and low <= min(found) + 1e-12 and max(found) <= high + 1e-12
+    assert len({f"{tick:.6g}" for tick in found}) == len(found)
+    steps = np.diff(found)
+    assert np.allclose(steps, steps[0]) and all(
+        len(f"{tick:.6g}".lstrip("-0.").replace(".", "")) <= 4 for tick in found
+    )
+
+
+def test_an_axis_with_one_number_has_one_tick() -> None:
+    assert ticks(0.5, 0.5) == [0.5] and "nan" not in layer_curve("m", flat(0.5), {}, first=1)
+
+
+def test_labels_along_an_axis_do_not_touch() -> None:
+    points = np.arange(200.0)
+    values = Estimates.exact(np.linspace(0, 1, 200))
+    drawn = curve("m", values, {}, points, "heads pruned")
+    at = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="202.0"', drawn)]
+    assert 5 < len(at) < 30 and min(np.diff(at)) > 9.9 and drawn.count("<circle") == 200
+
+
+def test_baselines_have_bands_of_their_own_and_axes_have_names() -> None:
+    drawn = layer_curve("m", estimates(5, gap=False), {"chance": estimates(5, gap=False), "level": flat(0.1)}, first=1)
+    assert drawn.count('class="beside"') == 1 and drawn.count('class="band"') == 1
+    grid = head_grid("m", estimates(3, 4), {})
+    assert ">layer</text>" in grid and ">head</text>" in grid
+
+
+def test_a_note_stands_once_for_all_measures_of_its_row() -> None:
+    shape = Table(
+        measures={name: estimates(3, gap=False) for name in ("a", "b", "c")},
+        baselines={"level": {"a": Estimates.exact(np.zeros(3))}},
+        rows_named=("x", "y", "z"),
+        notes={"x": "left out: <few>"},
+    )
+    html = page(Content("title", [], [], [Section("What?", "about", result(shape))]))
+    assert html.count("left out: &lt;few&gt;") == 1 and "<th>note" not in html
+
+
+def test_runs_of_one_analysis_are_told_apart_by_corpus_and_options() -> None:
+    shown = result(LayerCurve(**measured(2)))
+    other = replace_options(shown, by="head")
+    html = page(Content("title", [], [], [Section("What?", "In `names`.", one) for one in (shown, other)]))
+    assert "group/name · a-corpus · by: layer · n = " in html and "a-corpus · by: head · n = " in html
+    assert html.count("In <code>names</code>.") == 2 + 2
+
+
+def replace_options(one: Result, **options: object) -> Result:
+    return one.model_copy(update={"options": {**one.options, **options}})
+
+
+def test_words_stand_left_and_numbers_right() -> None:
+    table = html_table([{"measure": "within", "value": "0.1 [0, 1]", "n": 3, "note": "x" * 50}])
+    assert '<th class="word">measure</th>' in table and '<td class="word">within</td>' in table
+    assert "<td>0.1 [0, 1]</td>" in table and "<td>3</td>" in table and '<td class="long">' in table
+
+
+def test_papers_are_named_in_short() -> None:
+    assert [short_citation(key) for key in ("clark2019", "abnar2020", "ethayarajh2019")] == [
+        "Clark et al. 2019",
+        "Abnar & Zuidema 2020",
+        "Ethayarajh 2019",
+    ]
+    assert all(len(short_citation(key)) < 40 and short_citation(key)[-4:].isdigit() for key in CITATIONS)

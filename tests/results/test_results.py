@@ -69,6 +69,20 @@ def test_json_round_trips(shape: Shape) -> None:
     assert type(again.data) is type(shape)
 
 
+@pytest.mark.parametrize(
+    ("counts", "told"), [((40, 40), "n = 40"), ((40, 12), "n up to 40"), ((40, 0), "n = 40"), ((0, 0), "n = 0")]
+)
+def test_what_numbers_rest_on_is_told_without_those_that_were_not_measured(counts: tuple[int, int], told: str) -> None:
+    numbers = estimates(2).model_copy(update={"n": np.array(counts)})
+    baselines = {"chance": {"m": estimates(2)}}  # of 7, which is not asked for
+    found = result(Table(measures={"m": numbers}, baselines=baselines, rows_named=("det", "amod")))
+    assert found.rests_on == told
+
+
+def test_a_picture_tells_how_many_texts_there_were() -> None:
+    assert result(Scatter(points=np.zeros((2, 2)), labels=("x", "y"), groups=("g", "h"))).rests_on == "n = 3"
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.shape)
 def test_rows_go_to_every_frame(shape: Shape) -> None:
     found = result(shape)

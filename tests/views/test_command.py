@@ -33,6 +33,14 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     assert ended.status == 2 and "Did you mean 'norm'" in ended.err
     ended = bertology("view", "The cat sat.", "--model", "static:tiny", "-o", str(tmp_path / "static.html"))
     assert ended.status == 2 and "static vectors" in ended.err
+    ended = bertology("view", "  ", "--model", "tiny")
+    assert ended.status == 2 and "The text is empty" in ended.err
+    ended = bertology("view", "word " * 600, "--model", "tiny")
+    assert ended.status == 2 and "at most 512" in ended.err and "Shorten" in ended.err and "--long" not in ended.err
+    ended = bertology("view", "The cat sat.", "--model", "tiny", "--view", "difference")
+    assert ended.status == 2 and "nothing to compare with" in ended.err
+    ended = bertology("view", "The cat sat.", "--model", "tiny", "--view", "neuron", "--no-neurons")
+    assert ended.status == 2 and "neurons" in ended.err
     ended = bertology("view", "--model", "tiny")
     assert ended.status == 2 and "no text to look at" in ended.err
     ended = bertology("view", "The cat sat.", "--corpus", "english", "--model", "tiny")
@@ -41,3 +49,9 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     assert ended.status == 2 and "--number from 1 to" in ended.err
     ended = bertology("view", "The cat sat.", "--model", "tiny", "--results", str(tmp_path / "none.json"))
     assert ended.status == 2 and "holds no result" in ended.err
+
+
+def test_a_page_that_opens_with_neurons_has_them_however_long_the_text_is(tmp_path: Path) -> None:
+    file = tmp_path / "look.html"
+    ended = bertology("view", "the cat " * 70, "--model", "tiny", "--view", "neuron", "-o", str(file))
+    assert ended.status == 0 and '"query":null' not in file.read_text("utf-8")

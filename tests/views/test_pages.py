@@ -260,3 +260,30 @@ def test_other_quantities(opened: Any) -> None:
     page.wait_for_selector(".share:has-text('sizes')")
     expected = payload.decoded(single().payload.runs[0].quantities[2].maps)[0, 0]
     np.testing.assert_allclose(weights_on(page)["1-1"], expected, atol=1e-4 * np.abs(expected).max() + 1e-9)
+
+
+def test_the_legend_says_what_colours_mean_in_each_view(opened: Any) -> None:
+    page = opened(single())
+    legend = page.locator(".legend")
+    assert "1-8" in legend.inner_text() and "line: weaker" in legend.inner_text()
+    page.click("[data-view=matrix]")
+    page.wait_for_selector(".views[data-ready=matrix]")
+    assert "1-8" not in legend.inner_text() and "cell: 0" in legend.inner_text()
+    page.click("[data-view=model]")
+    page.wait_for_selector(".views[data-ready=model]")
+    assert "that head's own largest weight" in page.locator(".model-view .note").inner_text()
+
+
+def test_all_numbers_of_the_neuron_view_are_in_sight_on_a_telephone(opened: Any) -> None:
+    page = opened(single(), "view=neuron", width=400)
+    scroller = page.locator(".neuron-view .scroll")
+    assert scroller.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    page.click(".more")
+    words = set(ElementTree.fromstring(exported(page, "svg")).itertext())
+    assert {"q·k", "scaled", "softmax", "attention"} <= words
+
+
+def test_weights_of_a_few_thousandths_can_be_told_apart(opened: Any) -> None:
+    page = opened(bertology.view("tiny", "the cat " * 120), "view=matrix")
+    cells = page.locator("[data-cell]").all_inner_texts()
+    assert all(cell.startswith(".00") and len(cell) == 5 for cell in cells) and len(set(cells)) > 1

@@ -19,7 +19,7 @@ export function Details(props: ViewProps) {
       <aside class="details" aria-label="Weights of a token">
         <h2>Weights</h2>
         <p class="note">Point at a token, or move to it with the keyboard, to read its weights. Click or Enter keeps it.</p>
-        <Legend picture={picture} arcs={arcs} palette={palette} />
+        <Legend picture={picture} arcs={arcs} palette={palette} lines={state.view === "head"} />
         <Labels labels={labels} />
       </aside>
     );
@@ -96,7 +96,8 @@ export function Labels({ labels }: { labels: HeadLabel[] }) {
   );
 }
 
-export function Legend({ picture, arcs, palette }: { picture: Picture; arcs: Arcs[]; palette: Palette }) {
+/** What colours mean: in lines colour is head and strength is weight, in cells colour is weight. */
+export function Legend({ picture, arcs, palette, lines }: { picture: Picture; arcs: Arcs[]; palette: Palette; lines: boolean }) {
   if (picture.signed) {
     return (
       <ul class="legend" aria-label="Colours">
@@ -108,14 +109,14 @@ export function Legend({ picture, arcs, palette }: { picture: Picture; arcs: Arc
   }
   return (
     <ul class="legend" aria-label="Colours">
-      {picture.series.slice(0, MOST_SERIES).map((one) => (
+      {lines && picture.series.slice(0, MOST_SERIES).map((one) => (
         <li key={one.name} class={picture.series.length === 1 ? "alone" : undefined}>
           <i class="swatch" style={{ background: headColour(palette, one.colour) }} />
           {one.name}
         </li>
       ))}
       <li class="strengths">
-        weaker <i class="ramp" /> stronger
+        {lines ? <>line: weaker <i class="ramp strokes" /> stronger weight</> : <>cell: 0 <i class="ramp" /> the head's largest weight</>}
       </li>
       {trees(arcs, palette)}
     </ul>

@@ -47,7 +47,7 @@ export function DifferenceView(props: ViewProps) {
         </p>
       )}
       <h2>Head {state.layer + 1}-{head + 1}</h2>
-      {comparable && <p class="note">In the difference blue is more, orange less, in {names[1]}.</p>}
+      <p class="note">Rows attend, columns are attended to.{comparable && ` In the difference blue is more, orange less, in ${names[1]}.`}</p>
       <Maps panels={panels} side={side} palette={palette} name={`${state.layer + 1}-${head + 1}`} linked={comparable} />
       {comparable ? <Moved maps={maps} names={names} /> : <Strongest maps={maps} names={names} />}
     </section>

@@ -7,8 +7,10 @@ import { paint } from "../figure";
 import { heatmap } from "../heatmap";
 import { weight } from "../numbers";
 import { Labels } from "./Details";
+import { drawPanel, type Panel, sizeOf } from "./panels";
 
 const LABEL = 30;
+const LARGE = 370; // pixels
 
 export function ModelView(props: ViewProps) {
   const { source, state, update, palette, width, setFigure } = props;
@@ -65,7 +67,7 @@ export function ModelView(props: ViewProps) {
   }
   return (
     <section class="model-view" aria-label="Model view">
-      <p class="note">Layers down, heads across; in each map rows attend and columns are attended to. Choose one to enlarge it.</p>
+      <p class="note">Layers down, heads across; in each map rows attend and columns are attended to, and the strongest colour is that head's own largest weight. Choose one to enlarge it.</p>
       <div class="grid" style={{ width: `${size.width}px`, height: `${size.height}px` }} onKeyDown={(event) => walk(event, heads)} role="group" aria-label="Heads">
         <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} aria-hidden="true" />
         {buttons}
@@ -103,25 +105,25 @@ function largest(weights: Float32Array): number {
   return reach;
 }
 
-/** One head's map, large, with the way into the other views. */
-export function Enlarged({ picture, palette, state, update, source }: ViewProps) {
+/** One head's map, large, with its tokens where there is room, and the way into the other views. */
+export function Enlarged({ picture, palette, state, update, source, width }: ViewProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const one = picture.series[0];
   const reach = one ? largest(one.weights) : 0;
+  const texts = (units: number[]) => units.map((unit) => picture.units[unit].text);
+  const panel: Panel = { name: "", rows: texts(picture.rows), columns: texts(picture.columns), weights: one?.weights ?? new Float32Array(), reach };
+  const side = sizeOf([panel], Math.min(LARGE, width));
   useLayoutEffect(() => {
-    if (!canvas.current || !one) return;
-    const map = heatmap(one.weights, picture.rows.length, picture.columns.length, 1024, new Scale(palette, reach));
-    const figure = { width: 320, height: 320, draw: (pen: { image: (c: HTMLCanvasElement, x: number, y: number, w: number, h: number) => void }) => pen.image(map, 0, 0, 320, 320) };
-    paint(canvas.current, figure);
+    if (canvas.current && one) paint(canvas.current, { ...side, draw: (pen) => drawPanel(pen, panel, palette, side, 0) });
   });
   if (state.heads.length !== 1 || !one) return <p class="note">Choose a head to see its map large.</p>;
   const labels = source.labels(state.layer, state.heads[0]);
   return (
     <div class="enlarged">
       <h2>Head {one.name}</h2>
-      <canvas ref={canvas} role="img" aria-label={`Map of head ${one.name}`} />
+      <canvas ref={canvas} role="img" aria-label={`Map of head ${one.name}`} style={{ width: `${side.width}px`, height: `${side.height}px` }} />
       <p class="note">
-        pale 0 <i class="ramp" /> {weight(reach)}
+        0 <i class="ramp" /> {weight(reach)}
       </p>
       <p class="row">
         <button type="button" onClick={() => update({ view: "head" })}>Lines</button>

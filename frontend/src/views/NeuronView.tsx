@@ -12,6 +12,8 @@ const STEP = 22;
 const TOP = 26;
 const GAP = 14;
 const TOLERANCE = 0.02;
+const NARROW = 480;
+const COLUMNS = ["q·k", "scaled", "softmax", "attention"];
 
 interface Scores {
   query: Float32Array;
@@ -32,7 +34,8 @@ export function NeuronView(props: ViewProps) {
   const token = state.token >= 0 && state.token < units.length && state.units === "pieces" ? state.token : Math.max(0, first);
   const scores = useMemo(() => scoresOf(source, state.layer, head, token), [source, state.layer, head, token]);
   const { size } = scores;
-  const cell = Math.max(2, Math.min(6, Math.floor((Math.min(width, 1400) - 440 - GAP) / (2 * size))));
+  const narrow = width < NARROW;
+  const cell = Math.max(narrow ? 1.5 : 2, Math.min(6, Math.floor((Math.min(width, 1400) - 440 - GAP) / (2 * size))));
   const strips = { width: 2 * size * cell + GAP, height: TOP + STEP * units.length };
   const draw = (pen: Pen) => drawStrips(pen, scores, units.length, cell, palette);
   useLayoutEffect(() => {
@@ -42,6 +45,7 @@ export function NeuronView(props: ViewProps) {
       height: strips.height + 8,
       draw: (pen) => {
         drawStrips(pen, scores, units.length, cell, palette, 130);
+        COLUMNS.forEach((name, column) => pen.text(130 + strips.width + 60 * (column + 1), 13, name, palette.soft, 10, "end"));
         units.forEach((unit, place) => {
           const y = TOP + (place + 0.5) * STEP;
           pen.text(124, y, unit.text, palette.ink, 12, "end");
@@ -68,7 +72,7 @@ export function NeuronView(props: ViewProps) {
       </p>
       {differs && <p class="note">This model adds more to its scores than query times key (positions, or a mask), so the softmax of the scaled scores is not its attention.</p>}
       <div class="scroll">
-        <div class="neurons" style={{ gridTemplateColumns: `112px ${strips.width}px minmax(260px, 320px)` }}>
+        <div class={`neurons ${narrow ? "narrow" : ""}`} style={{ gridTemplateColumns: narrow ? `62px ${strips.width}px minmax(150px, 1fr)` : `112px ${strips.width}px minmax(260px, 320px)` }}>
           <ol class="names" style={{ paddingTop: `${TOP}px` }}>
             {units.map((unit, place) => (
               <li key={place} style={{ height: `${STEP}px` }}>
@@ -82,10 +86,10 @@ export function NeuronView(props: ViewProps) {
           <table class="scores">
             <thead>
               <tr style={{ height: `${TOP}px` }}>
-                <th scope="col" title="query times key, summed over neurons">q·k</th>
-                <th scope="col" title="divided by the square root of the number of neurons">scaled</th>
-                <th scope="col">softmax</th>
-                <th scope="col" title="the model's own weight">attention</th>
+                <th scope="col" title="query times key, summed over neurons">{COLUMNS[0]}</th>
+                <th scope="col" title="divided by the square root of the number of neurons">{COLUMNS[1]}</th>
+                <th scope="col">{COLUMNS[2]}</th>
+                <th scope="col" title="the model's own weight">{COLUMNS[3]}</th>
               </tr>
             </thead>
             <tbody>

@@ -60,7 +60,7 @@ export function sizeOf(panels: Panel[], width: number): Size {
 export function drawPanel(pen: Pen, panel: Panel, palette: Palette, size: Size, x: number): void {
   const { left, top, map } = size;
   const { rows, columns } = panel;
-  pen.text(x, 9, clipped(`${panel.name} (to ${weight(panel.reach)})`, size.width / 6.4), palette.ink, 12, "start");
+  if (panel.name) pen.text(x, 9, clipped(`${panel.name} (to ${weight(panel.reach)})`, size.width / 6.4), palette.ink, 12, "start");
   pen.image(heatmap(panel.weights, rows.length, columns.length, 1024, new Scale(palette, panel.reach)), x + left, top, map, map);
   if (!left) return;
   const letters = left / 6.2;

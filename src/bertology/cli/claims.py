@@ -23,7 +23,10 @@ def claims(
     format: inputs.Format = None,
     skip_bad: inputs.SkipBad = False,
     limit: inputs.Limit = None,
-    paper: Annotated[list[str] | None, typer.Option(help="Only claims of this paper, as in clark2019.")] = None,
+    paper: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Only claims of this paper, as in clark2019; may be given again."),
+    ] = None,
     quick: judging.Quick = False,
     full: judging.Full = False,
     train_limit: judging.TrainLimit = None,

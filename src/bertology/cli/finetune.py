@@ -23,36 +23,48 @@ def finetune(
         Literal["sentence", "pair", "token", "dependency", "qa", "choice"],
         typer.Option(help="What to learn: a class of a text or pair, tags, trees, answers, or a choice."),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write the model to.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write the model to.")],
     format: inputs.Format = None,
     format_option: inputs.FormatOption = None,
     skip_bad: inputs.SkipBad = False,
     limit: inputs.Limit = None,
     spacing: inputs.Spacing = "original",
-    dev: Annotated[str | None, typer.Option(help="A corpus that decides which epoch is kept.")] = None,
-    dev_share: Annotated[float, typer.Option(help="Without --dev: the share of the data that decides.")] = 0.1,
-    test: Annotated[str | None, typer.Option(help="A corpus to judge the finished model by.")] = None,
+    dev: Annotated[
+        str | None, typer.Option(metavar="CORPUS", help="A corpus that decides which epoch is kept.")
+    ] = None,
+    dev_share: Annotated[
+        float, typer.Option(metavar="X", help="Without --dev: the share of the data that decides.")
+    ] = 0.1,
+    test: Annotated[str | None, typer.Option(metavar="CORPUS", help="A corpus to judge the finished model by.")] = None,
     layer: Annotated[
-        str | None, typer.Option(help="For --task token: tags, pos, entities, chunks, xpos or relations.")
+        str | None,
+        typer.Option(metavar="LAYER", help="For --task token: tags, pos, entities, chunks, xpos or relations."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the head, of dropout and of the order of the items.")] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data, at most.")] = 3,
-    patience: Annotated[int, typer.Option(min=1, help="Stop after so many epochs without a better score.")] = 2,
-    size: Annotated[int, typer.Option(min=1, help="Examples in a batch.")] = 16,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of the head, of dropout and of the order of the items.")
+    ] = 0,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Passes over the data, at most.")] = 3,
+    patience: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Stop after so many epochs without a better score.")
+    ] = 2,
+    size: Annotated[int, typer.Option(min=1, metavar="N", help="Examples in a batch.")] = 16,
     rate: Annotated[
-        float | None, typer.Option(min=0.0, help="The highest learning rate; by the model's width if left out.")
+        float | None,
+        typer.Option(min=0.0, metavar="X", help="The highest learning rate; by the model's width if left out."),
     ] = None,
-    warm_up: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the steps over which it rises.")] = 0.1,
-    decay: Annotated[float, typer.Option(min=0.0, help="Weight decay of the matrices.")] = 0.01,
+    warm_up: Annotated[
+        float, typer.Option(min=0.0, metavar="X", max=1.0, help="Share of the steps over which it rises.")
+    ] = 0.1,
+    decay: Annotated[float, typer.Option(min=0.0, metavar="X", help="Weight decay of the matrices.")] = 0.01,
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"], typer.Option(help="auto: bfloat16 on graphics cards that have it.")
     ] = "auto",
     max_pieces: inputs.MaxPieces = None,
     freeze: Annotated[
-        int | None, typer.Option(min=0, help="Keep the embeddings and the first K blocks as they are.")
+        int | None, typer.Option(min=0, metavar="K", help="Keep the embeddings and the first K blocks as they are.")
     ] = None,
-    truncate: Annotated[int | None, typer.Option(min=0, help="Drop the blocks above the first K.")] = None,
-    reinitialise: Annotated[int, typer.Option(min=0, help="Begin the top K blocks afresh.")] = 0,
+    truncate: Annotated[int | None, typer.Option(min=0, metavar="K", help="Drop the blocks above the first K.")] = None,
+    reinitialise: Annotated[int, typer.Option(min=0, metavar="K", help="Begin the top K blocks afresh.")] = 0,
     random: Annotated[bool, typer.Option("--random", help="Begin all weights afresh: the control.")] = False,
     keep_checkpoints: Annotated[
         bool, typer.Option("--keep-checkpoints", help="Also keep the model after each epoch, in checkpoint-STEP.")

@@ -23,47 +23,62 @@ DEFAULT_CORPUS = "english"
 Model = Annotated[
     str | None,
     typer.Option(
-        "--model", "-m", help="A built-in name, a directory, a hub name, random:MODEL, static:MODEL, glove:PATH."
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="A built-in name, a directory, a hub name, random:MODEL, static:MODEL, glove:PATH.",
     ),
 ]
-Against = Annotated[str | None, typer.Option(help="A second model to compare with.")]
+Against = Annotated[str | None, typer.Option(metavar="MODEL", help="A second model to compare with.")]
 Series = Annotated[
     list[str] | None,
     typer.Option(
         "--against",
+        metavar="MODEL",
         help="A second model to compare with. Several, or a pattern such as 'checkpoint-*', give each curve over them.",
     ),
 ]
 CorpusName = Annotated[
-    str | None, typer.Option("--corpus", "-c", help="A built-in name, or the path of a file or folder.")
+    str | None,
+    typer.Option("--corpus", "-c", metavar="CORPUS", help="A built-in name, or the path of a file or folder."),
 ]
-Format = Annotated[str | None, typer.Option(help="The corpus's format, where its suffix does not tell.")]
-FormatOption = Annotated[list[str] | None, typer.Option(help="An option of the format, as name=value.")]
+Format = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The corpus's format, where its suffix does not tell.")
+]
+FormatOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the format; may be given again.")
+]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave malformed items out and count them.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Read only the first N items.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read only the first N items.")]
 Spacing = Annotated[
     Literal["original", "words"], typer.Option(help="Show the text as it was written, or its words with single spaces.")
 ]
 RecordingDir = Annotated[
     Path | None,
-    typer.Option("--recording", help="A recording, or a folder of .npz files, instead of model and corpus."),
+    typer.Option(
+        "--recording", metavar="DIR", help="A recording, or a folder of .npz files, instead of model and corpus."
+    ),
 ]
 LongPolicy = Annotated[
     Literal["error", "skip", "truncate", "window"], typer.Option("--long", help="What to do with over-long inputs.")
 ]
 MaxPieces = Annotated[
-    int | None, typer.Option(min=3, help="The longest input, where shorter than the model's own limit.")
+    int | None,
+    typer.Option(min=3, metavar="N", help="The longest input, where shorter than the model's own limit."),
 ]
-Device = Annotated[str, typer.Option(help="Where to run: cpu, cuda, cuda:1, mps.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="Where to run: cpu, cuda, cuda:1, mps.")]
 Precision = Annotated[
     Literal["float32", "bfloat16"], typer.Option("--dtype", help="The precision of the forward pass.")
 ]
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Load pickled weights, which can run code. Only for files you trust.")
 ]
-Store = Annotated[Path | None, typer.Option(help="Where recordings are kept (default: the user's cache folder).")]
+Store = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where recordings are kept (default: the user's cache folder)."),
+]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Keep nothing on disk.")]
-Seed = Annotated[int, typer.Option(help="Seed of the masking for gradient sites.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the masking for gradient sites.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

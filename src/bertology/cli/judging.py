@@ -30,7 +30,9 @@ Full = Annotated[
 ]
 TrainLimit = Annotated[
     int | None,
-    typer.Option(min=0, help="Probes train on at most N sentences drawn from the corpus (500 as it is); 0 for all."),
+    typer.Option(
+        min=0, metavar="N", help="Probes train on at most N sentences drawn from the corpus (500 as it is); 0 for all."
+    ),
 ]
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bertology.cli import inputs
+from bertology.cli.columns import broken
 
-HELP = "List analyses, models, corpora (and the formats that can be read) or sites."
+HELP = "List analyses, models, corpora (and the formats that can be read), sites or claims."
 
-What = Literal["analyses", "models", "corpora", "sites"]
+What = Literal["analyses", "models", "corpora", "sites", "claims"]
 
 
 def listing(
@@ -25,7 +26,7 @@ def listing(
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
-        typer.echo(f"{row['name']:<{width}}  {row['about']}")
+        typer.echo(broken(f"{row['name']:<{width}}  {row['about']}", width + 2))
 
 
 def _rows(what: What) -> list[dict[str, Any]]:
@@ -49,3 +50,7 @@ def _rows(what: What) -> list[dict[str, Any]]:
             registry.load_all()
             sites = [*RAW.values(), *LOGITS.values(), *reductions().values()]
             return [{"name": site.name, "about": site.about, "axes": list(site.axes)} for site in sites]
+        case "claims":
+            from bertology.claims.shelf import all_claims
+
+            return [{"name": c.id, "about": f"{c.finding} ({c.paper})", "paper": c.paper} for c in all_claims()]

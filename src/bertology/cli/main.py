@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -11,26 +12,32 @@ from bertology.cli import claims, finetune, listing, new, prune, record, report,
 from bertology.errors import Refusal
 
 INTERRUPTED = 130
+REMEDY = "Check its permissions, or choose another place"
 STOPPED = "bertology: stopped; what was finished is kept, and the same command goes on from there"
 
 app = typer.Typer(
     name="bertology",
     help="Every classic finding about what BERT looks at and what it knows, re-run on your encoder.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("report", help=report.HELP)(report.report)
-app.command("claims", help=claims.HELP)(claims.claims)
-app.command("view", help=view.HELP)(view.view)
-app.command("run", help=run.HELP, context_settings=run.CONTEXT)(run.run)
-app.command("record", help=record.HELP)(record.record)
-app.command("finetune", help=finetune.HELP)(finetune.finetune)
-app.command("prune", help=prune.HELP)(prune.prune)
-app.command("list", help=listing.HELP)(listing.listing)
-app.command("new", help=new.HELP)(new.new)
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "report": (report.report, report.HELP),
+    "claims": (claims.claims, claims.HELP),
+    "view": (view.view, view.HELP),
+    "run": (run.run, run.HELP),
+    "record": (record.record, record.HELP),
+    "finetune": (finetune.finetune, finetune.HELP),
+    "prune": (prune.prune, prune.HELP),
+    "list": (listing.listing, listing.HELP),
+    "new": (new.new, new.HELP),
+}
+for name, (command, about) in COMMANDS.items():
+    # What is said to be short is never cut: in a list of commands, half a sentence helps no one.
+    app.command(name, help=about, short_help=about, context_settings=run.CONTEXT if name == "run" else None)(command)
 
 
 def version(asked: bool) -> None:
@@ -44,9 +51,13 @@ def version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print the version."),
 ) -> None:
     """Every classic finding about what BERT looks at and what it knows, re-run on your encoder."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def main() -> None:
@@ -61,7 +72,11 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         _stop(STOPPED, INTERRUPTED)
     except typer.TyperException as mistake:
-        _stop(f"bertology: {str(mistake).rstrip('.')}. See `bertology --help`.", 2)
+        _stop(f"bertology: {_told(mistake)}", 2)
+    except PermissionError as error:
+        # Files are opened in many places, and all of them mean the same to the user.
+        refusal = Refusal(f"{error.filename} may not be read or written", "a place that you may use", REMEDY)
+        _stop(f"bertology: {refusal}", 2)
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(141) from None
@@ -69,6 +84,14 @@ def main() -> None:
         if status == INTERRUPTED:  # newer versions of typer turn an interrupt into this status
             _stop(STOPPED, INTERRUPTED)
         raise SystemExit(status or 0)
+
+
+def _told(mistake: typer.TyperException) -> str:
+    """What is wrong with which option, and where the right ones are listed."""
+    found = mistake.format_message().replace("Value error, ", "").strip()
+    command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
+    asked = f"bertology {command} --help" if command else "bertology --help"
+    return f"{found if found.endswith(('.', '?')) else found + '.'} See `{asked}`."
 
 
 def _stop(message: str, status: int) -> None:

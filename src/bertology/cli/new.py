@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from bertology.analyses import registry
 from bertology.errors import Refusal
 
 HELP = "Start a plug-in package with one analysis of your own, its test included."
@@ -16,7 +17,9 @@ HELP = "Start a plug-in package with one analysis of your own, its test included
 
 def new(
     name: Annotated[str, typer.Argument(help="The analysis's name, as group/name, for example attention/commas.")],
-    folder: Annotated[Path | None, typer.Option("--output", "-o", help="Where (default: bertology-NAME here).")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where (default: bertology-NAME here).")
+    ] = None,
 ) -> None:
     """Write the package and say how to go on."""
     if not re.fullmatch(r"[a-z][a-z_]*/[a-z][a-z_]*", name):
@@ -25,6 +28,8 @@ def new(
             "group/name in lower-case letters and underscores, for example attention/commas",
             "Choose such a name",
         )
+    if name in registry.names():
+        raise Refusal(f"There is an analysis called {name} already", "a name of your own", "Choose another")
     package = name.split("/")[1]
     target = folder or Path(f"bertology-{package.replace('_', '-')}")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

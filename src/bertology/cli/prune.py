@@ -19,8 +19,12 @@ HELP = "Cut heads out of a model for good: it becomes smaller and faster, and an
 
 def prune(
     model: Annotated[str, typer.Argument(help="The model.")],
-    heads: Annotated[str, typer.Option(help="The heads to cut out: `3-10,4-6`, layer and head from 1.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write the smaller model to.")],
+    heads: Annotated[
+        str, typer.Option(metavar="HEADS", help="The heads to cut out: `3-10,4-6`, layer and head from 1.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write the smaller model to.")
+    ],
     allow_pickle: inputs.AllowPickle = False,
     as_json: inputs.Json = False,
 ) -> None:

@@ -15,8 +15,10 @@ HELP = "Record a model on a corpus at named sites into a folder; an interrupted 
 def record(
     model: Annotated[str, typer.Argument(help="The model.")],
     corpus: Annotated[str, typer.Argument(help="The corpus.")],
-    sites: Annotated[str, typer.Option(help="Sites, separated by commas; `bertology list sites` names them.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to record into.")],
+    sites: Annotated[
+        str, typer.Option(metavar="SITES", help="Sites, separated by commas; `bertology list sites` names them.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to record into.")],
     format: inputs.Format = None,
     format_option: inputs.FormatOption = None,
     skip_bad: inputs.SkipBad = False,
@@ -25,7 +27,7 @@ def record(
     long: inputs.LongPolicy = "error",
     max_pieces: inputs.MaxPieces = None,
     half: Annotated[bool, typer.Option("--half", help="Keep raw sites in float16, half the size.")] = False,
-    objective: Annotated[str, typer.Option(help="For gradient sites: mlm, top, or auto.")] = "auto",
+    objective: Annotated[str, typer.Option(metavar="NAME", help="For gradient sites: mlm, top, or auto.")] = "auto",
     seed: inputs.Seed = 0,
     device: inputs.Device = "cpu",
     dtype: inputs.Precision = "float32",

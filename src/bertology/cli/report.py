@@ -28,7 +28,9 @@ def report(
     train_limit: judging.TrainLimit = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown instead of a page.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write every number as JSON instead of a page.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; report.html.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; report.html.")
+    ] = None,
     long: inputs.LongPolicy = "skip",
     device: inputs.Device = "cpu",
     store: inputs.Store = None,
@@ -39,13 +41,13 @@ def report(
     from bertology.report.page import page
     from bertology.report.text import as_json as json_of
     from bertology.report.text import as_markdown
+    from bertology.results.whole_file import require_place, write_whole
 
     if markdown and as_json:
         raise Refusal("Both --markdown and --json were given", "one of them", "Write two reports: passes are shared")
     write, suffix = (as_markdown, ".md") if markdown else (json_of, ".json") if as_json else (page, ".html")
     file = output or Path(f"report{suffix}")
-    if not file.parent.is_dir():
-        raise Refusal(f"{file} cannot be written: {file.parent} is no folder", "a folder that exists", "Change -o")
+    require_place(file)
     done = judging.judged(
         judging.chosen(None, full=full, train_limit=train_limit),
         model=model,
@@ -62,13 +64,7 @@ def report(
         no_store=no_store,
         allow_pickle=allow_pickle,
     )
-    try:
-        _write(file, write(content_of(done, full=full)))
-    except OSError as error:
-        raise Refusal(
-            f"{file} cannot be written ({error.strerror})", "a file in a folder that exists", "Choose another with -o"
-        ) from error
-    typer.echo(str(file))
+    typer.echo(str(write_whole(file, write(content_of(done, full=full)).encode())))
 
 
 def content_of(done: judging.Judged, *, full: bool) -> Content:
@@ -106,9 +102,3 @@ def content_of(done: judging.Judged, *, full: bool) -> Content:
         texts,
         left,
     )
-
-
-def _write(output: Path, text: str) -> None:
-    temporary = output.with_name(f".{output.name}.partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(output)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertology.cli import inputs
+from bertology.cli.columns import broken
+from bertology.errors import Refusal, unknown_name
 
 if TYPE_CHECKING:
     from bertology.analyses.declaration import Analysis
@@ -38,7 +40,8 @@ def run(
     no_store: inputs.NoStore = False,
     no_random: Annotated[bool, typer.Option("--no-random", help="Leave out the `random:MODEL` baseline.")] = False,
     figure: Annotated[
-        Path | None, typer.Option(help="Also save the result's figure: a file that ends in .svg, .png or .html.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also save the result's figure: a file that ends in .svg, .png or .html."),
     ] = None,
     theme: Annotated[Literal["light", "dark"], typer.Option(help="The paper of the figure.")] = "light",
     as_json: inputs.Json = False,
@@ -47,11 +50,17 @@ def run(
     """Run one analysis and print its result."""
     from bertology.analyses import registry
 
-    if analysis is None or help:
+    if help:
         typer.echo(context.get_help())
         if analysis is not None:
             typer.echo(own_help(registry.get(analysis)))
-        raise typer.Exit(0 if help else 2)
+        raise typer.Exit
+    if analysis is None:
+        raise Refusal(
+            "No analysis is named",
+            "a name, as in `bertology run attention/entropy`",
+            "`bertology list analyses` shows all, `bertology run --help` the options",
+        )
     declared = registry.get(analysis)
     options = own_options(declared, context.args, context)
     if figure is not None:
@@ -102,8 +111,6 @@ def _tell(line: str) -> None:
 
 def own_options(analysis: Analysis, words: list[str], context: typer.Context) -> dict[str, Any]:
     """The analysis's own options among the words the command line did not know."""
-    from bertology.errors import Refusal, unknown_name
-
     known = {option.flag: option for option in analysis.options.values()}
     given: dict[str, Any] = {}
     remaining = list(words)
@@ -131,13 +138,20 @@ def own_options(analysis: Analysis, words: list[str], context: typer.Context) ->
 
 def own_help(analysis: Analysis) -> str:
     """What an analysis is and the options it takes."""
-    lines = [f"{analysis.name} (version {analysis.version}): {analysis.question}", "", analysis.about, ""]
-    lines.append(f"Special tokens: {analysis.special}.")
+    about = [broken(" ".join(paragraph.split())) for paragraph in analysis.about.split("\n\n")]
+    lines = [
+        "",
+        broken(f"{analysis.name} (version {analysis.version}): {analysis.question}"),
+        "",
+        "\n\n".join(about),
+        "",
+    ]
+    lines.append(broken(f"Special tokens: {analysis.special}."))
     if analysis.layers:
-        lines.append(f"Needs annotation: {', '.join(analysis.layers)}.")
+        lines.append(broken(f"Needs annotation: {', '.join(analysis.layers)}."))
     if analysis.options:
         lines += ["", "Options of this analysis:"]
     for option in analysis.options.values():
         kind = " | ".join(option.choices) or getattr(option.kind, "__name__", str(option.kind))
-        lines.append(f"  --{option.flag} ({kind}, default {option.default}): {option.about}")
+        lines.append(broken(f"  --{option.flag} ({kind}, default {option.default}): {option.about}", 6))
     return "\n".join(lines)

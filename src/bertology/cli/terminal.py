@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertology.cli.columns import Column, in_tables
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 160
 COLUMNS_AT_ONCE = 7
+MEASURES_AT_ONCE = 16
+MATRIX_COLUMNS = 16
+"""A matrix with more columns than this fits no terminal: its highest and lowest cells are told instead."""
+CELLS_TOLD = 10
 
 
 def show(result: Result, analysis: Analysis) -> None:
@@ -28,42 +33,52 @@ def show(result: Result, analysis: Analysis) -> None:
     # Words and intervals may have brackets, which are not meant as styles.
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False)
     console.print(f"{result.analysis}: {analysis.question}", style="bold")
-    console.print(f"n = {result.n} inputs; special tokens: {analysis.special}")
-    for table in _tables(result):
+    console.print(f"{result.rests_on}; special tokens: {analysis.special}")
+    for table in _tables(result, console.width):
         console.print(table)
     for line in _company(result):
         console.print(line)
 
 
-def _tables(result: Result) -> Iterable[RichTable]:
+def _tables(result: Result, width: int) -> Iterable[RichTable]:
     match result.data:
         case HeadGrid() as grid:
-            yield _by_layer(grid)
+            yield from _by_layer(grid, width)
             yield _strongest(grid)
         case LayerCurve() as curve:
-            yield from _curves(curve, "layer", [str(i + curve.first) for i in range(_length(curve.measures))])
+            layers = [str(i + curve.first) for i in range(_length(curve.measures))]
+            yield from _curves(curve, "layer", layers, width)
         case Curve() as curve:
-            yield from _curves(curve, curve.along, [f"{point:g}" for point in curve.points])
+            yield from _curves(curve, curve.along, [f"{point:g}" for point in curve.points], width)
         case Table() as table:
-            yield from _curves(table, "", list(table.rows_named))
+            yield from _curves(table, "", list(table.rows_named), width, leaving=table.empty_rows())
             if table.notes:
                 yield _notes(table)
         case Matrix() as matrix:
+            small = len(matrix.columns_named) <= MATRIX_COLUMNS
             for name, estimates in matrix.measures.items():
-                yield _grid(name, estimates, matrix.rows_named, matrix.columns_named)
+                if small:
+                    yield _grid(name, estimates, matrix.rows_named, matrix.columns_named)
+                else:
+                    yield _extremes(name, matrix)
         case other:
             yield _records(list(other.rows()))
 
 
-def _by_layer(grid: HeadGrid) -> RichTable:
-    table = _table("mean over heads, by layer", ["layer", *grid.measures])
-    layers = next(iter(grid.measures.values())).shape[0]
-    for layer in range(layers):
-        table.add_row(str(layer + 1), *(_number(e.value[layer]) for e in grid.measures.values()))
-    for name, baseline in grid.baselines.items():
-        cells = (_number(baseline[m].value) if m in baseline else "" for m in grid.measures)
-        table.add_row(name, *cells, style="dim")
-    return table
+def _by_layer(grid: HeadGrid, width: int) -> Iterable[RichTable]:
+    """Means over heads, in as many tables as it takes to cut no word of a name."""
+    layers = [str(layer + 1) for layer in range(_length(grid.measures))]
+    blocks: list[list[Column]] = []
+    for name, estimates in grid.measures.items():
+        beside = (found[name].value if name in found else np.nan for found in grid.baselines.values())
+        blocks.append([Column(name, tuple(map(_number, (*estimates.value, *beside))))])
+    for columns in in_tables([*layers, *grid.baselines], blocks, width, MEASURES_AT_ONCE):
+        table = _table("mean over heads, by layer", ["layer", *(column.name for column in columns)])
+        for index, row in enumerate([*layers, *grid.baselines]):
+            cells = [column.cells[index] for column in columns]
+            if row in layers or any(cells):
+                table.add_row(row, *cells, style="" if row in layers else "dim")
+        yield table
 
 
 def _strongest(grid: HeadGrid) -> RichTable:
@@ -80,18 +95,22 @@ def _strongest(grid: HeadGrid) -> RichTable:
     return table
 
 
-def _curves(curve: LayerCurve | Curve | Table, along: str, places: list[str]) -> Iterable[RichTable]:
-    """Tables of as many measures, each beside its baselines, as can be read side by side."""
-    groups: list[list[tuple[str, Estimates]]] = [[]]
+def _curves(
+    curve: LayerCurve | Curve | Table, along: str, places: list[str], width: int, leaving: tuple[int, ...] = ()
+) -> Iterable[RichTable]:
+    """Tables of as many measures, each beside its baselines, as can be read side by side, without some places."""
+    shown = [index for index in range(len(places)) if index not in leaving]
+    rows = [places[index] for index in shown]
+    blocks: list[list[Column]] = []
     for name, estimates in curve.measures.items():
-        beside = [(chance, found[name]) for chance, found in curve.baselines.items() if name in found]
-        if groups[-1] and len(groups[-1]) + len(beside) + 1 > COLUMNS_AT_ONCE:
-            groups.append([])
-        groups[-1] += [(name, estimates), *beside]
-    for columns in groups:
-        table = _table("value [95 % interval], each beside its baselines", [along, *(name for name, _ in columns)])
-        for index, place in enumerate(places):
-            table.add_row(place, *(_estimate(estimates[index]) for _, estimates in columns))
+        everyone = {name: estimates} | {
+            chance: found[name] for chance, found in curve.baselines.items() if name in found
+        }
+        blocks.append([Column(who, tuple(_estimate(one[index]) for index in shown)) for who, one in everyone.items()])
+    for columns in in_tables(rows, blocks, width, COLUMNS_AT_ONCE):
+        table = _table("value [95 % interval], each beside its baselines", [along, *(one.name for one in columns)])
+        for index, row in enumerate(rows):
+            table.add_row(row, *(column.cells[index] for column in columns))
         yield table
 
 
@@ -111,15 +130,46 @@ def _grid(name: str, estimates: Estimates, rows: tuple[str, ...], columns: tuple
     return table
 
 
+def _extremes(name: str, matrix: Matrix) -> RichTable:
+    """The cells with the highest and the lowest values; of a matrix that is its own mirror image, each pair once."""
+    estimates = matrix.measures[name]
+    values = estimates.value
+    names = matrix.rows_named, matrix.columns_named
+    counted = np.isfinite(values)
+    if names[0] == names[1] and np.array_equal(values, values.T, equal_nan=True):
+        counted &= ~np.tri(len(values), dtype=np.bool_)
+    places = np.argwhere(counted)
+    places = places[np.argsort(-values[counted], kind="stable")]
+    told = places if len(places) <= 2 * CELLS_TOLD else np.concatenate([places[:CELLS_TOLD], places[-CELLS_TOLD:]])
+    beside = {chance: found[name] for chance, found in matrix.baselines.items() if name in found}
+    title = f"{name}: highest and lowest of {values.shape[0]} x {values.shape[1]} cells (--json and --figure have all)"
+    table = _table(title, ["row", "column", "value [95 % interval]", "n", *beside])
+    for row, column in told.tolist():
+        cell: Estimate = estimates[row, column]
+        others = (_estimate(found[row, column]) for found in beside.values())
+        table.add_row(names[0][row], names[1][column], _estimate(cell), str(cell.n), *others)
+    return table
+
+
 def _records(rows: list[dict[str, object]]) -> RichTable:
     columns = list(rows[0]) if rows else ["(nothing)"]
     table = _table("", columns)
     for row in rows:
-        table.add_row(*(str(row.get(column, "")) for column in columns))
+        table.add_row(*(_shown(row.get(column, "")) for column in columns))
     return table
 
 
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "" if value is None else str(value)
+
+
 def _company(result: Result) -> Iterable[str]:
+    if isinstance(result.data, Table) and not result.data.rows_named:
+        yield "no rows: nothing met what the analysis asks for"
+    if isinstance(result.data, Table) and (empty := result.data.empty_rows()):
+        yield f"nothing to measure in {len(empty)} rows: {', '.join(result.data.rows_named[i] for i in empty)}"
     for role, summary in result.inputs.items():
         if isinstance(summary, Mapping) and "counts" in summary:
             counted = ", ".join(f"{count} {name}" for name, count in summary["counts"].items())
@@ -132,7 +182,11 @@ def _table(title: str, columns: list[str]) -> RichTable:
 
     table = RichTable(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="left" if column in {"layer", "measure", "", columns[0]} else "right")
+        left = column in {"layer", "measure", "", columns[0]}
+        # Where names have to be broken they are so between words.
+        table.add_column(
+            column, justify="left" if left else "right", min_width=max(map(len, column.split()), default=0)
+        )
     return table
 
 

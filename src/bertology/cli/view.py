@@ -21,18 +21,24 @@ def view(
     text_b: Annotated[str | None, typer.Argument(help="A second text, to make a pair.")] = None,
     model: inputs.Model = None,
     against: inputs.Against = None,
-    against_text: Annotated[str | None, typer.Option(help="A second text to compare with.")] = None,
+    against_text: Annotated[str | None, typer.Option(metavar="TEXT", help="A second text to compare with.")] = None,
     corpus: inputs.CorpusName = None,
     format: inputs.Format = None,
-    number: Annotated[int, typer.Option(min=1, help="Which item of --corpus to show; its tree is drawn with it.")] = 1,
+    number: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Which item of --corpus to show; its tree is drawn with it.")
+    ] = 1,
     results: Annotated[
         list[Path] | None,
-        typer.Option(help="A result (`bertology run ... --json`) or a folder of them, to label heads and draw arcs."),
+        typer.Option(
+            metavar="FILE", help="A result (`bertology run ... --json`) or a folder of them: labels heads, draws arcs."
+        ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("view.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "view.html"
+    ),
     quantity: Annotated[
         list[str] | None,
-        typer.Option(help="What to look at besides attention: norm, gradient; may be given twice."),
+        typer.Option(metavar="NAME", help="What to look at besides attention: norm, gradient; may be given twice."),
     ] = None,
     neurons: Annotated[
         bool | None,
@@ -48,15 +54,18 @@ def view(
 ) -> None:
     """Write the page and print its name."""
     from bertology.encoder.load import load
+    from bertology.results.whole_file import require_place
     from bertology.views.view import view as view_of
 
+    require_place(output)
+    item = _text(text, corpus, format, number)
     encoder = load(model or inputs.DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
     if model is None:
         typer.echo(f"no --model given: using {encoder.name!r}, the built-in model", err=True)
     other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
     made = view_of(
         encoder,
-        _text(text, corpus, format, number),
+        item,
         text_b,
         against=other,
         against_text=against_text,
@@ -74,11 +83,13 @@ def _text(text: str | None, corpus: str | None, format: str | None, number: int)
     """The text given, or the item of the corpus that was asked for."""
     if (text is None) == (corpus is None):
         raise Refusal(
-            "Both a text and a corpus are given" if text else "There is no text to look at",
+            "There is no text to look at" if text is None else "Both a text and a corpus are given",
             "a text, or --corpus with --number",
             'Write for example: bertology view "I went to the store."',
         )
     if text is not None:
+        if not text.strip():
+            raise Refusal("The text is empty", "a text of at least one word", "Put it between quotation marks")
         return text
     read = inputs.read_corpus(corpus, format, None, False, number, "original")
     if len(read) < number:

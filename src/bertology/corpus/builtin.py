@@ -36,6 +36,8 @@ def corpus_named(
         return generated_named(name, limit=limit, **options)
     if name in BUILT_IN and not Path(name).exists():
         suffix, form = ("tsv", "diagnostic") if name in PAIRS else ("conllu", "conllu")
+        if format not in {None, form}:
+            raise Refusal(f"The format of {name} is given as {format!r}", f"{form}, its own", "Leave --format out")
         with resources.as_file(resources.files("bertology.corpus") / "data" / f"{name}.{suffix}") as path:
             return read(path, form, skip_bad=skip_bad, limit=limit, **options)
     if not Path(name).exists() and format is None and "/" not in name and "." not in name:

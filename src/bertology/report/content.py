@@ -101,6 +101,14 @@ class Content:
         told = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in order if seconds >= 1)
         return f"{sum(self.seconds.values()):.0f} seconds in all: {told or 'none longer than one'}." if order else ""
 
+    def told_apart(self, section: Section) -> list[str]:
+        """What a section was measured on, and what tells it from others of the same analysis."""
+        result = section.result
+        alike = [one.result for one in self.sections if one.result.analysis == result.analysis]
+        named = [one["corpus"]["name"] for one in result.inputs.values() if isinstance(one, dict) and "corpus" in one]
+        own = {k: v for k, v in result.options.items() if any(one.options.get(k) != v for one in alike)}
+        return [*dict.fromkeys(named), *(f"{name.replace('_', ' ')}: {value}" for name, value in own.items())]
+
     def section_of(self, result: Result) -> Section | None:
         """The section that shows a result."""
         return next((section for section in self.sections if section.result is result), None)

@@ -17,6 +17,8 @@ from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve
 BASELINE = "baseline "
 FEW = 4
 """The notes of so few rows stand below the table, where they need not be looked for."""
+ABOUT_NOTHING = 1e-4
+"""So small a share of the largest number is told as about 0."""
 ROWS = 60
 """Longer tables are cut on the page, which says so; the JSON has them whole."""
 
@@ -29,7 +31,7 @@ def drawn(result: Result, only: Collection[str] = (), rows: Collection[str] = ()
 def _parts(result: Result, only: Collection[str], named: Collection[str]) -> Iterable[str]:
     match result.data:
         case HeadGrid() as grid:
-            yield '<div class="figures">'
+            yield '<div class="figures grids">'
             for name, estimates in _chosen(grid, only):
                 unit = f"{grid.units.get(name, '')}; pale to strong: {_range(estimates)}"
                 yield _figure(name, head_grid(name, estimates, _beside(grid, name)), unit)
@@ -49,7 +51,9 @@ def _parts(result: Result, only: Collection[str], named: Collection[str]) -> Ite
         case _:
             rows = [row for row in result.rows() if not only or row.get("measure", "") in only]
             rows = [row for row in rows if not named or row.get("row", "") in named] or rows
-            aside = {row["row"]: row["note"] for row in rows if row.get("note")} if len(rows) <= FEW else {}
+            aside = {row["row"]: row["note"] for row in rows[:ROWS] if row.get("note")}
+            # A row's note is the same for all of its measures: it is told once.
+            aside = aside if len(rows) <= FEW or len(aside) < len(rows[:ROWS]) / 2 else {}
             yield html_table([_told({k: v for k, v in row.items() if k != "note" or not aside}) for row in rows[:ROWS]])
             yield from (f'<p class="soft">{escape(f"{name}: {note}")}</p>' for name, note in aside.items())
             yield _units(rows[:ROWS])
@@ -94,7 +98,10 @@ def _figure(name: str, drawing: str, caption: str) -> str:
 
 def _range(estimates: Estimates) -> str:
     measured = estimates.value[np.isfinite(estimates.value)]
-    return f"{measured.min():.3g} to {measured.max():.3g}" if measured.size else "nothing measured"
+    if not measured.size:
+        return "nothing measured"
+    low, high = float(measured.min()), float(measured.max())
+    return f"{'about 0' if abs(low) < ABOUT_NOTHING * abs(high) else f'{low:.3g}'} to {high:.3g}"
 
 
 def _strongest(grid: HeadGrid, only: Collection[str]) -> str:

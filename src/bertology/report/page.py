@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from bertology.citations import CITATIONS
+from bertology.citations import CITATIONS, short_citation
 from bertology.claims.claim import measures_of, rows_of
 from bertology.claims.evidence import Evidence
 from bertology.claims.examine import Finding
@@ -28,7 +28,7 @@ def page(content: Content) -> str:
     for part, sections in content.parts:
         body.append(f'<h2 id="{_anchor(part)}">{escape(part)}</h2>')
         for section in sections:
-            body += _section(section)
+            body += _section(section, content)
     body += _methods(content)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     return (
@@ -50,7 +50,8 @@ def _contents(content: Content) -> Iterable[str]:
 def _scoreboard(content: Content) -> Iterable[str]:
     if not content.findings:
         return
-    yield f'<h2 id="{_anchor("What holds")}">What holds</h2><p>{escape(content.summary)}</p><div class="board">'
+    yield f'<h2 id="{_anchor("What holds")}">What holds</h2><p>{escape(content.summary)} '
+    yield 'Open one for its numbers, its figure and its texts.</p><div class="board">'
     for finding in content.findings:
         yield from _finding(finding, content)
     yield "</div>"
@@ -60,13 +61,15 @@ def _finding(finding: Finding, content: Content) -> Iterable[str]:
     claim, verdict = finding.claim, finding.verdict
     kind = verdict.outcome.replace(" ", "-")
     yield f'<details id="{escape(claim.id)}"><summary><span class="verdict {kind}">{escape(verdict.outcome)}</span>'
-    yield f'<span>{escape(claim.finding)}</span></summary><div class="opened"><p>{_said(verdict.why)}</p>'
+    yield f'<span class="finding">{escape(claim.finding)}</span>'
+    yield f'<span class="paper">{escape(short_citation(claim.paper))}</span></summary>'
+    yield f'<div class="opened"><p>{_said(verdict.why)}</p>'
     for result in finding.results:
         section = content.section_of(result)
         yield drawn(result, measures_of(claim.test), rows_of(claim.test))
         if section is not None:
             link = f'<a href="#{escape(section.name)}">{escape(result.analysis)}</a>'
-            yield f"<p>{link}, n = {result.n}: {escape(section.method)}</p>"
+            yield f"<p>{link}, {result.rests_on}: {_marked(section.method)}</p>"
     if claim.id in content.evidence:
         yield _texts(content.evidence[claim.id])
     yield f'<p class="soft">{escape(CITATIONS[claim.paper])} {escape(claim.place)}: {escape(claim.published)}.</p>'
@@ -104,12 +107,18 @@ def _inside(content: Content) -> Iterable[str]:
         yield content.inside
 
 
-def _section(section: Section) -> Iterable[str]:
+def _section(section: Section, content: Content) -> Iterable[str]:
     result = section.result
+    facts = [result.analysis, *content.told_apart(section), result.rests_on]
     yield f'<h3 id="{escape(section.name)}">{escape(section.question)}</h3>'
-    yield f'<p class="soft">{escape(result.analysis)} · n = {result.n} inputs · '
-    yield f"special tokens: {escape(result.provenance['special_tokens'])}</p>"
-    yield f"<p>{escape(section.about.split(chr(10) * 2)[0])}</p>{drawn(result)}"
+    yield f'<p class="soft">{escape(" · ".join(facts))} · '
+    yield f"special tokens: {_marked(result.provenance['special_tokens'])}</p>"
+    yield f"<p>{_marked(section.about.split(chr(10) * 2)[0])}</p>{drawn(result)}"
+
+
+def _marked(text: str) -> str:
+    """The text, with `names` as the names they are."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _methods(content: Content) -> Iterable[str]:
@@ -128,7 +137,7 @@ def _methods(content: Content) -> Iterable[str]:
         result = section.result
         facts = {"options": result.options, "inputs": result.inputs, "provenance": result.provenance}
         yield f"<details><summary>{escape(result.analysis)}, version {result.version}</summary>"
-        yield f"<p>{escape(section.about)}</p><pre>{escape(json.dumps(facts, indent=1, ensure_ascii=False))}</pre>"
+        yield f"<p>{_marked(section.about)}</p><pre>{escape(json.dumps(facts, indent=1, ensure_ascii=False))}</pre>"
         yield "</details>"
     if content.papers:
         yield f"<h3>Papers</h3><ul>{''.join(f'<li>{escape(paper)}</li>' for paper in content.papers)}</ul>"

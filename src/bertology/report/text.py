@@ -79,7 +79,7 @@ def _section(section: Section) -> Iterable[str]:
     result = section.result
     yield f"### {section.question}"
     special = result.provenance["special_tokens"]
-    yield f"`{result.analysis}`, n = {result.n}; special tokens: {special}. {section.method}"
+    yield f"`{result.analysis}`, {result.rests_on}; special tokens: {special}. {section.method}"
     rows = result.rows()
     yield _table(rows[:ROWS])
     if len(rows) > ROWS:

@@ -7,7 +7,7 @@ Colours are one hue at varying strength, so they read alike for colour-blind eye
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -20,6 +20,8 @@ WIDTH, HEIGHT = 420, 220
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
 GROWS = 30
 """Points that grow by such a factor are drawn along their logarithm."""
+MOST_TICKS = 5
+"""Steps of an axis from one round number to the next."""
 LETTER, LINE = 6.0, 11
 """Width of a letter and height of a line of a label, about."""
 LABEL = 24
@@ -33,7 +35,7 @@ def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates
     spread = high - low or 1.0
     cells: list[str] = []
     for layer in range(layers):
-        cells.append(_text(LEFT - 26, layer * CELL + 12, str(layer + 1), "end"))
+        cells.append(_text(LEFT - 23, layer * CELL + 12, str(layer + 1), "end"))
         for head in range(heads):
             estimate: Estimate = estimates[layer, head]
             if np.isnan(estimate.value):
@@ -48,7 +50,9 @@ def head_grid(name: str, estimates: Estimates, baselines: Mapping[str, Estimates
             )
     for head in range(heads):
         cells.append(_text(LEFT - 13 + head * CELL, layers * CELL + 12, str(head + 1), "middle"))
-    width, height = LEFT + heads * CELL, layers * CELL + 18
+    cells.append(_text(LEFT - 20 + heads * CELL / 2, layers * CELL + 25, "head", "middle"))
+    cells.append(_text(7, layers * CELL / 2, "layer", "middle", turned=True))
+    width, height = LEFT + heads * CELL, layers * CELL + 30
     label = f"{name}: {layers} layers by {heads} heads, from {low:.3g} to {high:.3g}"
     return _svg(width, height, label, cells)
 
@@ -87,8 +91,16 @@ def _line(
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / spread
 
-    marks = [_text(LEFT - 6, y(v) + 4, f"{v:.2g}", "end") for v in np.linspace(low, high, 4)]
-    marks += [_text(x(i), HEIGHT - BOTTOM + 16, label, "middle") for i, label in enumerate(labels)]
+    marks: list[str] = []
+    for tick in ticks(low, high):
+        marks.append(f'<path d="M{LEFT} {y(tick):.1f}H{end:.1f}" class="rule"/>')
+        marks.append(_text(LEFT - 6, y(tick) + 3.5, f"{tick:.6g}", "end"))
+    marks += [
+        _text(x(i), HEIGHT - BOTTOM + 16, labels[i], "middle")
+        for i in _readable([x(i) for i in range(len(labels))], labels)
+    ]
+    for line in baselines.values():
+        marks += _bands(line, x, y, "beside")
     for index, (baseline, line) in enumerate(baselines.items()):
         dashes = ("6 4", "2 3", "8 3 2 3")[index % 3]
         for run in _runs(line.value):
@@ -97,9 +109,7 @@ def _line(
                 f'<polyline points="{points}" class="baseline" stroke-dasharray="{dashes}">'
                 f"<title>{escape(baseline)}</title></polyline>"
             )
-    for run in _runs(estimates.low):
-        edges = [(i, estimates.low[i]) for i in run] + [(i, estimates.high[i]) for i in reversed(run)]
-        marks.append(f'<polygon points="{" ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in edges)}" class="band"/>')
+    marks += _bands(estimates, x, y, "band")
     for run in _runs(estimates.value):
         points = " ".join(f"{x(i):.1f},{y(estimates.value[i]):.1f}" for i in run)
         marks.append(f'<polyline points="{points}" class="curve"/>')
@@ -119,6 +129,34 @@ def _line(
     marks += _labels(ends, end + 8)
     marks.append(_text((LEFT + end) / 2, HEIGHT - 2, along, "middle"))
     return _svg(WIDTH, HEIGHT, f"{name} by {along}", marks)
+
+
+def _bands(line: Estimates, x: Callable[[int], float], y: Callable[[float], float], kind: str) -> Iterable[str]:
+    """The interval of a line, where it has one."""
+    for run in _runs(line.high - line.low):
+        edges = [(i, line.low[i]) for i in run] + [(i, line.high[i]) for i in reversed(run)]
+        if any(line.high[i] > line.low[i] for i in run):
+            yield f'<polygon points="{" ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in edges)}" class="{kind}"/>'
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high, three to six of them; the one number there is where both are the same."""
+    if not high > low:
+        return [low]
+    size = 10.0 ** np.floor(np.log10((high - low) / 4))
+    step = size * next(factor for factor in (1, 2, 2.5, 5, 10) if (high - low) / (size * factor) <= MOST_TICKS)
+    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
+    return [float(step * place) for place in range(first, last + 1)]
+
+
+def _readable(places: Sequence[float], labels: Sequence[str]) -> list[int]:
+    """The labels along an axis that do not touch the one before them."""
+    kept: list[int] = []
+    for index, (place, label) in enumerate(zip(places, labels, strict=True)):
+        room = LETTER * (len(label) + len(labels[kept[-1]])) / 2 + 4 if kept else 0.0
+        if not kept or abs(place - places[kept[-1]]) >= room:
+            kept.append(index)
+    return kept
 
 
 def _labels(ends: Mapping[str, tuple[float, float]], left: float) -> Iterable[str]:
@@ -171,5 +209,6 @@ def _svg(width: float, height: float, label: str, marks: Iterable[str]) -> str:
     return f'<svg {size} role="img" aria-label="{escape(label)}">{body}</svg>'
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, anchor: str, *, turned: bool = False) -> str:
+    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turn}>{escape(text)}</text>'

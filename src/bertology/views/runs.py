@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bertology.corpus.corpus import Input, Item
 from bertology.corpus.sentence import Sentence, from_text
 from bertology.encoder.pieces import Special
+from bertology.errors import Refusal
 from bertology.views.payload import Coded, Piece, Quantity, Run, coded
 from bertology.views.trees import gold_tree
 
@@ -51,6 +52,12 @@ def run_of(encoder: Encoder, input_: Input, quantities: Sequence[str], neurons: 
     kind = "sentence" if len(input_.parts) == 1 else "pair"
     corpus = Corpus((Item(input_.parts, kind, id="1"),), name="text")
     count = len(encoder.tokenise([input_])[0])
+    if count > encoder.max_pieces:
+        raise Refusal(
+            f"The text has {count} pieces",
+            f"at most {encoder.max_pieces}, which is as far as {encoder.name} reads",
+            "Shorten the text, or choose a model that reads longer ones",
+        )
     with_neurons = count <= NEURONS_UP_TO if neurons is None else neurons
     wanted: list[Any] = ["attention", LENGTHS, *(["query", "key"] if with_neurons else [])]
     wanted += [SITES[name] for name in quantities[1:]]

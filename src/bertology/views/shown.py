@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from html import escape
 from pathlib import Path
 
-from bertology.errors import Refusal
+from bertology.results.whole_file import write_whole
 
 
 class Shown(ABC):
@@ -32,18 +32,7 @@ class Shown(ABC):
         """Write it to a file; one half written is never left."""
         target = Path(path)
         content = self.content(target.suffix)
-        temporary = target.with_name(f".{target.name}.partial")
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(target)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise Refusal(
-                f"{target} cannot be written ({error.strerror})",
-                "a file in a folder that exists",
-                "Choose another place",
-            ) from error
-        return target
+        return write_whole(target, content)
 
     def open(self) -> Path:
         """Save it to a temporary file and show that in the browser."""

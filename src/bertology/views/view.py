@@ -98,6 +98,12 @@ def view(
     from bertology.encoder.load import load
 
     _refuse_unknown(quantities)
+    if state.get("view") == "neuron":
+        if neurons is False:
+            raise Refusal("The page is to open with neurons, and to have none", "one of them", "Leave out one of both")
+        neurons = True
+    if state.get("view") == "difference" and against is None and against_text is None:
+        raise Refusal("There is nothing to compare with", "a second model or text", "Name it: against, against_text")
     encoder = load(model) if isinstance(model, str) else model
     input_ = input_of(text, text_b)
     first = run_of(encoder, input_, quantities, neurons)

@@ -36,7 +36,7 @@ def test_every_shape_is_a_valid_figure_on_either_paper(name: str, theme: Theme) 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_figure_says_who_n_policy_and_options(name: str) -> None:
     words = drawn(name).words
-    for fact in ("group/name", "a-model on a-corpus", "n = 7 inputs", SPECIAL, "by=layer"):
+    for fact in ("group/name", "a-model on a-corpus", result(EVERY[name]).rests_on, SPECIAL, "by=layer"):
         assert fact in words, fact
     assert "seed" not in words
 
@@ -204,3 +204,16 @@ def test_points_are_joined_by_edges() -> None:
     found = Drawn(shape)
     assert len(found.marks("rule")) == 2
     assert len(found.marks("symbol")) == 3
+
+
+def test_many_rows_without_a_number_are_named_above_the_figure_instead() -> None:
+    value = np.array([0.5, *[np.nan] * 5])
+    names = ("known", "uno", "due", "tre", "quattro", "cinque")
+    score = Estimates(value=value, low=value - 0.1, high=value + 0.1, n=np.array([3, 0, 0, 0, 0, 0]))
+    level = {"level": {"score": Estimates.exact(np.full(6, 0.25))}}
+    shape = Table(measures={"score": score}, baselines=level, rows_named=names)
+    found = Drawn(shape)
+    assert "nothing to measure in 5 rows: uno, due, tre, quattro, cinque" in " ".join(found.words.split())
+    assert len(found.marks("symbol", "row: known")) == 2 and not found.marks("symbol", "row: cinque")
+    few = Drawn(Table(**measured(3), rows_named=("a", "b", "c")))
+    assert few.marks("text", "nothing to measure")

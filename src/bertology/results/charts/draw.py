@@ -83,8 +83,8 @@ def _facts(result: Result) -> Iterator[str]:
     """Who was asked, n and the policy on special tokens, and the options that change the numbers."""
     asked = [_who(role, summary) for role, summary in result.inputs.items() if isinstance(summary, Mapping)]
     yield from filter(None, asked)
-    special = result.provenance.get("special_tokens", "policy not stated")
-    yield f"n = {result.n} inputs · special tokens: {special}"
+    special = str(result.provenance.get("special_tokens", "policy not stated"))
+    yield f"{result.rests_on} · special tokens: {special.replace('`', '')}"
     chosen = [f"{name}={value}" for name, value in result.options.items() if name != "seed" and value != ""]
     if chosen:
         yield f"options: {', '.join(chosen)}"

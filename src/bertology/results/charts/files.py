@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertology.errors import Refusal
+from bertology.results import whole_file
 from bertology.results.charts.page import page, specification, vega_lite
 from bertology.results.charts.palette import Theme
 
@@ -39,8 +40,7 @@ def require_place(path: Path) -> None:
             f"one of: {', '.join(SUFFIXES)}",
             "Give the file one of these suffixes",
         )
-    if not path.parent.is_dir():
-        raise Refusal(f"There is no folder {path.parent}", "a file in a folder that exists", "Choose another place")
+    whole_file.require_place(path)
     require_figures()
 
 
@@ -48,16 +48,7 @@ def save(result: Result, path: Path, theme: Theme) -> Path:
     """Write the figure beside its place and move it there whole, so that no half-written file is ever left."""
     require_place(path)
     content = _content(result, path.suffix.lower(), path.stem, theme)
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise Refusal(
-            f"{path} cannot be written ({error.strerror})", "a file in a folder that exists", "Choose another place"
-        ) from error
-    return path
+    return whole_file.write_whole(path, content)
 
 
 def svg(result: Result, theme: Theme) -> str:

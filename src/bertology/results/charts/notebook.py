@@ -20,7 +20,7 @@ def bundle(result: Result) -> dict[str, Any]:
     """
     from bertology.results.charts.files import require_figures, svg
 
-    plain = {"text/plain": f"{result.analysis}: {result.data.shape}, n = {result.n}"}
+    plain = {"text/plain": f"{result.analysis}: {result.data.shape}, {result.rests_on}"}
     try:
         require_figures()
     except Refusal:

@@ -24,13 +24,13 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-sr
 ROWS = 2000
 STYLE = """
 body { margin: 0; font: 15px/1.45 system-ui, sans-serif; }
-#figure { overflow-x: auto; display: block; } #figure svg { max-width: max(100%, 480px); height: auto; }
+#figure { overflow-x: auto; display: block; } #figure svg { max-width: max(100%, 680px); height: auto; }
 .vega-bindings { padding: 4px 16px; position: sticky; left: 0; } .vega-bind label { display: flex; gap: .6rem;
   align-items: center; flex-wrap: wrap; } .vega-bind input { width: min(420px, 70vw); }
 details { padding: 4px 16px 24px; } summary { cursor: pointer; } .scroll { overflow-x: auto; margin-top: .5rem; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 td, th { text-align: right; padding: .15rem .7rem .15rem 0; white-space: nowrap; font-weight: 400; }
-td:first-child, th:first-child { text-align: left; }
+td:first-child, th:first-child, .word { text-align: left; }
 """
 SHOW = """
 const dark = window.matchMedia("(prefers-color-scheme: dark)");

@@ -32,17 +32,21 @@ SHAPES = ("circle", "diamond", "triangle-up", "square", "triangle-down", "cross"
 
 def table(shape: Table, palette: Palette) -> Drawing:
     """One panel a measure, three across; names of rows stand at the first."""
-    chances = list(shape.baselines)
-    panels = [_panel(m, shape, chances, place % COLUMNS == 0, palette) for place, m in enumerate(measured(shape))]
+    names = distinct(shape.rows_named)
+    empty = shape.empty_rows()
+    drawn = {index: name for index, name in enumerate(names) if index not in empty}
+    panels = [_panel(m, shape, drawn, place % COLUMNS == 0, palette) for place, m in enumerate(measured(shape))]
     columns = min(COLUMNS, len(panels))
-    missing = any(not np.isfinite(estimates.value).all() for estimates in shape.measures.values())
-    notes = tuple([MISSING] if missing else [])
-    return Drawing(panels, columns, notes, columns * (WIDTH + 30) + LABELS // 2, together=True)
+    missing = any(not np.isfinite(estimates.value[list(drawn)]).all() for estimates in shape.measures.values())
+    notes = [MISSING] if missing else []
+    if empty:
+        notes.append(f"nothing to measure in {len(empty)} rows: {', '.join(names[index] for index in empty)}")
+    return Drawing(panels, columns, tuple(notes), columns * (WIDTH + 30) + LABELS // 2, together=True)
 
 
-def _panel(measure: Measured, shape: Table, chances: list[str], named: bool, palette: Palette) -> alt.LayerChart:
-    places = distinct(shape.rows_named)
-    rows = [row for index, name in enumerate(places) for row in _rows(measure, index, name, shape)]
+def _panel(measure: Measured, shape: Table, drawn: dict[int, str], named: bool, palette: Palette) -> alt.LayerChart:
+    places, chances = list(drawn.values()), list(shape.baselines)
+    rows = [row for index, name in drawn.items() for row in _rows(measure, index, name, shape)]
     series = [MEASURED, *chances]
     legend = alt.Legend(title=None, orient="bottom", columns=4, symbolOpacity=1)
     colour = alt.Color("series:N", legend=legend, scale=alt.Scale(domain=series, range=palette.told_apart(len(series))))
@@ -57,7 +61,7 @@ def _panel(measure: Measured, shape: Table, chances: list[str], named: bool, pal
     lanes = 1 + max(sum(name in found for found in shape.baselines.values()) for name in shape.measures)
     line = lanes * (LANE if len(places) <= MANY else TIGHT) + GAP
     height = max(1, len(places)) * line
-    rows_scale = alt.Scale(domain=list(places), paddingInner=GAP / line, paddingOuter=GAP / line / 2)
+    rows_scale = alt.Scale(domain=places, paddingInner=GAP / line, paddingOuter=GAP / line / 2)
     base = alt.Chart(data(rows)).encode(
         alt.Y("row:N", title=None, sort=None, axis=names, scale=rows_scale),
         alt.YOffset("series:N", scale=alt.Scale(domain=[MEASURED, *measure.beside]), sort=None),
