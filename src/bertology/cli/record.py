@@ -27,7 +27,7 @@ def record(
     long: inputs.LongPolicy = "error",
     max_pieces: inputs.MaxPieces = None,
     half: Annotated[bool, typer.Option("--half", help="Keep raw sites in float16, half the size.")] = False,
-    objective: Annotated[str, typer.Option(metavar="NAME", help="For gradient sites: mlm, top, or auto.")] = "auto",
+    objective: inputs.Objective = "auto",
     seed: inputs.Seed = 0,
     device: inputs.Device = "cpu",
     dtype: inputs.Precision = "float32",

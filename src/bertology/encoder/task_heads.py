@@ -65,6 +65,19 @@ def labels_of(encoder: HuggingFaceEncoder) -> tuple[str, ...]:
     return tuple(str(names[place]) for place in sorted(names))
 
 
+def class_numbers(labels: Sequence[str], golds: Sequence[str | None], model: str) -> list[int]:
+    """Which class of a model's head each gold answer is: by its name, whatever its capitals, or by its number."""
+    known = {label.lower(): place for place, label in enumerate(labels)} | {str(n): n for n in range(len(labels))}
+    strange = sorted({str(gold) for gold in golds if str(gold).lower() not in known})
+    if strange:
+        raise Refusal(
+            f"The corpus has the class {', '.join(strange[:5])}, which {model} does not know",
+            f"one of {', '.join(labels)}, or their numbers from 0",
+            "Rename the classes in the corpus, or choose a model that was trained on them",
+        )
+    return [known[str(gold).lower()] for gold in golds]
+
+
 def save(encoder: HuggingFaceEncoder, folder: Path) -> None:
     """Write config.json, model.safetensors and the tokeniser, as transformers' `from_pretrained` reads them."""
     with quietly():

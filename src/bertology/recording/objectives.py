@@ -1,11 +1,13 @@
-"""The scalar whose gradient a recording takes: the masked-language-model loss, or the score of the top class.
+"""The scalar whose gradient a recording takes: the loss of a language model or of a task, or the score of a prediction.
 
+Where a prediction is right its score, a log-probability, is the loss with its sign changed: magnitudes are the same.
 Each objective is a sum over the sentences of a batch, so the gradient of one sentence does not depend on the others.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,34 +16,52 @@ from torch import Tensor
 
 from bertology.encoder.encoder import Batch, Encoder, Objective, Output
 from bertology.encoder.pieces import Special
-from bertology.errors import Refusal
+from bertology.errors import Refusal, unknown_name
 from bertology.recording.frame import Frame
 
 MASKED_SHARE = 0.15
+OBJECTIVES = ("auto", "mlm", "lm", "top", "gold")
+SCORED = ("choice", "label", "nsp", "sop", "token", "answer_start")
+"""The heads whose predictions `top` is about, the first that a model has."""
 
 
-def objective_for(encoder: Encoder, name: str, frame: Frame, seed: int) -> tuple[Batch, Objective]:
-    """The batch to feed (with pieces masked where the objective asks for it) and the scalar to differentiate."""
+def objective_for(
+    encoder: Encoder, name: str, frame: Frame, seed: int, golds: Sequence[str | None] = ()
+) -> tuple[Batch, Objective]:
+    """The batch to feed (with pieces masked where the objective asks for it) and the scalar to differentiate.
+
+    `golds` are the gold answers of the entries, for the objective `gold`.
+    """
     head = head_for(encoder, name)
+    if name == "gold":
+        return frame.batch, _gold_classes(encoder, golds)
     if head == "mlm" and encoder.mask_id is not None:
         return _masked_language_model(frame, encoder.mask_id, seed)
-    return frame.batch, lambda output: _top_class(output, head)
+    if head == "lm":
+        return frame.batch, lambda output: _next_pieces(output, frame)
+    return frame.batch, lambda output: _top_class(output, head, frame)
 
 
 def head_for(encoder: Encoder, name: str) -> str:
     """The head of the model that an objective is taken from; refused where there is none."""
+    if name not in OBJECTIVES:
+        raise unknown_name("objective", name, OBJECTIVES)
     if name == "auto":
-        name = "mlm" if "mlm" in encoder.outputs else "top"
+        name = next((head for head in ("mlm", "lm") if head in encoder.outputs), "top")
     if name == "mlm" and "mlm" in encoder.outputs and encoder.mask_id is not None:
         return "mlm"
+    if name == "lm" and "lm" in encoder.outputs:
+        return "lm"
     if name == "top":
-        scored = sorted(encoder.outputs & {"label", "nsp", "choice", "sop"})
+        scored = [head for head in SCORED if head in encoder.outputs]
         if scored:
             return scored[0]
+    if name == "gold" and "label" in encoder.outputs:
+        return "label"
     have = ", ".join(sorted(encoder.outputs)) or "none"
     raise Refusal(
         f"{encoder.name} has no head for the objective {name!r} (its heads: {have})",
-        "a masked-language-model head for `mlm`, a sentence-level head for `top`",
+        "a head for masked pieces (`mlm`), next ones (`lm`), classes, tags or answers (`top`), classes (`gold`)",
         "Attention gradients need such a head; choose another model or leave this analysis out",
     )
 
@@ -89,8 +109,40 @@ def masked_places(masked: Tensor) -> Tensor:
     return torch.argsort(masked.long(), dim=1, descending=True, stable=True)[:, :most]
 
 
-def _top_class(output: Output, head: str) -> Tensor:
+def _gold_classes(encoder: Encoder, golds: Sequence[str | None]) -> Objective:
+    """The cross-entropy in nats of the classes that items have in the corpus."""
+    from bertology.encoder.huggingface import HuggingFaceEncoder
+    from bertology.encoder.task_heads import class_numbers, labels_of
+
+    assert isinstance(encoder, HuggingFaceEncoder), "only such a one has the head of a task"
+    if None in golds:
+        raise Refusal(
+            "The corpus has an item without a class",
+            "a class for every item, for the objective `gold`",
+            "Give a labelled corpus, or use `top`: the score of what the model predicts",
+        )
+    numbers = class_numbers(labels_of(encoder), golds, encoder.name)
+
+    def losses(output: Output) -> Tensor:
+        scores = output.logits["label"].float()
+        return torch.nn.functional.cross_entropy(scores, torch.tensor(numbers, device=scores.device), reduction="sum")
+
+    return losses
+
+
+def _next_pieces(output: Output, frame: Frame) -> Tensor:
+    """The cross-entropy in nats of all pieces but the first, each from those before it."""
+    scores, asked = output.logits["lm"][:, :-1].float(), frame.real[:, 1:]
+    return torch.nn.functional.cross_entropy(scores[asked], frame.batch.ids[:, 1:][asked], reduction="sum")
+
+
+def _top_class(output: Output, head: str, frame: Frame) -> Tensor:
+    """The log-probability of what is predicted: a class, the tags of all ordinary pieces, both ends of an answer."""
+    if head == "answer_start":
+        ends = (output.logits[name].float().masked_fill(~frame.real, -torch.inf) for name in (head, "answer_end"))
+        return torch.stack([scores.log_softmax(-1).max(-1).values for scores in ends]).sum()
     scores = output.logits[head].float()
     # The one score of a regression or of an option has no rival: its log-probability would be 0 whatever the input.
     comparable = scores.log_softmax(-1) if scores.shape[-1] > 1 else scores
-    return comparable.max(-1).values.sum()
+    best = comparable.max(-1).values
+    return best[frame.ordinary].sum() if head == "token" else best.sum()

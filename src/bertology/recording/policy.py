@@ -12,9 +12,9 @@ Long = Literal["error", "skip", "truncate", "window"]
 class Policy:
     """How to record. All but `batch_pieces` can change the numbers and are part of a recording's address.
 
-    `long` says what happens to inputs longer than `max_pieces` (or the encoder's own limit); `half` keeps raw sites in
-    float16; `objective` and `seed` are for gradient sites: `mlm`, `top`, or `auto` for whichever the model has;
-    `batch_pieces` bounds a batch, padding included, and is chosen by device where it is None.
+    `long` says what happens to inputs longer than `max_pieces` (or the encoder's own limit); `half` keeps raw sites
+    in float16; `objective`, one of `objectives.OBJECTIVES`, and `seed` are for gradient sites; `batch_pieces`
+    bounds a batch, padding included, and is chosen by device where it is None.
     """
 
     long: Long = "error"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
@@ -45,14 +45,14 @@ def record(
     card = encoder_card(encoder)
     if store is None and folder is None:
         plan = make_plan(encoder, corpus, policy)
-        found: dict[str, Any] = _in_memory(encoder, plan, wanted, policy, progress)
+        found: dict[str, Any] = _in_memory(_Pass(encoder, corpus, plan, policy), wanted, progress)
     else:
         identity = {"encoder": card.fingerprint, "corpus": corpus.fingerprint, "policy": policy.addressed()}
         shelf = Shelf(folder or Path(store or ".") / address(identity))
         plan = kept_plan(shelf, identity, corpus)
         if plan is None:
             plan = keep_description(shelf, identity, card, corpus, make_plan(encoder, corpus, policy), policy)
-        found = _Shelved(encoder, plan, wanted, policy, shelf).found(progress, notify)
+        found = _Shelved(_Pass(encoder, corpus, plan, policy), wanted, shelf).found(progress, notify)
     return Recording(card, corpus, plan.entries, found, policy.addressed(), plan.counts)
 
 
@@ -69,14 +69,22 @@ def encoder_card(encoder: Encoder) -> EncoderCard:
     )
 
 
-def _in_memory(
-    encoder: Encoder, plan: Plan, sites: Sequence[Site], policy: Policy, progress: Progress | None
-) -> dict[str, list[Array]]:
+class _Pass(NamedTuple):
+    """What is recorded, and how."""
+
+    encoder: Encoder
+    corpus: Corpus
+    plan: Plan
+    policy: Policy
+
+
+def _in_memory(whole: _Pass, sites: Sequence[Site], progress: Progress | None) -> dict[str, list[Array]]:
+    plan = whole.plan
     found: dict[str, list[Any]] = {site.identity: [None] * len(plan.entries) for site in sites}
     meter = _Meter(plan, range(len(plan.shards)), progress)
     for shard in plan.shards:
         for batch in shard:
-            found_here = _record_batch(encoder, plan, batch, sites, policy, watched=_watched(sites))
+            found_here = _record_batch(whole, batch, sites, watched=_watched(sites))
             for identity, arrays in found_here.items():
                 for index, array in zip(batch, arrays, strict=True):
                     found[identity][index] = array
@@ -87,11 +95,10 @@ def _in_memory(
 class _Shelved:
     """Records into a folder what is not there yet, and again what turns out to be broken."""
 
-    def __init__(self, encoder: Encoder, plan: Plan, sites: Sequence[Site], policy: Policy, shelf: Shelf) -> None:
-        self._encoder = encoder
-        self._plan = plan
+    def __init__(self, whole: _Pass, sites: Sequence[Site], shelf: Shelf) -> None:
+        self._whole = whole
+        self._plan = whole.plan
         self._sites = sites
-        self._policy = policy
         self._shelf = shelf
 
     def found(self, progress: Progress | None, notify: Notify | None) -> dict[str, ShardReader]:
@@ -116,7 +123,7 @@ class _Shelved:
         parts: dict[str, list[Array]] = {site.identity: [] for site in sites}
         for batch in self._plan.shards[number]:
             watched = _watched(self._sites)
-            found = _record_batch(self._encoder, self._plan, batch, sites, self._policy, watched=watched)
+            found = _record_batch(self._whole, batch, sites, watched=watched)
             for identity, arrays in found.items():
                 parts[identity].extend(arrays)
             meter.add(batch)
@@ -140,7 +147,7 @@ def _news(plan: Plan, shelf: Shelf, finished: int) -> Iterator[str]:
 
 
 def _record_batch(
-    encoder: Encoder, plan: Plan, batch: Sequence[int], sites: Sequence[Site], policy: Policy, *, watched: bool
+    whole: _Pass, batch: Sequence[int], sites: Sequence[Site], *, watched: bool
 ) -> dict[str, list[Array]]:
     """The arrays of each site for a batch; `watched` passes go through the same arithmetic whatever the sites."""
     import torch
@@ -149,6 +156,7 @@ def _record_batch(
     from bertology.recording.frame import Frame
     from bertology.recording.objectives import objective_for
 
+    encoder, corpus, plan, policy = whole
     entries = [plan.entries[index] for index in batch]
     plain = [site for site in sites if not needs_gradient(site)]
     graded = [site for site in sites if needs_gradient(site)]
@@ -161,7 +169,8 @@ def _record_batch(
             found |= catch.finished(output)
     if graded:
         frame = Frame(entries, encoder.device)  # a new one: tensors made in inference mode cannot be differentiated
-        fed, objective = objective_for(encoder, policy.objective, frame, policy.seed)
+        golds = [corpus[entry.item].label for entry in entries]
+        fed, objective = objective_for(encoder, policy.objective, frame, policy.seed, golds)
         catch = Catch(Frame(entries, encoder.device, fed), graded, encoder.layers, half=policy.half)
         found |= catch.finished(encoder.run(fed, on_layer=catch.see, objective=objective))
     return found

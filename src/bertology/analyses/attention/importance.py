@@ -83,12 +83,13 @@ def importance(
 ) -> LayerCurve | HeadGrid:
     """Mean |∂L/∂α| over the weights on a target, a ratio to that of all unmasked pieces: 0 no effect, 1 as any piece.
 
-    L is the masked-language-model loss with 15 % of the pieces masked, summed over a sentence's masked pieces, or the
-    score of the top class in models without that head. The mean is over heads, source pieces and targets of a
-    sentence, then over sentences that have such a target. Clark et al. do not say how the loss is reduced, so ratios
-    can be compared and sizes cannot; their `. or ,` is all punctuation here, and targets that are masked count only
-    as `masked`. `attention/integrated` follows each layer's attention from nothing to what it is instead of taking
-    the slope at its end.
+    L is the masked-language-model loss with 15 % of the pieces masked, summed over a sentence's masked pieces, or
+    the loss of all next pieces; in models without such a head the score of what they predict (a class, all tags,
+    both ends of an answer), or with --objective gold the loss of the classes that the corpus has. The mean is over
+    heads, source pieces and targets of a sentence, then over sentences that have such a target. Clark et al. do not
+    say how the loss is reduced, so ratios can be compared and sizes cannot; their `. or ,` is all punctuation here,
+    and targets that are masked count only as `masked`. `attention/integrated` follows each layer's attention from
+    nothing to what it is instead of taking the slope at its end.
     """
     width = len(TARGETS)
     columns = slice(width) if quantity == "gradient" else slice(width, None)

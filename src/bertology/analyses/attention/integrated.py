@@ -98,7 +98,9 @@ def _attributed(recording: Recording, encoder: GatedEncoder, how: _How) -> tuple
     shape = (len(recording), encoder.layers, encoder.heads)
     found, totals = np.full((*shape, len(TARGETS)), np.nan), np.full(shape, np.nan)
     for places, frame in frames_of(recording, encoder, sentences=how.sentences, seed=how.seed):
-        fed, objective = objective_for(encoder, recording.policy["objective"], frame, recording.policy["seed"])
+        golds = [recording.corpus[entry.item].label for entry in frame.entries]
+        objective_name, masking = recording.policy["objective"], recording.policy["seed"]
+        fed, objective = objective_for(encoder, objective_name, frame, masking, golds)
         seen = Frame(frame.entries, encoder.device, fed)
         targets, sources = targets_of(seen, how.special), sources_of(seen, how.special)
         pairs = seen.real[:, None, :, None] & seen.real[:, None, None, :]

@@ -20,7 +20,7 @@ from bertology.corpus.corpus import Corpus, Item
 from bertology.encoder.encoder import Batch, Encoder, Output
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.pieces import Special
-from bertology.encoder.task_heads import labels_of
+from bertology.encoder.task_heads import class_numbers, labels_of
 from bertology.errors import Refusal
 from bertology.finetuning.choose import NEEDS, TaskName, fitting
 from bertology.finetuning.division import ordered
@@ -210,15 +210,8 @@ def _in_words_of(labels: tuple[str, ...], items: Sequence[Item], name: str, mode
         return [_tagged_in_words_of(labels, item) for item in items]
     if name not in ("sentence", "pair"):
         return list(items)
-    words = {label.lower(): label for label in labels} | {str(place): label for place, label in enumerate(labels)}
-    strange = sorted({str(item.label) for item in items if str(item.label).lower() not in words})
-    if strange:
-        raise Refusal(
-            f"The corpus has the class {', '.join(strange[:5])}, which {model} does not know",
-            f"one of {', '.join(labels)}, or their numbers from 0",
-            "Rename the classes in the corpus, or choose a model that was trained on them",
-        )
-    return [replace(item, label=words[str(item.label).lower()]) for item in items]
+    numbers = class_numbers(labels, [item.label for item in items], model)
+    return [replace(item, label=labels[number]) for item, number in zip(items, numbers, strict=True)]
 
 
 def _tagged_in_words_of(labels: tuple[str, ...], item: Item) -> Item:
