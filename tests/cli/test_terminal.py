@@ -10,7 +10,7 @@ from bertology.cli.columns import Column, broken, in_tables
 from bertology.cli.terminal import show
 from bertology.results.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Example, Examples, HeadGrid, Matrix, Scatter, Shape, Table
+from bertology.results.shapes import Example, Examples, HeadGrid, LayerCurve, Matrix, Scatter, Shape, Table
 
 ANALYSIS = registry.get("attention/patterns")
 
@@ -136,3 +136,14 @@ def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> Non
     nothing = Estimates.exact(np.zeros(0))
     out = printed(Table(measures={"p": nothing}, baselines={"level": {"p": nothing}}, rows_named=()), capsys)
     assert "no rows: nothing met what the analysis asks for" in out
+
+
+def test_no_interval_is_broken_for_the_sake_of_long_names(capsys: pytest.CaptureFixture[str]) -> None:
+    value = np.linspace(0.001234, 0.9, 5)
+    wide = Estimates(value=value, low=value * 0.98765, high=value * 1.0123, n=np.full(5, 9))
+    names = [f"a rather long name of measure {number}" for number in range(3)]
+    beside = {f"baseline with a name as long {number}": dict.fromkeys(names, wide) for number in range(2)}
+    out = printed(LayerCurve(measures=dict.fromkeys(names, wide), baselines=beside, first=1), capsys)
+    rows = [line for line in out.splitlines() if line.strip()[:1].isdigit()]
+    assert len(rows) % 5 == 0 and sum(row.count("]") for row in rows) >= 5 * 9
+    assert all(row.count("[") == row.count("]") for row in rows)

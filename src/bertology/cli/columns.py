@@ -30,9 +30,19 @@ class Column:
     cells: tuple[str, ...]
 
     @property
-    def width(self) -> int:
+    def needed(self) -> int:
         """The least it can be read in: no cell is broken, its name is between words."""
-        return max(map(len, [*self.name.split(), *self.cells, ""])) + PADDING
+        return max(map(len, [*self.name.split(), *self.cells, ""]))
+
+    @property
+    def broken_name(self) -> str:
+        """Its name in lines no wider than that."""
+        return textwrap.fill(self.name, max(self.needed, 1), break_on_hyphens=False, break_long_words=False)
+
+    @property
+    def width(self) -> int:
+        """What it takes up at least."""
+        return self.needed + PADDING
 
 
 def in_tables(

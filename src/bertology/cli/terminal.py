@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,7 +73,7 @@ def _by_layer(grid: HeadGrid, width: int) -> Iterable[RichTable]:
         beside = (found[name].value if name in found else np.nan for found in grid.baselines.values())
         blocks.append([Column(name, tuple(map(_number, (*estimates.value, *beside))))])
     for columns in in_tables([*layers, *grid.baselines], blocks, width, MEASURES_AT_ONCE):
-        table = _table("mean over heads, by layer", ["layer", *(column.name for column in columns)])
+        table = _table("mean over heads, by layer", ["layer", *columns])
         for index, row in enumerate([*layers, *grid.baselines]):
             cells = [column.cells[index] for column in columns]
             if row in layers or any(cells):
@@ -108,7 +108,7 @@ def _curves(
         }
         blocks.append([Column(who, tuple(_estimate(one[index]) for index in shown)) for who, one in everyone.items()])
     for columns in in_tables(rows, blocks, width, COLUMNS_AT_ONCE):
-        table = _table("value [95 % interval], each beside its baselines", [along, *(one.name for one in columns)])
+        table = _table("value [95 % interval], each beside its baselines", [along, *columns])
         for index, row in enumerate(rows):
             table.add_row(row, *(column.cells[index] for column in columns))
         yield table
@@ -176,17 +176,17 @@ def _company(result: Result) -> Iterable[str]:
             yield f"{role}: {summary['model']['name']} on {summary['corpus']['name']}: {counted}"
 
 
-def _table(title: str, columns: list[str]) -> RichTable:
+def _table(title: str, columns: Sequence[str | Column]) -> RichTable:
+    """A table to be filled; the cells of a column that is known are not broken, and names only between words."""
     from rich.box import SIMPLE
     from rich.table import Table as RichTable
 
     table = RichTable(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    for column in columns:
-        left = column in {"layer", "measure", "", columns[0]}
-        # Where names have to be broken they are so between words.
-        table.add_column(
-            column, justify="left" if left else "right", min_width=max(map(len, column.split()), default=0)
-        )
+    for place, column in enumerate(columns):
+        left = place == 0 or column in {"layer", "measure", ""}
+        own = Column(column, ()) if isinstance(column, str) else column
+        name = own.name if isinstance(column, str) else own.broken_name
+        table.add_column(name, justify="left" if left else "right", min_width=own.needed)
     return table
 
 
