@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import NamedTuple, Protocol, cast
 
@@ -10,10 +11,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from bertology.encoder.attend import LayerActivations
-from bertology.maths.logarithm import log_in_place
+from bertology.maths.logarithm import log2_in_place
 from bertology.recording.frame import Frame
 from bertology.recording.stretches import Stretches, ordinary_sum, received, special_columns
 
+LN_2 = math.log(2)
 CELLS_AT_ONCE = 2**19
 """How many attention weights a processor takes at once: what its cache holds of them and of what is made of them."""
 
@@ -144,10 +146,11 @@ def _take(maps: Tensor, stretches: tuple[Stretches, ...], room: Tensor, found: _
     for own in hidden:
         own.zero_()
     found.ordinary_peak.copy_(torch.threshold(room.amax(-1), tiny, 0.0))
-    found.peak.copy_(maps.amax(-1))
+    found.peak.copy_(found.ordinary_peak)
     for own in hidden:
         own.fill_(1.0)  # whose logarithm is 0
-    found.ordinary_information.copy_(log_in_place(room).mul_(maps).sum(-1).neg_())
+    found.ordinary_information.copy_(log2_in_place(room).mul_(maps).sum(-1).mul_(-LN_2))
     found.information.copy_(found.ordinary_information)
     for rows, own in special_columns(maps, stretches):
+        torch.maximum(found.peak[rows], own.amax(-1), out=found.peak[rows])
         found.information[rows] += torch.special.entr(own).sum(-1)
