@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bertology.analyses import registry
+from bertology.cli import terminal
 from bertology.cli.columns import Column, broken, in_tables
 from bertology.cli.terminal import show
 from bertology.results.estimate import Estimates
@@ -138,12 +139,20 @@ def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> Non
     assert "no rows: nothing met what the analysis asks for" in out
 
 
-def test_no_interval_is_broken_for_the_sake_of_long_names(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("width", [80, 160])
+def test_no_interval_is_broken_for_the_sake_of_long_names(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "PIPED_WIDTH", width)
     value = np.linspace(0.001234, 0.9, 5)
     wide = Estimates(value=value, low=value * 0.98765, high=value * 1.0123, n=np.full(5, 9))
     names = [f"a rather long name of measure {number}" for number in range(3)]
-    beside = {f"baseline with a name as long {number}": dict.fromkeys(names, wide) for number in range(2)}
+    exact = Estimates.exact(np.ones(5))
+    beside = {"another model's weights": dict.fromkeys(names, wide), "any unmasked piece": dict.fromkeys(names, exact)}
     out = printed(LayerCurve(measures=dict.fromkeys(names, wide), baselines=beside, first=1), capsys)
     rows = [line for line in out.splitlines() if line.strip()[:1].isdigit()]
-    assert len(rows) % 5 == 0 and sum(row.count("]") for row in rows) >= 5 * 9
+    assert len(rows) % 5 == 0 and sum(row.count("]") for row in rows) >= 5 * 6
     assert all(row.count("[") == row.count("]") for row in rows)
+    assert max(map(len, out.splitlines()[2:])) <= width
+    assert out.count("unmasked") == 3  # no name is cut
+    assert sum(row.split().count("1") for row in rows) == 3 * 5 + len(rows) // 5  # nor a column; layers have one, too

@@ -193,6 +193,11 @@ def test_white_space_inside_a_word_does_not_count() -> None:
     assert (found.word, found.straddling) == ((0,), 1)
 
 
+@pytest.mark.parametrize(("piece", "word"), [((1, 3), (0, 2)), ((0, 2), (1, 3))])
+def test_a_piece_whose_white_space_alone_lies_in_a_word(piece: tuple[int, int], word: tuple[int, int]) -> None:
+    assert align([piece], [word], "a\x85b").word == (-1,)
+
+
 def test_alignment_by_hand() -> None:
     text = "I can't  go."
     words = from_text(text).offsets

@@ -141,6 +141,23 @@ def test_strongest_words(window: int | None) -> None:
         assert float((own == other).float().mean()) > 0.99  # in half precision two words may be alike
 
 
+def test_of_words_that_get_alike_the_first_counts() -> None:
+    """Also where they stand in different blocks: queries of nothing attend to all pieces alike."""
+    frame = _frame(150)
+    words = words_of(frame)
+    without, _ = _layers(frame, masked=False)
+    assert without.query is not None
+    without.query = torch.zeros_like(without.query)
+    taken = _taken(without, frame, Wanted(words=words))
+    sizes = words.size[0, : words.count].cpu().numpy()
+    found = strongest_words(taken, words, torch.ones(1, 1, 1, 1, dtype=torch.bool), "mean")[0].cpu().numpy()
+    for word in np.flatnonzero(sizes):
+        targets = np.where(np.arange(words.count) == word, 0, sizes)  # a word gets as much as it has pieces
+        assert (found[:, 0, word] == targets.argmax()).all()
+        sources = (np.arange(words.count) != word) & (sizes > 0)
+        assert (found[:, 1, word] == sources.argmax()).all()
+
+
 def test_a_word_alone_has_no_other() -> None:
     frame = Frame([entry([-1, 0, 0, -1], [Special.CLS, Special.NONE, Special.NONE, Special.SEP], 1)], DEVICE)
     words = words_of(frame)

@@ -78,11 +78,6 @@ class Alignment:
     straddling: int
 
 
-def _array(offsets: Offsets) -> NDArray[np.int64]:
-    """(stretch, 2) where stretches of a text begin and end."""
-    return np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2)
-
-
 def align(pieces: Offsets, words: Offsets, text: str) -> Alignment:
     """The word each piece belongs to, both given by their offsets in the text.
 
@@ -105,6 +100,11 @@ def align(pieces: Offsets, words: Offsets, text: str) -> Alignment:
         straddling += sum(count > 0 for count in shared) > 1
         assigned[piece] = int(first[piece]) + shared.index(max(shared))
     return Alignment(tuple(assigned), straddling)
+
+
+def _array(offsets: Offsets) -> NDArray[np.int64]:
+    """(stretch, 2) where stretches of a text begin and end."""
+    return np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2)
 
 
 def _trimmed(offsets: NDArray[np.int64], text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -129,8 +129,8 @@ def test_words_are_the_same_however_they_are_capitalised() -> None:
 
 def test_near_vectors_make_words_related(tmp_path: Path) -> None:
     table = tmp_path / "vectors.txt"
-    table.write_text("cat 1 0\ndog 0.9 0.1\nhat 0 1\n", "utf-8")
-    entry = planted.entries_of(planted.corpus_of("cat dog hat"))[0]
+    table.write_text("cat 1 0\ndog 0.9 0.1\nhat 0 1\n! 1 0\n", "utf-8")
+    entry = planted.entries_of(planted.corpus_of("cat dog hat !"))[0]
     near = Relations(f"glove:{table}", 0.8)
     found = target_masks(entry, near)["related, same sentence"]
     assert {(int(i), int(j)) for i, j in np.argwhere(found)} == {(1, 2), (2, 1)}
