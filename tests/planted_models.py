@@ -96,6 +96,7 @@ class PlantedEncoder:
     max_pieces: int = 512
     outputs: frozenset[str] = frozenset()
     causal: bool = False
+    reach: tuple[int | None, ...] = ()
     mask_id: int | None = None
     device: str = "cpu"
 

@@ -125,7 +125,7 @@ def _special_tokens(recording: bertology.Recording, before: Shares) -> str:
         ]
         for layer in range(recording.encoder.layers)
     ]
-    even = uniform_attention(recording, TARGETS).mean(0)
+    even = uniform_attention(recording, TARGETS)[:, 0].mean(0)
     alone = [f"{even[TARGETED.index(name)]:.2f}" for name in measured]
     rows.append(["uniform", *alone, f"{even[places].sum():.2f}", "", ""])
     columns = ("layer", *measured, "[CLS] and [SEP]", "r of [CLS], [SEP]", "pre-trained pair: [CLS], [SEP]")

@@ -175,6 +175,17 @@ def test_maps_that_never_look_ahead_are_causal() -> None:
     assert not Recording.from_arrays([TOKENS], attention=[_maps(6)]).encoder.causal
 
 
+def test_how_far_layers_see_is_taken_as_given_and_never_guessed() -> None:
+    near = np.tril(np.triu(_maps(6), -2), 2)
+    near /= near.sum(-1, keepdims=True)
+    assert Recording.from_arrays([TOKENS], attention=[near]).encoder.reach == ()
+    assert Recording.from_arrays([TOKENS], attention=[near], reach=[2, None]).encoder.reach == (2, None)
+    with pytest.raises(Refusal, match="says of 3 layers how far they see, and there are 2"):
+        Recording.from_arrays([TOKENS], attention=[near], reach=[2, 2, 2])
+    with pytest.raises(Refusal, match="Input 2 has attention over more than 2 pieces in layer 1"):
+        Recording.from_arrays([TOKENS] * 2, attention=[near, _maps(6)], reach=[2, 2])
+
+
 def test_the_fingerprint_tells_arrays_apart() -> None:
     first, same, other = (Recording.from_arrays([TOKENS], attention=[_maps(6, seed=s)]) for s in (0, 0, 1))
     assert first.encoder.fingerprint == same.encoder.fingerprint != other.encoder.fingerprint

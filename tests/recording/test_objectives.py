@@ -90,7 +90,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
     _refused(classes, Corpus((Item((from_text("Hm."),), label="odd"),)), "gold", "the class odd")
     _refused(classes, LABELLED, "lm", "no head for the objective 'lm'")
     _refused(classes, LABELLED, "loss", "no objective called 'loss'")
-    _refused(models.encoder("bert", "ForTokenClassification"), LABELLED, "gold", "no head for the objective 'gold'")
+    _refused(models.encoder("bert", "ForMultipleChoice"), LABELLED, "gold", "no head for the objective 'gold'")
 
 
 def test_integrated_gradients_of_gold_classes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.recording.material import (
     tiny,
 )
 
+import models
 from bertology.analyses.attention.entropy import ENTROPY
 from bertology.analyses.attention.targets import TARGETS
 from bertology.corpus.corpus import Corpus
@@ -28,7 +30,7 @@ from bertology.recording import plan as planning
 from bertology.recording.opening import open_recording
 from bertology.recording.plan import make_plan
 from bertology.recording.recorder import Policy, record
-from bertology.recording.store import Shelf
+from bertology.recording.store import MANIFEST, Shelf
 
 CORPUS = Corpus((*mixed(40), *pairs(10)), name="sentences and pairs")
 SITES = ["attention", "hidden", TARGETS]
@@ -98,6 +100,22 @@ def test_opened_equals_in_memory(tmp_path: Path) -> None:
     assert_same_recording(opened, kept)
     assert_same_recording(opened, record(tiny(), CORPUS, SITES, policy=policy))
     assert opened.corpus[0].parts[0].heads is not None
+
+
+def test_how_far_layers_see_is_kept_and_recordings_made_before_see_all(tmp_path: Path) -> None:
+    encoder, policy = models.encoder("modernbert"), Policy(long="truncate")
+    kept = record(encoder, mixed(3), [TARGETS], policy=policy, folder=tmp_path)
+    assert open_recording(tmp_path).encoder == kept.encoder
+    assert kept.encoder.reach == (None, 3, 3)
+    shelf = Shelf(tmp_path)
+    manifest = dict(shelf.manifest() or {})
+    manifest["encoder"] = {name: value for name, value in manifest["encoder"].items() if name != "reach"}
+    (tmp_path / MANIFEST).unlink()
+    shelf.write_manifest(manifest)
+    before = open_recording(tmp_path)
+    assert before.encoder == replace(kept.encoder, reach=())
+    # Asked for again with the model at hand, the same folder serves and the layers are known.
+    assert record(encoder, mixed(3), [TARGETS], policy=policy, folder=tmp_path).encoder == kept.encoder
 
 
 def test_reading_maps_memory_and_slices_like_a_list(tmp_path: Path) -> None:

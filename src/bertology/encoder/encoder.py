@@ -87,6 +87,11 @@ class Encoder(Protocol):
         ...
 
     @property
+    def reach(self) -> tuple[int | None, ...]:
+        """By layer, how many pieces away a piece sees, None as far as there are any; empty where all layers do."""
+        ...
+
+    @property
     def mask_id(self) -> int | None:
         """The id of the mask token, if there is one."""
         ...

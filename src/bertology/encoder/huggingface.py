@@ -34,6 +34,7 @@ from bertology.errors import Refusal
 
 IMPLEMENTATION = "bertology"
 UNBOUNDED = 1_000_000
+WINDOWED = "sliding_attention"
 
 
 def _seen_attention(
@@ -69,7 +70,8 @@ AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
 class HuggingFaceEncoder:
     """A transformers model and its fast tokeniser as an `Encoder`; `gates` act on every pass.
 
-    `absent` names weights that the checkpoint lacked and no output depends on. Outside `run` the model is as it was.
+    `absent` names weights that the checkpoint lacked and no output depends on; `causal` says whether a piece sees only
+    what is before it. Outside `run` the model is as it was.
     """
 
     name: str
@@ -78,6 +80,7 @@ class HuggingFaceEncoder:
     tokeniser: Tokeniser = field(repr=False)
     absent: frozenset[str] = field(default=frozenset(), repr=False)
     gates: Gates | None = None
+    causal: bool = False
 
     @property
     def layers(self) -> int:
@@ -111,9 +114,14 @@ class HuggingFaceEncoder:
         return frozenset(name for name, _ in self._output_fields)
 
     @property
-    def causal(self) -> bool:
-        """Whether a piece sees only what is before it."""
-        return self.model.config.model_type == "gpt2" or bool(getattr(self.model.config, "is_decoder", False))
+    def reach(self) -> tuple[int | None, ...]:
+        """By layer, how many pieces away a piece sees, None as far as there are any; empty where all layers do."""
+        size: int | None = getattr(self.model.config, "sliding_window", None)
+        kinds: list[str] = getattr(self.model.config, "layer_types", None) or [WINDOWED] * self.layers
+        if size is None or WINDOWED not in kinds:
+            return ()
+        # Of a window that looks back transformers counts the piece itself, of one to both sides it does not.
+        return tuple(size - self.causal if kind == WINDOWED else None for kind in kinds)
 
     @property
     def mask_id(self) -> int | None:
@@ -264,10 +272,11 @@ def wrap(model: Any, tokenizer: Any, name: str, *, absent: frozenset[str] = froz
     model.eval()
     families.teach(model)
     blocks.teach(model)
-    encoder = HuggingFaceEncoder(name, model, tokenizer, _tokeniser(tokenizer, name), absent)
+    stated = model.config.model_type == "gpt2" or bool(getattr(model.config, "is_decoder", False))
+    encoder = HuggingFaceEncoder(name, model, tokenizer, _tokeniser(tokenizer, name), absent, causal=stated)
     vocabulary = int(model.get_input_embeddings().weight.shape[0])
-    trial.refuse_unseen_attention(encoder, lambda batch: encoder.run_alone(batch, hidden=True), vocabulary=vocabulary)
-    return encoder
+    causal = trial.looks_back(encoder, lambda batch: encoder.run_alone(batch, hidden=True), vocabulary=vocabulary)
+    return replace(encoder, causal=causal)
 
 
 def from_config(kind: Any, config: Any, seed: int) -> Any:

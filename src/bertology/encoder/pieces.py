@@ -27,6 +27,16 @@ class Special(IntEnum):
     OTHER = 3
 
 
+def ends_of(word: NDArray[np.integer], start: int, end: int) -> NDArray[np.int64] | None:
+    """The first and the last of the pieces of words `start` to `end`, by the words of all pieces.
+
+    None where one of these words has no piece.
+    """
+    inside = np.flatnonzero((word >= start) & (word < end))
+    whole = set(word[inside].tolist()) == set(range(start, end))
+    return inside[[0, -1]].astype(np.int64) if whole else None
+
+
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """The pieces of one input.

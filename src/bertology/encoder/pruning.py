@@ -118,7 +118,8 @@ def prune(encoder: HuggingFaceEncoder, kept: Heads) -> PrunedEncoder:
             _cut(layer, heads)
     gone = {str(layer): np.flatnonzero(~heads).tolist() for layer, heads in enumerate(kept) if not heads.all()}
     setattr(model.config, ENTRY, gone)
-    return PrunedEncoder(encoder.name, model.eval(), encoder.tokenizer, encoder.tokeniser, encoder.absent)
+    parts = (model.eval(), encoder.tokenizer, encoder.tokeniser, encoder.absent)
+    return PrunedEncoder(encoder.name, *parts, causal=encoder.causal)
 
 
 def kept_heads(config: Any) -> Heads:

@@ -64,6 +64,7 @@ class StaticEncoder:
     max_pieces: int = field(default=UNBOUNDED, init=False)
     outputs: frozenset[str] = field(default=frozenset[str](), init=False)
     causal: bool = field(default=False, init=False)
+    reach: tuple[int | None, ...] = field(default=(), init=False)
     mask_id: int | None = field(default=None, init=False)
 
     @property

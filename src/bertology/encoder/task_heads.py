@@ -65,9 +65,14 @@ def labels_of(encoder: HuggingFaceEncoder) -> tuple[str, ...]:
     return tuple(str(names[place]) for place in sorted(names))
 
 
+def class_places(labels: Sequence[str]) -> dict[str, int]:
+    """The numbers of classes by their names in small letters, and by their numbers as text."""
+    return {label.lower(): place for place, label in enumerate(labels)} | {str(n): n for n in range(len(labels))}
+
+
 def class_numbers(labels: Sequence[str], golds: Sequence[str | None], model: str) -> list[int]:
     """Which class of a model's head each gold answer is: by its name, whatever its capitals, or by its number."""
-    known = {label.lower(): place for place, label in enumerate(labels)} | {str(n): n for n in range(len(labels))}
+    known = class_places(labels)
     strange = sorted({str(gold) for gold in golds if str(gold).lower() not in known})
     if strange:
         raise Refusal(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from bertology.corpus.bio import encode
 from bertology.corpus.corpus import Corpus, Item, Skipped
+from bertology.corpus.word_tags import LAYERS, SPAN_LAYERS, word_tags
 from bertology.errors import Refusal, unknown_name
 from bertology.finetuning.tasks.answers import Answers
 from bertology.finetuning.tasks.choices import Choices
@@ -20,9 +20,6 @@ from bertology.finetuning.tasks.trees import Trees
 TaskName = Literal["sentence", "pair", "token", "dependency", "qa", "choice"]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 
-SPAN_LAYERS = ("entities", "chunks")
-LAYERS = ("tags", "pos", "entities", "chunks", "xpos", "relations")
-"""What `token` can learn; the first that a corpus has, where none is named."""
 MOST_CLASSES = 1_000
 
 
@@ -129,12 +126,11 @@ def _layer_of(corpus: Corpus, layer: str | None) -> str:
 
 
 def _tagged(item: Item, layer: str) -> Item:
-    """Spans as BIO tags, under `tags`; where spans overlap, a word belongs to the last."""
+    """Spans as BIO tags, under `tags`."""
     part = item.parts[0]
-    spans = getattr(part, layer)
-    if layer not in SPAN_LAYERS or spans is None:
+    if layer not in SPAN_LAYERS or getattr(part, layer) is None:
         return item
-    return replace(item, parts=(replace(part, tags=encode(spans, len(part))), *item.parts[1:]))
+    return replace(item, parts=(replace(part, tags=word_tags(part, layer)), *item.parts[1:]))
 
 
 def _has(item: Item, layer: str | None) -> bool:

@@ -41,6 +41,7 @@ def from_arrays(
     name: str = "arrays",
     corpus: str = "arrays",
     causal: bool | None = None,
+    reach: Sequence[int | None] = (),
     renormalise: bool = False,
 ) -> Recording:
     """A recording from plain arrays, one of each an input.
@@ -49,7 +50,8 @@ def from_arrays(
     `attention` is (layer, head, from, to), `hidden` is (layer+1, piece, width), layer 0 the embeddings; at least one
     of them is there. `words` are those of the input: a list of strings or a `Sentence` with its annotation, two of
     them for a pair; where there are none the tokens are put together. `causal` says whether a piece sees only
-    what is before it, and is seen from the maps where it is not given.
+    what is before it, and is seen from the maps where it is not given. `reach` says of each layer how many pieces away
+    a piece sees, None for all; it is never guessed, as heads may look near by that could look further.
 
     Rows must sum to 1 up to rounding; `renormalise` divides them by their sum instead and counts those that were off.
     Padding at the end or at the beginning is cut away and counted. The ids of the pieces are numbered within the
@@ -84,13 +86,16 @@ def from_arrays(
     count_alignment(entries, counts)
     sites: dict[str, Sequence[Array]] = {"attention": maps} if maps else {}
     sites |= {"hidden": states} if states else {}
+    layers = maps[0].shape[0] if maps else states[0].shape[0] - 1
+    _refuse_reach(reach, layers, maps)
     card = EncoderCard(
         name,
         _fingerprint(tokens, sites),
-        layers=maps[0].shape[0] if maps else states[0].shape[0] - 1,
+        layers=layers,
         heads=maps[0].shape[1] if maps else 0,
         width=states[0].shape[2] if states else 0,
         causal=_is_causal(maps) if causal is None else causal,
+        reach=tuple(reach),
     )
     policy = {"source": "arrays", "renormalise": renormalise}
     found = {key: count for key, count in counts.items() if count}
@@ -248,6 +253,23 @@ def _refuse_different(arrays: Sequence[Array], site: str, axes: tuple[int, int])
                 "arrays of one model: as many layers, heads and dimensions everywhere",
                 "Keep the arrays of different models in recordings of their own",
             )
+
+
+def _refuse_reach(reach: Sequence[int | None], layers: int, maps: Sequence[Array]) -> None:
+    if reach and len(reach) != layers:
+        raise Refusal(
+            f"`reach` says of {len(reach)} layers how far they see, and there are {layers}",
+            "one number a layer, None for a layer that sees all",
+            "Leave `reach` out where no layer looks through a window",
+        )
+    for layer, far in enumerate(reach):
+        for index, array in enumerate(maps):
+            if far is not None and (np.triu(array[layer], far + 1).any() or np.tril(array[layer], -far - 1).any()):
+                raise Refusal(
+                    f"Input {index + 1} has attention over more than {far} pieces in layer {layer + 1}",
+                    "weights of 0 beyond what `reach` says",
+                    "Correct `reach`: it counts the pieces to one side",
+                )
 
 
 def _is_causal(maps: Sequence[Array]) -> bool:

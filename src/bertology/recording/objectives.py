@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from bertology.encoder.encoder import Batch, Encoder, Objective, Output
 from bertology.encoder.pieces import Special
 from bertology.errors import Refusal, unknown_name
 from bertology.recording.frame import Frame
+from bertology.recording.golds import HEADS as GOLD_HEADS
+from bertology.recording.golds import UNASKED, Gold
 
 MASKED_SHARE = 0.15
 OBJECTIVES = ("auto", "mlm", "lm", "top", "gold")
@@ -26,15 +29,17 @@ SCORED = ("choice", "label", "nsp", "sop", "token", "answer_start")
 
 
 def objective_for(
-    encoder: Encoder, name: str, frame: Frame, seed: int, golds: Sequence[str | None] = ()
+    encoder: Encoder, name: str, frame: Frame, seed: int, gold: Gold | None = None
 ) -> tuple[Batch, Objective]:
     """The batch to feed (with pieces masked where the objective asks for it) and the scalar to differentiate.
 
-    `golds` are the gold answers of the entries, for the objective `gold`.
+    `gold` tells what should come out for each entry, for the objective of that name.
     """
     head = head_for(encoder, name)
     if name == "gold":
-        return frame.batch, _gold_classes(encoder, golds)
+        assert gold is not None, "the corpus has been asked for it"
+        wanted = _padded([gold(entry) for entry in frame.entries]).to(frame.device)
+        return frame.batch, lambda output: _gold_losses(output, head, frame, wanted)
     if head == "mlm" and encoder.mask_id is not None:
         return _masked_language_model(frame, encoder.mask_id, seed)
     if head == "lm":
@@ -56,12 +61,14 @@ def head_for(encoder: Encoder, name: str) -> str:
         scored = [head for head in SCORED if head in encoder.outputs]
         if scored:
             return scored[0]
-    if name == "gold" and "label" in encoder.outputs:
-        return "label"
+    if name == "gold":
+        known = [head for head in GOLD_HEADS if head in encoder.outputs]
+        if known:
+            return known[0]
     have = ", ".join(sorted(encoder.outputs)) or "none"
     raise Refusal(
         f"{encoder.name} has no head for the objective {name!r} (its heads: {have})",
-        "a head for masked pieces (`mlm`), next ones (`lm`), classes, tags or answers (`top`), classes (`gold`)",
+        "a head for masked pieces (`mlm`), next ones (`lm`), classes, tags or answers (`top`, `gold`)",
         "Attention gradients need such a head; choose another model or leave this analysis out",
     )
 
@@ -109,25 +116,19 @@ def masked_places(masked: Tensor) -> Tensor:
     return torch.argsort(masked.long(), dim=1, descending=True, stable=True)[:, :most]
 
 
-def _gold_classes(encoder: Encoder, golds: Sequence[str | None]) -> Objective:
-    """The cross-entropy in nats of the classes that items have in the corpus."""
-    from bertology.encoder.huggingface import HuggingFaceEncoder
-    from bertology.encoder.task_heads import class_numbers, labels_of
+def _gold_losses(output: Output, head: str, frame: Frame, wanted: Tensor) -> Tensor:
+    """The cross-entropy in nats of what the corpus has: classes, the tags of all words, both ends of answers."""
+    losses = partial(torch.nn.functional.cross_entropy, ignore_index=UNASKED, reduction="sum")
+    if head == "answer_start":
+        ends = [output.logits[name].float().masked_fill(~frame.real, -torch.inf) for name in (head, "answer_end")]
+        return torch.stack([losses(scores, own) for scores, own in zip(ends, wanted.T, strict=True)]).sum()
+    scores = output.logits[head].float()
+    return losses(scores.flatten(0, -2), wanted.flatten())
 
-    assert isinstance(encoder, HuggingFaceEncoder), "only such a one has the head of a task"
-    if None in golds:
-        raise Refusal(
-            "The corpus has an item without a class",
-            "a class for every item, for the objective `gold`",
-            "Give a labelled corpus, or use `top`: the score of what the model predicts",
-        )
-    numbers = class_numbers(labels_of(encoder), golds, encoder.name)
 
-    def losses(output: Output) -> Tensor:
-        scores = output.logits["label"].float()
-        return torch.nn.functional.cross_entropy(scores, torch.tensor(numbers, device=scores.device), reduction="sum")
-
-    return losses
+def _padded(rows: Sequence[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> Tensor:
+    tensors = [torch.from_numpy(row) for row in rows]
+    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=UNASKED)
 
 
 def _next_pieces(output: Output, frame: Frame) -> Tensor:

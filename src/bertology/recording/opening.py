@@ -98,6 +98,7 @@ def open_recording(path: str | Path) -> Recording:
             unfinished[site] = f"{len(files)} of {len(plan.shards)} shards"
     card: dict[str, Any] = dict(manifest["encoder"])
     card["outputs"] = tuple(card["outputs"])
+    card["reach"] = tuple(card.get("reach", ()))  # recordings made before layers told it have none
     encoder = EncoderCard(**card)
     return Recording(encoder, corpus, plan.entries, complete, manifest["policy"], plan.counts, unfinished)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.recording.golds import Gold, gold_for
 from bertology.recording.opening import keep_description, kept_plan
 from bertology.recording.plan import Plan, make_plan
 from bertology.recording.policy import Long as Long
@@ -45,14 +46,14 @@ def record(
     card = encoder_card(encoder)
     if store is None and folder is None:
         plan = make_plan(encoder, corpus, policy)
-        found: dict[str, Any] = _in_memory(_Pass(encoder, corpus, plan, policy), wanted, progress)
+        found: dict[str, Any] = _in_memory(_pass(encoder, corpus, plan, policy, wanted), wanted, progress)
     else:
         identity = {"encoder": card.fingerprint, "corpus": corpus.fingerprint, "policy": policy.addressed()}
         shelf = Shelf(folder or Path(store or ".") / address(identity))
         plan = kept_plan(shelf, identity, corpus)
         if plan is None:
             plan = keep_description(shelf, identity, card, corpus, make_plan(encoder, corpus, policy), policy)
-        found = _Shelved(_Pass(encoder, corpus, plan, policy), wanted, shelf).found(progress, notify)
+        found = _Shelved(_pass(encoder, corpus, plan, policy, wanted), wanted, shelf).found(progress, notify)
     return Recording(card, corpus, plan.entries, found, policy.addressed(), plan.counts)
 
 
@@ -66,16 +67,22 @@ def encoder_card(encoder: Encoder) -> EncoderCard:
         encoder.width,
         encoder.causal,
         tuple(sorted(encoder.outputs)),
+        encoder.reach,
     )
 
 
 class _Pass(NamedTuple):
-    """What is recorded, and how."""
+    """What is recorded, and how; `gold` is what should come out, where the objective asks for it."""
 
     encoder: Encoder
-    corpus: Corpus
     plan: Plan
     policy: Policy
+    gold: Gold | None
+
+
+def _pass(encoder: Encoder, corpus: Corpus, plan: Plan, policy: Policy, sites: Sequence[Site]) -> _Pass:
+    asked = policy.objective == "gold" and any(needs_gradient(site) for site in sites)
+    return _Pass(encoder, plan, policy, gold_for(encoder, corpus, plan.entries) if asked else None)
 
 
 def _in_memory(whole: _Pass, sites: Sequence[Site], progress: Progress | None) -> dict[str, list[Array]]:
@@ -156,7 +163,7 @@ def _record_batch(
     from bertology.recording.frame import Frame
     from bertology.recording.objectives import objective_for
 
-    encoder, corpus, plan, policy = whole
+    encoder, plan, policy, gold = whole
     entries = [plan.entries[index] for index in batch]
     plain = [site for site in sites if not needs_gradient(site)]
     graded = [site for site in sites if needs_gradient(site)]
@@ -169,8 +176,7 @@ def _record_batch(
             found |= catch.finished(output)
     if graded:
         frame = Frame(entries, encoder.device)  # a new one: tensors made in inference mode cannot be differentiated
-        golds = [corpus[entry.item].label for entry in entries]
-        fed, objective = objective_for(encoder, policy.objective, frame, policy.seed, golds)
+        fed, objective = objective_for(encoder, policy.objective, frame, policy.seed, gold)
         catch = Catch(Frame(entries, encoder.device, fed), graded, encoder.layers, half=policy.half)
         found |= catch.finished(encoder.run(fed, on_layer=catch.see, objective=objective))
     return found

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncoderCard:
-    """Who was recorded: enough to read a recording without the model."""
+    """Who was recorded: enough to read a recording without the model; see `Encoder` for `causal` and `reach`."""
 
     name: str
     fingerprint: str
@@ -30,6 +30,7 @@ class EncoderCard:
     width: int
     causal: bool = False
     outputs: tuple[str, ...] = ()
+    reach: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Recording:
         name: str = "arrays",
         corpus: str = "arrays",
         causal: bool | None = None,
+        reach: Sequence[int | None] = (),
         renormalise: bool = False,
     ) -> Recording:
         """A recording of a model one cannot run, from one list of tokens and one array an input; see `foreign`."""
@@ -72,6 +74,7 @@ class Recording:
             name=name,
             corpus=corpus,
             causal=causal,
+            reach=reach,
             renormalise=renormalise,
         )
 

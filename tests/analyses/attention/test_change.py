@@ -33,6 +33,7 @@ class Planted:
     """An encoder that attends as it is told and can do nothing else."""
 
     name, width, causal, mask_id, device, max_pieces = "other", 8, False, None, "cpu", 512
+    reach: tuple[int | None, ...] = ()
     outputs: frozenset[str] = frozenset()
 
     def __init__(self, corpus: Corpus, layers: Layers) -> None:

@@ -137,6 +137,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     cites=("vig2019structure", "clark2019"),
     sites=_sites,
     layers=("heads",),
+    version=2,
 )
 def alignment(
     recording: Recording,

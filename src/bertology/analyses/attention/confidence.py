@@ -48,6 +48,7 @@ def CONFIDENCE(layer: LayerActivations, frame: Frame, prepared: None) -> Tensor:
     special="`to ordinary` leaves special tokens out as targets, without renormalising; `to any` keeps them",
     cites=("voita2019",),
     sites=(CONFIDENCE,),
+    version=2,
 )
 def confidence(
     recording: Recording,

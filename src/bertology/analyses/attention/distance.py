@@ -85,6 +85,7 @@ def DISTANCE(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tens
     special="`ordinary` leaves special tokens out as sources and as targets, the other measures keep them",
     cites=("vig2019structure", "clark2019"),
     sites=(DISTANCE,),
+    version=2,
 )
 def distance(
     recording: Recording,
@@ -99,6 +100,6 @@ def distance(
 
     The sum of attention times distance over the sum of attention. Distance has no sign here; the paper's model sees
     only what is before. In words, attention to a word is the sum over its pieces and attention from it the mean; a
-    special token or a piece without a word is a word of its own. Uniform attention over n pieces has (n² - 1) / 3n.
+    special token or a piece without a word is a word of its own. Uniform attention over all n pieces has (n² - 1) / 3n.
     """
     return ratio_grid(recording, randomised, DISTANCE, units=UNITS, average=average, seed=seed)

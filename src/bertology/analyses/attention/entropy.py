@@ -68,6 +68,7 @@ def ENTROPY(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tenso
     special="`all` and `cls` include special tokens; `ordinary` drops them as sources and, renormalised, as targets",
     cites=("clark2019",),
     sites=(ENTROPY,),
+    version=2,
 )
 def entropy(
     recording: Recording,

@@ -85,11 +85,12 @@ def importance(
 
     L is the masked-language-model loss with 15 % of the pieces masked, summed over a sentence's masked pieces, or
     the loss of all next pieces; in models without such a head the score of what they predict (a class, all tags,
-    both ends of an answer), or with --objective gold the loss of the classes that the corpus has. The mean is over
-    heads, source pieces and targets of a sentence, then over sentences that have such a target. Clark et al. do not
-    say how the loss is reduced, so ratios can be compared and sizes cannot; their `. or ,` is all punctuation here,
-    and targets that are masked count only as `masked`. `attention/integrated` follows each layer's attention from
-    nothing to what it is instead of taking the slope at its end.
+    both ends of an answer), or with --objective gold the loss of what the corpus has: the class, the tags of all
+    words at their first pieces, both ends of the first answer (the first piece where the passage has none). The mean
+    is over heads, source pieces and targets of a sentence, then over sentences that have such a target. Clark et al.
+    do not say how the loss is reduced, so ratios can be compared and sizes cannot; their `. or ,` is all punctuation
+    here, and targets that are masked count only as `masked`. `attention/integrated` follows each layer's attention
+    from nothing to what it is instead of taking the slope at its end.
     """
     width = len(TARGETS)
     columns = slice(width) if quantity == "gradient" else slice(width, None)

@@ -93,14 +93,15 @@ class _How:
 def _attributed(recording: Recording, encoder: GatedEncoder, how: _How) -> tuple[NDArray[Any], NDArray[Any]]:
     """(sentence, layer, head, target) mean |integrated gradient|, and (sentence, layer, head) sums with their sign."""
     from bertology.recording.frame import Frame
+    from bertology.recording.golds import gold_for
     from bertology.recording.objectives import objective_for
 
+    objective_name, masking = recording.policy["objective"], recording.policy["seed"]
+    gold = gold_for(encoder, recording.corpus, recording.entries) if objective_name == "gold" else None
     shape = (len(recording), encoder.layers, encoder.heads)
     found, totals = np.full((*shape, len(TARGETS)), np.nan), np.full(shape, np.nan)
     for places, frame in frames_of(recording, encoder, sentences=how.sentences, seed=how.seed):
-        golds = [recording.corpus[entry.item].label for entry in frame.entries]
-        objective_name, masking = recording.policy["objective"], recording.policy["seed"]
-        fed, objective = objective_for(encoder, objective_name, frame, masking, golds)
+        fed, objective = objective_for(encoder, objective_name, frame, masking, gold)
         seen = Frame(frame.entries, encoder.device, fed)
         targets, sources = targets_of(seen, how.special), sources_of(seen, how.special)
         pairs = seen.real[:, None, :, None] & seen.real[:, None, None, :]

@@ -13,7 +13,7 @@ from bertology.analyses.declaration import Sites, analysis
 from bertology.maths.agreement import cohen_kappa
 from bertology.maths.map_shapes import SHAPES
 from bertology.maths.resampling import resampled_means
-from bertology.measures.attention.head_measures import uniform_attention
+from bertology.measures.attention.head_measures import everywhere, uniform_attention
 from bertology.measures.attention.special_tokens import LEAST_SHARE, SpecialTokens
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
@@ -85,7 +85,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     "rest renormalised",
     cites=("kovaleva2019",),
     sites=_sites,
-    version=2,
+    version=3,
 )
 def kovaleva(
     recording: Recording,
@@ -125,8 +125,8 @@ def _by_head(found: Floats, fresh: Floats | None, even: Floats, who: int, seed: 
     same = (found[..., 0, :] * found[..., 1, :]).sum(-1)
     measures = {**_named(found[..., who, :], seed), "agreement": mean_over_sentences(same, seed=seed)}
     grid = found.shape[1:3]
-    uniform = mean_over_sentences(even[..., who, :], seed=seed)
-    baselines = {"uniform attention": {name: uniform[place].everywhere(grid) for place, name in enumerate(SHAPES)}}
+    uniform = _named(even[..., who, :], seed)
+    baselines = {"uniform attention": {name: everywhere(uniform[name], grid) for name in SHAPES}}
     if fresh is not None:
         baselines["random weights"] = _named(fresh[..., who, :], seed)
     classified = np.isfinite(same).any(0)
@@ -139,10 +139,8 @@ def _by_head(found: Floats, fresh: Floats | None, even: Floats, who: int, seed: 
 def _by_layer(found: Floats, fresh: Floats | None, even: Floats, who: int, seed: int) -> Table:
     layers = found.shape[1]
     measures = {**_named(_layers_and_all(found[..., who, :]), seed), "kappa": _kappa(found, seed)}
-    uniform = mean_over_sentences(even[..., who, :], seed=seed)
-    baselines = {
-        "uniform attention": {name: uniform[place].everywhere((layers + 1,)) for place, name in enumerate(SHAPES)}
-    }
+    alike = np.broadcast_to(even[:, :, None, who], (len(even), layers, 1, len(SHAPES)))
+    baselines = {"uniform attention": _named(_layers_and_all(alike), seed)}
     if fresh is not None:
         baselines["random weights"] = _named(_layers_and_all(fresh[..., who, :]), seed)
     baselines["by chance"] = {"kappa": Estimates.exact(np.zeros(layers + 1))}

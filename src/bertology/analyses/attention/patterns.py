@@ -52,7 +52,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     "shares of the attention between ordinary pieces",
     cites=("vig2019deconstructing",),
     sites=_sites,
-    version=2,
+    version=3,
 )
 def patterns(
     recording: Recording,
@@ -108,7 +108,7 @@ def patterns(
 
 def _scored(recording: Recording, randomised: Recording | None, site: ReducedSite, special: SpecialTokens) -> _Scores:
     values = recording.stacked(site).astype(np.float64)
-    even = uniform_attention(recording, site).astype(np.float64)[:, None, None]
+    even = uniform_attention(recording, site).astype(np.float64)[:, :, None]
     own, offsets = _split(values, special)
     uniform, _ = _split(even, special)
     baselines = {"uniform attention": np.broadcast_to(uniform, own.shape), "same offsets": offsets}

@@ -70,6 +70,7 @@ def rollouts(residual: float = 0.5, fusion: Fusion = "mean") -> ReducedSite:
         reduce,
         labels=MEASURES,
         prepare=prepare,
+        version=2,
     )
 
 
@@ -88,6 +89,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     special="special tokens are sources and targets; with --source ordinary neither, the rest renormalised",
     cites=("abnar2020",),
     sites=_sites,
+    version=2,
 )
 def rollout(
     recording: Recording,

@@ -148,6 +148,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     special="sources and targets, but not in measures that say `ordinary`, nor by part of speech or role",
     cites=("clark2019", "kovaleva2019", "vig2019structure"),
     sites=_sites,
+    version=2,
 )
 def targets(
     recording: Recording,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bertology.analyses.declaration import Sites, analysis
 from bertology.errors import Refusal
 from bertology.maths.deviation import share_of_deviation
-from bertology.measures.attention.head_measures import uniform_attention
+from bertology.measures.attention.head_measures import everywhere, uniform_attention
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.estimate import Estimates
@@ -74,6 +74,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     special="`all` includes special tokens; `ordinary` leaves them out as sources and as targets",
     cites=("vig2019structure",),
     sites=_sites,
+    version=2,
 )
 def variability(
     recording: Recording,
@@ -100,8 +101,8 @@ def variability(
             "Use a larger corpus, or lower --positions",
         )
     grid = (recording.encoder.layers, recording.encoder.heads)
-    even = _measured(list(uniform_attention(recording, site)[:, None]), seed)
-    baselines = {"uniform attention": {name: even[name][0].everywhere(grid) for name in MEASURES}}
+    even = _measured(list(uniform_attention(recording, site)), seed)
+    baselines = {"uniform attention": {name: everywhere(even[name], grid) for name in MEASURES}}
     if randomised is not None:
         baselines["random weights"] = _measured(randomised[site], seed)
     return HeadGrid(measures=measures, baselines=baselines, units=dict.fromkeys(MEASURES, "share, 0 to 1"))

@@ -90,6 +90,7 @@ def CONFUSION(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Ten
     cites=("lin2019",),
     sites=(CONFUSION,),
     layers=("marks",),
+    version=2,
 )
 def confusion(
     recording: Recording,
@@ -108,7 +109,7 @@ def confusion(
     confusion and is left out, as is a head that gives no candidate anything. The published number of a condition is
     the mean over layers and sentences. Agreement conditions are reported together and apart for modal and inflected
     auxiliaries, as the paper does not say which it pools. `equal attention` gives every noun phrase the same,
-    `uniform attention` every piece.
+    `uniform attention` every piece that is seen.
 
     By factors: coefficients in bits of a linear regression over sentences and layers, with intervals robust to what
     the layers of a sentence share. In this design distance follows from the structure (a clause takes words), so it
@@ -128,7 +129,7 @@ def confusion(
     scores = {"": _bits(recording.stacked(CONFUSION), stimuli, heads)}
     if randomised is not None:
         scores["random weights"] = _bits(randomised.stacked(CONFUSION), stimuli, heads)
-    even = _bits(uniform_attention(recording, CONFUSION)[:, None, None], stimuli, heads)
+    even = _bits(uniform_attention(recording, CONFUSION)[:, :, None], stimuli, heads)
     scores["uniform attention"] = np.broadcast_to(even, scores[""].shape)
     counts = np.array([np.log2(len(s.candidates)) if s and s.distracted else np.nan for s in stimuli])
     scores["equal attention"] = np.broadcast_to(counts.reshape(-1, *[1] * (even.ndim - 1)), scores[""].shape)

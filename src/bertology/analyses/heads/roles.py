@@ -8,15 +8,14 @@ from typing import Annotated, Any, Literal
 from bertology.analyses.declaration import Sites, analysis
 from bertology.corpus.sentence import Sentence, Span
 from bertology.errors import Refusal
-from bertology.measures.attention.head_measures import means_by_label, uniform_attention
+from bertology.measures.attention.head_measures import everywhere, means_by_label, uniform_attention
 from bertology.measures.heads.head_choice import RANDOM, choice_table
 from bertology.measures.heads.role_pairs import DIRECTIONS, LABELS, Select, is_core, propositions, role_weights
 from bertology.measures.heads.word_questions import FIXED_OFFSET, Question, tally
 from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.recording.word_sites import strongest_word
-from bertology.results.estimate import Estimate, Estimates
-from bertology.results.sampling import mean_over_sentences
+from bertology.results.estimate import Estimates
 from bertology.results.shapes import HeadGrid, Table
 
 Show = Literal["weights", "roles"]
@@ -60,6 +59,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     cites=("kovaleva2019", "clark2019"),
     sites=_sites,
     layers=("frames",),
+    version=2,
 )
 def roles(
     recording: Recording,
@@ -96,10 +96,9 @@ def roles(
     if not measured[LABELS[0]].n.any():
         raise _nothing(recording, select)
     grid = measured[LABELS[0]].shape
-    even = mean_over_sentences(uniform_attention(recording, site), seed=seed)
-    uniform: list[Estimate] = [even[place] for place in range(len(DIRECTIONS))]
+    even = means_by_label(uniform_attention(recording, site), site, seed)
     baselines: dict[str, dict[str, Estimates]] = {
-        "uniform attention": {name: one.everywhere(grid) for name, one in zip(DIRECTIONS, uniform, strict=True)},
+        "uniform attention": {name: everywhere(even[name], grid) for name in DIRECTIONS},
         ELSEWHERE: {name: measured[f"{name}, elsewhere"] for name in DIRECTIONS},
     }
     if randomised is not None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bertology.corpus.corpus import Item
 from bertology.corpus.sentence import Span
 from bertology.encoder.encoder import Output
-from bertology.encoder.pieces import Pieces
+from bertology.encoder.pieces import Pieces, ends_of
 from bertology.encoder.task_heads import HeadName
 from bertology.finetuning.examples import Example, Ints, Padded, Seen, Tokenise, whole
 from bertology.finetuning.learner import Learner
@@ -131,9 +131,9 @@ def _windows(pieces: Pieces, longest: int) -> Iterator[Ints]:
 def _target(item: Item, word: Ints) -> Ints:
     """The places of the first and last piece of the first answer; 0 and 0 where the window does not have it whole."""
     for span in (item.parts[1].answers or ())[:1]:
-        inside = np.flatnonzero((word >= span.start) & (word < span.end))
-        if set(word[inside]) == set(range(span.start, span.end)):
-            return inside[[0, -1]].astype(np.int64)
+        found = ends_of(word, span.start, span.end)
+        if found is not None:
+            return found
     return np.zeros(2, np.int64)
 
 

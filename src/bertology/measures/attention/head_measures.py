@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
-from bertology.results.estimate import Estimate, Estimates
+from bertology.results.estimate import Estimates
 from bertology.results.sampling import mean_over_sentences, pooled_over_sentences
 from bertology.results.shapes import HeadGrid
 
@@ -44,9 +44,8 @@ def head_grid(
     measures = means_by_label(recording.stacked(site), site, seed)
     kept = [label for label in chosen if measures[label].n.any()] or chosen
     grid = (recording.encoder.layers, recording.encoder.heads)
-    estimates = mean_over_sentences(uniform_attention(recording, site), seed=seed)
-    even: dict[str, Estimate] = {label: estimates[place] for place, label in enumerate(site.labels)}
-    baselines = {"uniform attention": {label: even[label].everywhere(grid) for label in kept}}
+    even = means_by_label(uniform_attention(recording, site), site, seed)
+    baselines = {"uniform attention": {label: everywhere(even[label], grid) for label in kept}}
     if randomised is not None:
         fresh = means_by_label(randomised.stacked(site), site, seed)
         baselines["random weights"] = {label: fresh[label] for label in kept}
@@ -75,11 +74,12 @@ def ratio_grid(
     measures = _ratios(recording.stacked(site), site, average, seed)
     kept = [label for label in chosen if measures[label].n.any()] or chosen
     grid = (recording.encoder.layers, recording.encoder.heads)
-    heads = {"uniform attention": uniform_maps(recording.encoder.causal), **references}
+    heads = {"uniform attention": uniform_attention(recording, site)}
+    heads |= {name: attention_like(recording, site, maps)[:, None] for name, maps in references.items()}
     baselines: dict[str, dict[str, Estimates]] = {}
-    for name, maps in heads.items():
-        found = _ratios(attention_like(recording, site, maps)[:, None], site, average, seed)
-        baselines[name] = {label: found[label][0].everywhere(grid) for label in kept}
+    for name, values in heads.items():
+        found = _ratios(values, site, average, seed)
+        baselines[name] = {label: everywhere(found[label], grid) for label in kept}
     if randomised is not None:
         fresh = _ratios(randomised.stacked(site), site, average, seed)
         baselines["random weights"] = {label: fresh[label] for label in kept}
@@ -87,20 +87,27 @@ def ratio_grid(
 
 
 def uniform_attention(recording: Recording, site: ReducedSite) -> NDArray[Any]:
-    """(entry, ...) what the site would hold if a head attended to all it can see alike."""
-    return attention_like(recording, site, uniform_maps(recording.encoder.causal))
+    """(entry, layer, ...) what the site would hold if a head attended to all it can see alike.
 
-
-def uniform_maps(causal: bool) -> Callable[[Frame], Tensor]:
-    """(batch, from, to) maps of a head that attends to all it can see alike.
-
-    The windows that some layers of some models look through are not known here: their heads are taken to see all.
+    The axis of layers has length 1 where all of them see the same, as they do unless some look through a window and
+    an input is longer than it.
     """
+    card = recording.encoder
+    furthest = max(len(entry.pieces) for entry in recording.entries) - 1
+    reach = [far if far is not None and far < furthest else None for far in card.reach] or [None]
+    values = {far: attention_like(recording, site, uniform_maps(card.causal, far)) for far in dict.fromkeys(reach)}
+    layers = reach if len(values) > 1 else reach[:1]
+    return np.stack([values[far] for far in layers], axis=1)
+
+
+def uniform_maps(causal: bool, reach: int | None) -> Callable[[Frame], Tensor]:
+    """(batch, from, to) maps of a head that attends to all it can see alike, no more than `reach` pieces away."""
 
     def even(frame: Frame) -> Tensor:
         import torch
 
         seen = torch.ones(frame.width, frame.width)
+        seen = seen if reach is None else seen.tril(reach).triu(-reach)
         seen = seen.tril() if causal else seen
         return (seen / seen.sum(1, keepdim=True)).expand(len(frame.entries), -1, -1)
 
@@ -128,6 +135,13 @@ def attention_like(recording: Recording, site: ReducedSite, maps: Callable[[Fram
             for index, value in zip(some, values[:, 0].numpy(), strict=True):
                 found[index] = value
     return np.stack(found)
+
+
+def everywhere(estimates: Estimates, shape: tuple[int, ...]) -> Estimates:
+    """Estimates by layer, or one for all layers, at every place of an array whose first axis is that of the layers."""
+    places = (-1, *[1] * (len(shape) - 1))
+    fields = ("value", "low", "high", "n")
+    return Estimates(**{name: np.broadcast_to(getattr(estimates, name).reshape(places), shape) for name in fields})
 
 
 def _ratios(values: NDArray[Any], site: ReducedSite, average: Average, seed: int) -> dict[str, Estimates]:

@@ -100,6 +100,7 @@ def evenly(maps: Tensor, frame: Frame) -> Tensor:
     """(batch, 1, from, to): a head that attends to all that pieces can see alike, from (batch, head, from, to) maps.
 
     How far a piece sees (back only, or through a window) is a matter of offsets: single weights of 0 may be rounding.
+    Padding sees itself: through a window it may see nothing else, and a row of nothing would have no shares.
     """
     import torch
 
@@ -108,5 +109,5 @@ def evenly(maps: Tensor, frame: Frame) -> Tensor:
     pairs = frame.real[:, :, None] & frame.real[:, None, :]
     most = (maps.amax(1) * pairs).flatten(1)
     widest = most.new_zeros(len(most), 2 * frame.width - 1).scatter_reduce(1, offsets.expand_as(most), most, "amax")
-    seen = ((widest > 0)[:, offsets].view_as(pairs) & frame.real[:, None, :]).to(maps.dtype)
-    return (seen / seen.sum(-1, keepdim=True).clamp(min=1)).unsqueeze(1)
+    seen = (widest > 0)[:, offsets].view_as(pairs) & frame.real[:, None, :] | (~frame.real).diag_embed()
+    return (seen / seen.sum(-1, keepdim=True)).to(maps.dtype).unsqueeze(1)
