@@ -7,12 +7,14 @@
 
 The limit is plain transformers with eager attention on the batches that bertology makes, nothing returned. Ways are
 run in turns and told as the median of paired ratios. One thread unless --threads says otherwise: on a machine that
-others use, threads wait for each other, and their waiting counts as processor time.
+others use, threads wait for each other, and their waiting counts as processor time. What numba compiles is used where
+it is installed, as the extra `fast` does.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +27,7 @@ from bertology.analyses import registry
 from bertology.corpus.corpus import Corpus, of_sentences
 from bertology.corpus.sentence import sentence
 from bertology.encoder.attend import LayerActivations
+from bertology.recording import compiled
 from bertology.recording.frame import Frame
 from bertology.recording.plan import make_plan
 from bertology.recording.policy import Policy
@@ -49,6 +52,7 @@ def _strongest_words(layer: LayerActivations, frame: Frame, prepared: Any) -> to
 
 WORD_MAPS = ReducedSite("benchmark.word_maps", ("measure",), "maps between words", _strongest_words, prepare=words_of)
 WORDS = "word-level maps"
+ALL = "all of them in one pass"
 ANALYSES = ("targets", "entropy", "distance", "confidence", "patterns")
 
 
@@ -89,7 +93,10 @@ def _print_length(length: int, options: argparse.Namespace) -> float:
     measured(limit)  # warms up
     asked = battery()
     together = tuple(site for sites in asked.values() for site in sites)
-    ways: dict[str, Run] = {"all of them in one pass": lambda: _recorded(ours, length, together)}
+    ways: dict[str, Run] = {
+        ALL: lambda: _recorded(ours, length, together),
+        "the same, nothing compiled by numba": lambda: _uncompiled(ours, length, together),
+    }
     if options.each:
         ways |= {name: _alone(ours, length, sites) for name, sites in asked.items()}
     found, seconds = interleaved(limit, ways, options.rounds)
@@ -102,11 +109,20 @@ def _print_length(length: int, options: argparse.Namespace) -> float:
     print(f"{'bare eager forward, nothing returned: the limit':<{NAME_WIDTH}}{seconds:>9.2f}     1.00     1.00")
     for name, ratio in found.items():
         print_row(name, ratio)
-    return found["all of them in one pass"].cpu
+    return found[ALL].cpu
 
 
 def _alone(ours: Setting, length: int, sites: Sequence[Site]) -> Run:
     return lambda: _recorded(ours, length, sites)
+
+
+def _uncompiled(ours: Setting, length: int, sites: Sequence[Site]) -> None:
+    """Record as where numba is not installed."""
+    worth, compiled.WORTH = compiled.WORTH, sys.maxsize
+    try:
+        _recorded(ours, length, sites)
+    finally:
+        compiled.WORTH = worth
 
 
 def _recorded(ours: Setting, length: int, sites: Sequence[Site]) -> None:

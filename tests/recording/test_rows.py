@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
@@ -28,7 +30,21 @@ def _expected(maps: Tensor, frame: Frame) -> dict[str, Tensor]:
         "information": entropies.sum(-1),
         "ordinary_information": (entropies * ordinary).sum(-1),
         "to_kinds": torch.einsum("bhij,bis,bjk->bhsk", maps, _sources(frame), frame.kinds.float()),
+        "distances": _distances(maps, frame),
     }
+
+
+def _distances(maps: Tensor, frame: Frame) -> Tensor:
+    """(batch, head, 4), a pair at a time."""
+    found = torch.zeros(*maps.shape[:2], 4)
+    for row, entry in enumerate(frame.entries):
+        place, share = frame.word_place[row].tolist(), frame.word_share[row].tolist()
+        for i, j in itertools.product(range(len(entry.pieces)), repeat=2):
+            inside = bool(frame.ordinary[row, i] & frame.ordinary[row, j])
+            steps = [abs(i - j), abs(i - j) * inside]
+            steps += [own * share[i] for own in (abs(place[i] - place[j]), abs(place[i] - place[j]) * inside)]
+            found[row] += maps[row, :, i, j, None] * torch.tensor(steps)
+    return found
 
 
 def _sources(frame: Frame) -> Tensor:
@@ -45,12 +61,12 @@ def _near(maps: Tensor, offset: int) -> Tensor:
     return found
 
 
-def _assert_rows(layer: LayerActivations, frame: Frame) -> None:
+def assert_rows(layer: LayerActivations, frame: Frame) -> None:
     along = rows_of(layer, frame)
     real = frame.real[:, None].float()
     for name, expected in _expected(layer.attention, frame).items():
         found: Tensor = getattr(along, name)
-        if name != "to_kinds":
+        if name not in {"to_kinds", "distances"}:
             found, expected = found * real, expected * real
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-6, msg=lambda told, name=name: f"{name}: {told}")
     for found, offset in zip(along.near, (0, -1, 1), strict=True):
@@ -58,7 +74,7 @@ def _assert_rows(layer: LayerActivations, frame: Frame) -> None:
 
 
 def test_rows_of_recorded_maps() -> None:
-    _assert_rows(LayerActivations(0, maps_of(ENTRIES)), Frame(ENTRIES))
+    assert_rows(LayerActivations(0, maps_of(ENTRIES)), Frame(ENTRIES))
 
 
 @pytest.mark.parametrize("inputs", [1, 6], ids=["alone", "padded"])
@@ -68,7 +84,7 @@ def test_rows_of_a_pass(inputs: int) -> None:
     seen: list[int] = []
 
     def look(layer: LayerActivations) -> None:
-        _assert_rows(layer, frame)
+        assert_rows(layer, frame)
         seen.append(layer.layer)
 
     with torch.inference_mode():
@@ -78,7 +94,7 @@ def test_rows_of_a_pass(inputs: int) -> None:
 
 def test_rows_are_the_same_however_many_heads_are_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1)
-    _assert_rows(LayerActivations(0, maps_of(ENTRIES)), Frame(ENTRIES))
+    assert_rows(LayerActivations(0, maps_of(ENTRIES)), Frame(ENTRIES))
 
 
 def test_weights_of_nothing_do_no_harm() -> None:
@@ -86,7 +102,7 @@ def test_weights_of_nothing_do_no_harm() -> None:
     scores[..., 3] = -torch.inf
     frame = Frame(ENTRIES[:1])
     assert frame.width == 6
-    _assert_rows(LayerActivations(0, torch.softmax(scores, -1)), frame)
+    assert_rows(LayerActivations(0, torch.softmax(scores, -1)), frame)
 
 
 def test_rows_are_worked_out_once() -> None:

@@ -87,6 +87,24 @@ class Frame:
         return self.real / sizes.gather(1, self.word_place)
 
     @cached_property
+    def steps(self) -> Tensor:
+        """(batch, 4, from, to): how far apart, in pieces and in words, all pairs are, and ordinary ones.
+
+        Attention from a word is the mean over its pieces: in words a pair counts as its source's share of a word.
+        """
+        places = torch.arange(self.width, device=self.device).float().expand_as(self.word)
+        in_pieces, in_words = ((p[:, :, None] - p[:, None, :]).abs() for p in (places, self.word_place.float()))
+        in_words *= self.word_share[:, :, None]
+        return torch.stack(
+            [
+                steps * rows[:, :, None] * rows[:, None, :]
+                for steps in (in_pieces, in_words)
+                for rows in (self.real, self.ordinary)
+            ],
+            1,
+        )
+
+    @cached_property
     def stretches(self) -> tuple[Stretches, ...]:
         """The batch as runs of entries whose ordinary pieces stand at the same places."""
         return stretches_of(self.entries)

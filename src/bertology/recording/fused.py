@@ -44,7 +44,7 @@ class FusedRows:
 
     @cached_property
     def distances(self) -> Tensor:
-        """(batch, head, 4): attention times distance, in pieces and in words, over all pairs and over ordinary ones."""
+        """(batch, head, 4): attention times distance; see `Rows`."""
         # The sum of a |j - i| is the sum of a j less that of a i, the other way round for what stands before.
         real, ordinary, _, real_place, ordinary_place, share, inner, share_word, inner_word = (
             self._sums[..., 1, :] - self._sums[..., 0, :]

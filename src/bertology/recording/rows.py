@@ -12,7 +12,9 @@ from torch.nn.functional import pad
 
 from bertology.encoder.attend import LayerActivations
 from bertology.maths.logarithm import log2_in_place
+from bertology.recording import compiled
 from bertology.recording.frame import Frame
+from bertology.recording.pairs import weighed_sums
 from bertology.recording.stretches import Stretches, ordinary_sum, received, special_columns
 
 LN_2 = math.log(2)
@@ -58,36 +60,41 @@ class Rows(Protocol):
         """(batch, head, source, kind): what real, ordinary and separating pieces together give to each of `KINDS`."""
         ...
 
+    @property
+    def distances(self) -> Tensor:
+        """(batch, head, 4): attention times distance, in pieces and in words, over all pairs and over ordinary ones."""
+        ...
+
 
 def rows_of(layer: LayerActivations, frame: Frame) -> Rows:
     """The rows of this layer's maps, shared by all that ask for them."""
     if layer.rows is None:
-        layer.rows = _MapRows(layer, frame)
+        large = compiled.worth_compiling(layer.attention)
+        layer.rows = (_LargeMapRows if large else _MapRows)(layer.attention, frame)
     return cast("Rows", layer.rows)
 
 
 class _MapRows:
     """Rows of maps that are there."""
 
-    def __init__(self, layer: LayerActivations, frame: Frame) -> None:
-        self._layer = layer
+    def __init__(self, maps: Tensor, frame: Frame) -> None:
+        self._maps = maps
         self._frame = frame
-        self._stretches = frame.stretches
 
     @cached_property
     def ordinary(self) -> Tensor:
-        return ordinary_sum(self._layer.attention, self._stretches)
+        return ordinary_sum(self._maps, self._frame.stretches)
 
     @cached_property
     def near(self) -> tuple[Tensor, Tensor, Tensor]:
-        itself, after, before = (self._layer.attention.diagonal(step, -2, -1) for step in (0, 1, -1))
+        itself, after, before = (self._maps.diagonal(step, -2, -1) for step in (0, 1, -1))
         return itself, pad(before, (1, 0)), pad(after, (0, 1))
 
     @cached_property
     def to_kinds(self) -> Tensor:
-        maps, frame = self._layer.attention, self._frame
+        maps, frame = self._maps, self._frame
         kinds = frame.kinds.to(maps.dtype)
-        everything = received(maps, self._stretches) @ kinds
+        everything = self._received @ kinds
         entry, source = frame.special_places
         given = maps[entry, :, source] @ kinds[entry]  # of special pieces, which are few
         special, separators = (
@@ -95,6 +102,14 @@ class _MapRows:
             for own in (given, given * kinds[entry, source, 1, None, None])
         )
         return torch.stack([everything, everything - special, separators], 2)
+
+    @cached_property
+    def _received(self) -> Tensor:
+        return received(self._maps, self._frame.stretches)
+
+    @cached_property
+    def distances(self) -> Tensor:
+        return weighed_sums(self._maps, self._frame.steps)
 
     @property
     def peak(self) -> Tensor:
@@ -114,7 +129,31 @@ class _MapRows:
 
     @cached_property
     def _along(self) -> _Along:
-        return _along(self._layer.attention.detach(), self._stretches)
+        return _along(self._maps.detach(), self._frame.stretches)
+
+
+class _LargeMapRows(_MapRows):
+    """The same, compiled."""
+
+    @cached_property
+    def ordinary(self) -> Tensor:
+        return self._peaks[0]
+
+    @cached_property
+    def distances(self) -> Tensor:
+        return compiled.distances(self._maps, self._frame)
+
+    @cached_property
+    def _along(self) -> _Along:
+        return _Along(*self._peaks[1:], *compiled.information(self._maps, self._frame))
+
+    @cached_property
+    def _received(self) -> Tensor:
+        return compiled.received(self._maps, self._frame)
+
+    @cached_property
+    def _peaks(self) -> Tensor:
+        return compiled.peaks(self._maps, self._frame)
 
 
 class _Along(NamedTuple):

@@ -21,6 +21,7 @@ from torch.nn.functional import embedding_bag
 
 from bertology.encoder.attend import LayerActivations
 from bertology.encoder.pieces import Pieces, Special
+from bertology.recording.compiled import word_maps, worth_compiling
 from bertology.recording.frame import Frame
 from bertology.recording.fused import FusedRows
 
@@ -154,7 +155,7 @@ def to_words(maps: Tensor, words: Words, *, rows: From = "mean", special: bool =
     """
     size = words.count + (len(Place) if special else 0)
     if rows == "mean" and maps.device.type == "cpu" and not maps.requires_grad:
-        return _a_few_heads_at_a_time(maps, words, size)
+        return word_maps(maps, words, size) if worth_compiling(maps) else _a_few_heads_at_a_time(maps, words, size)
     if rows == "max":
         pooled = _rows(_columns(maps, words), words, rows)
         pooled = pooled / pooled.sum(-1, keepdim=True).clamp(min=torch.finfo(maps.dtype).tiny)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from bertology.analyses.declaration import analysis
@@ -23,36 +21,11 @@ MEASURES = ("pieces", "pieces, ordinary", "words", "words, ordinary")
 UNITS = {name: f"{name.split(',')[0]}, 0 itself to n - 1" for name in MEASURES}
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """`shares` is (batch, piece, 2): what a row counts in pieces and in words."""
-
-    frame: Frame
-    shares: Tensor
-
-    @cached_property
-    def steps(self) -> Tensor:
-        """(batch, measure, from, to): how far all pairs are apart."""
-        import torch
-
-        frame = self.frame
-        places = torch.arange(frame.width, device=frame.device).float().expand_as(frame.word)
-        in_pieces, in_words = ((p[:, :, None] - p[:, None, :]).abs() for p in (places, frame.word_place.float()))
-        in_words *= frame.word_share[:, :, None]
-        return torch.stack(
-            [
-                steps * rows[:, :, None] * rows[:, None, :]
-                for steps in (in_pieces, in_words)
-                for rows in (frame.real, frame.ordinary)
-            ],
-            1,
-        )
-
-
-def _prepare(frame: Frame) -> _Prepared:
+def _prepare(frame: Frame) -> Tensor:
+    """(batch, piece, 2): what a row counts in pieces and in words."""
     import torch
 
-    return _Prepared(frame, torch.stack([frame.real.float(), frame.word_share], -1))
+    return torch.stack([frame.real.float(), frame.word_share], -1)
 
 
 @reduction(
@@ -63,19 +36,17 @@ def _prepare(frame: Frame) -> _Prepared:
     prepare=_prepare,
     wants=rows_alone,
 )
-def DISTANCE(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
+def DISTANCE(layer: LayerActivations, frame: Frame, prepared: Tensor) -> Tensor:
     """(batch, head, 2, measure): sums of attention times distance over the sum of attention."""
     import torch
 
-    from bertology.recording.fused import FusedRows
-    from bertology.recording.pairs import weighed_sums
     from bertology.recording.rows import rows_of
 
     rows = rows_of(layer, frame)
-    sums = rows.distances if isinstance(rows, FusedRows) else weighed_sums(layer.attention, prepared.steps)
-    everywhere = prepared.shares.sum(1)[:, None].expand(-1, sums.shape[1], -1)
+    sums = rows.distances
+    everywhere = prepared.sum(1)[:, None].expand(-1, sums.shape[1], -1)
     ordinary = rows.ordinary * frame.ordinary[:, None]
-    inside = ordinary @ prepared.shares.to(ordinary.dtype)
+    inside = ordinary @ prepared.to(ordinary.dtype)
     totals = torch.stack([everywhere, inside], -1).flatten(2)
     return torch.stack([sums, totals], 2)
 

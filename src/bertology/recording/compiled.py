@@ -1,0 +1,77 @@
+"""Statistics of large maps on a processor, where numba is there to compile them: one go each, and no map beside.
+
+A step at a time over whole maps reads and writes them again with every step. The extra `fast` brings numba.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from bertology.recording.frame import Frame
+    from bertology.recording.word_level import Words
+
+WORTH = 2**20
+"""From how many cells on: to get hold of what numba compiles takes half a second."""
+
+
+def worth_compiling(maps: Tensor) -> bool:
+    """Whether maps are large, on a processor, in single precision, and numba is there."""
+    plain = maps.device.type == "cpu" and maps.dtype == torch.float32 and not maps.requires_grad
+    return plain and maps.numel() >= WORTH and _loops() is not None
+
+
+@cache
+def _loops() -> Any:
+    """What numba compiles; None where it is not there, or does not work with the versions beside it."""
+    try:
+        return import_module("bertology.recording.loops")
+    except (ImportError, RuntimeError):
+        return None
+
+
+def peaks(maps: Tensor, frame: Frame) -> Tensor:
+    """(3, batch, head, from): the share of ordinary targets, the highest weight, and that of an ordinary target."""
+    found = maps.new_empty(3, *maps.shape[:3])
+    _loops().peaks(maps.numpy(), _flags(frame.ordinary), found.numpy())
+    return found
+
+
+def information(maps: Tensor, frame: Frame) -> Tensor:
+    """(2, batch, head, from): the sum of -a ln a over all targets, and over ordinary ones."""
+    found = maps.new_empty(2, *maps.shape[:3])
+    _loops().information(maps.numpy(), _flags(frame.ordinary), found.numpy())
+    return found.mul_(math.log(2))
+
+
+def received(maps: Tensor, frame: Frame) -> Tensor:
+    """(batch, head, to): what each piece gets from all real pieces together."""
+    found = maps.new_empty(*maps.shape[:2], maps.shape[3])
+    _loops().received(maps.numpy(), frame.real.numpy(), found.numpy())
+    return found
+
+
+def distances(maps: Tensor, frame: Frame) -> Tensor:
+    """(batch, head, 4): see `Rows.distances`."""
+    found = maps.new_empty(*maps.shape[:2], 4)
+    known = (frame.real, frame.ordinary, frame.word_place, frame.word_share)
+    _loops().distances(maps.numpy(), *map(_flags, known), found.numpy())
+    return found
+
+
+def word_maps(maps: Tensor, words: Words, size: int) -> Tensor:
+    """(batch, head, place, place): see `to_words`."""
+    found = np.empty((*maps.shape[:2], size, size), np.float32)
+    _loops().word_maps(maps.numpy(), *(each.numpy() for each in (words.order, words.starts, words.size)), found)
+    return torch.from_numpy(found)
+
+
+def _flags(known: Tensor) -> Any:
+    return known.float().numpy()
