@@ -72,6 +72,7 @@ class FusedLayers:
     def __init__(self, frame: Frame, wanted: Sequence[Wanted]) -> None:
         self._frame = frame
         self._pairs = [want.pairs for want in wanted if want.pairs is not None]
+        self._together = self._pairs[0].together(self._pairs[1:]) if self._pairs else None
         self._words = [want.words for want in wanted if want.words is not None]
         self._mask: Tensor | None = None
         self._hides_padding = False
@@ -85,13 +86,12 @@ class FusedLayers:
 
         asked, known = self._asked(layer), self._frame.known
         if self._found is None:
-            self._found = _room(self._pairs, self._words, asked.query, room)
+            self._found = _room(self._together, self._words, asked.query, room)
             self._first = layer.layer
         found, first = self._found, asked.query.shape[1] * self.count
         kernel_calls.row_sums(asked, known, found.normaliser, found.rows, found.sums, first)
-        for pairs, parts in zip(self._pairs, found.pairs, strict=True):
-            for marked, sums in zip(pairs.marked, parts, strict=True):
-                kernel_calls.pair_sums(asked, found.normaliser, marked, sums, first)
+        for marked, sums in zip(self._together.marked if self._together else (), found.pairs, strict=True):
+            kernel_calls.pair_sums(asked, found.normaliser, marked, sums, first)
         for words, (places, best) in zip(self._words, found.words, strict=True):
             assert words.blocks is not None
             kernel_calls.strongest_words(asked, found.normaliser, words.blocks, best, places, first)
@@ -115,7 +115,7 @@ class FusedLayers:
         found = self._found
         assert found is not None
         heads = found.normaliser.shape[1] * self.count
-        sums = [_joined(pairs, parts)[:, :heads] for pairs, parts in zip(self._pairs, found.pairs, strict=True)]
+        sums = _apart(_joined(self._together, found.pairs)[:, :heads], self._pairs) if self._together else []
         together = LayerActivations(self._first, None)
         together.rows = FusedRows(
             found.rows[:, :, :heads],
@@ -130,18 +130,18 @@ class FusedLayers:
 class _Found(NamedTuple):
     """What kernels write, the heads of all layers one after the other; `normaliser` is of one layer. See `FusedRows`.
 
-    `pairs` are (batch, head, sum) for each part that the pairs of each site were cut into; `words` have room beside for
+    `pairs` are (batch, head, sum) for each part that the pairs of all sites were cut into; `words` have room beside for
     what one layer needs.
     """
 
     normaliser: Tensor
     rows: Tensor
     sums: Tensor
-    pairs: list[list[Tensor]]
+    pairs: list[Tensor]
     words: list[tuple[Tensor, Tensor]]
 
 
-def _room(pairs: Sequence[Pairs], words: Sequence[Words], query: Tensor, layers: int) -> _Found:
+def _room(pairs: Pairs | None, words: Sequence[Words], query: Tensor, layers: int) -> _Found:
     from bertology.recording.kernel_calls import FEATURES, SOURCE_SUMS
 
     batch, heads, size, _ = query.shape
@@ -153,7 +153,7 @@ def _room(pairs: Sequence[Pairs], words: Sequence[Words], query: Tensor, layers:
         empty(batch, heads, size),
         empty(8, batch, layers * heads, size),
         empty(batch, layers * heads, SOURCE_SUMS, 2, FEATURES),
-        [[empty(batch, layers * heads, part.listed + part.weighed) for part in own.marked] for own in pairs],
+        [empty(batch, layers * heads, part.listed + part.weighed) for part in (pairs.marked if pairs else ())],
         [_room_for_words(own, query, layers) for own in words],
     )
 
@@ -171,6 +171,13 @@ def _joined(pairs: Pairs, parts: Sequence[Tensor]) -> Tensor:
     cut = [own.split([mark.listed, mark.weighed], -1) for own, mark in zip(parts, pairs.marked, strict=True)]
     listed, weighed = (torch.cat(own, -1) for own in zip(*cut, strict=True))
     return torch.cat([listed[..., : pairs.listed], weighed], -1)
+
+
+def _apart(sums: Tensor, several: Sequence[Pairs]) -> list[Tensor]:
+    """The sums of several pairs, taken `together`: (batch, head, sum) of each."""
+    counts = [own.listed for own in several], [own.scale.shape[1] - own.listed for own in several]
+    parts = sums.split([*counts[0], *counts[1]], -1)
+    return [torch.cat([parts[place], parts[place + len(several)]], -1) for place in range(len(several))]
 
 
 def _hides_padding(mask: Tensor, frame: Frame) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import torch
@@ -36,6 +37,18 @@ class Pairs:
         """How many sums are of listed pairs."""
         return self.scale.shape[1] - (0 if self.weights is None else self.weights.shape[1])
 
+    def together(self, others: Sequence[Pairs]) -> Pairs:
+        """These and others as one, unscaled: listed sums of all, then weighed sums of all. Made once."""
+        key = tuple(map(id, others))
+        if key not in self._together:
+            self._together[key] = tuple(others), _joined([self, *others])
+        return self._together[key][1]
+
+    @cached_property
+    def _together(self) -> dict[tuple[int, ...], tuple[tuple[Pairs, ...], Pairs]]:
+        """By others, which are kept so that their names are theirs."""
+        return {}
+
     @cached_property
     def marked(self) -> Sequence[Marked]:
         """The pairs as kernels on an accelerator take them."""
@@ -58,6 +71,16 @@ class Pairs:
         inside = self.scale.new_zeros(batch, most, self.listed)
         inside[row, place[which], column] = 1
         return cell, inside
+
+
+def _joined(several: Sequence[Pairs]) -> Pairs:
+    begins = accumulate((own.listed for own in several[:-1]), initial=0)
+    shifted = (torch.cat([own.places[:3], own.places[3:] + begin]) for own, begin in zip(several, begins, strict=True))
+    places = torch.cat(list(shifted), 1)
+    weights = [own.weights for own in several if own.weights is not None]
+    sums = sum(own.scale.shape[1] for own in several)
+    scale = several[0].scale.new_ones(len(several[0].scale), sums)
+    return Pairs(places, scale, several[0].size, torch.cat(weights, 1) if weights else None)
 
 
 def pair_sums(layer: LayerActivations, pairs: Pairs) -> Tensor:
