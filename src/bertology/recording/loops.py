@@ -13,7 +13,7 @@ from numba import float32, int32, njit
 from numba.extending import intrinsic
 
 _compiled = njit(fastmath={"reassoc", "contract", "nsz"}, cache=True)
-_NOTHING, _ONE, _TINY = np.float32(0), np.float32(1), np.finfo(np.float32).tiny
+_NOTHING, _ONE = np.float32(0), np.float32(1)
 _HALF_ROOT, _MANTISSA, _POWER_AT = np.int32(0x3F3504F3), np.int32(0x7FFFFF), np.int32(23)
 """The bits of the root of 1/2, the bits that are no power of 2, and where the power begins."""
 _NO_SIGN = np.int32(0x7FFFFFFF)
@@ -36,7 +36,7 @@ def _number(typing, bits):
 
 @njit(fastmath={"reassoc", "contract", "nsz"}, inline="always")
 def _log2(number):
-    """Of a positive number, which is a power of 2 times a number between the roots of 1/2 and 2."""
+    """Of a positive number, which is a power of 2 times a number between the roots of 1/2 and 2; for 0 it is finite."""
     bits = int32(_bits(number) - _HALF_ROOT)
     t = _number(int32(int32(bits & _MANTISSA) + _HALF_ROOT)) - _ONE
     high = (((_C8 * t + _C7) * t + _C6) * t + _C5) * t + _C4
@@ -80,7 +80,7 @@ def information(maps, ordinary, found):
                 row = maps[entry, head, source]
                 whole, inner = _NOTHING, _NOTHING
                 for target in range(targets):
-                    own = row[target] * _log2(max(row[target], _TINY))
+                    own = row[target] * _log2(row[target])
                     whole += own
                     inner += own * inside[target]
                 found[0, entry, head, source] = -whole
@@ -115,8 +115,8 @@ def distances(maps, real, ordinary, word, share, found):
                 row = maps[entry, head, source]
                 pieces, inner_pieces, words, inner_words = _NOTHING, _NOTHING, _NOTHING, _NOTHING
                 for target in range(targets):
-                    weight = row[target] * there[target]
-                    inner = row[target] * inside[target]
+                    weight = row[target]  # nothing, where it is padding
+                    inner = weight * inside[target]
                     step, word_step = abs(place[target] - place[source]), abs(at[target] - at[source])
                     pieces += weight * step
                     inner_pieces += inner * step
