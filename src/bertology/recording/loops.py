@@ -4,7 +4,7 @@ Maps are (entry, head, from, to), what is known of pieces is (entry, piece). Sum
 many cells are taken at once; NaN stays NaN.
 """
 # What numba compiles has no types that a checker knows.
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportCallIssue=false
 
 from __future__ import annotations
 
