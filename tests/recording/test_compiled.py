@@ -46,6 +46,23 @@ def test_rows_of_a_pass_with_padding() -> None:
 
 
 @pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_share_the_heads(threads: int) -> None:
+    maps, frame, before = maps_of(ENTRIES).repeat(1, 3, 1, 1), Frame(ENTRIES), torch.get_num_threads()
+    alone, words = rows_of(LayerActivations(0, maps), frame), to_words(maps, words_of(frame))
+    expected = [alone.ordinary, alone.peak, alone.information, alone.to_kinds, alone.distances]
+    try:
+        torch.set_num_threads(threads)
+        rows = rows_of(LayerActivations(0, maps), frame)
+        found = [rows.ordinary, rows.peak, rows.information, rows.to_kinds, rows.distances]
+        shared = to_words(maps, words_of(frame))
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip([*found, shared], [*expected, words], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-7)
+
+
+@pytest.mark.usefixtures("always")
 def test_weights_from_all_to_nothing() -> None:
     scores = 40 * torch.randn(1, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     maps = torch.softmax(scores, -1)
@@ -83,7 +100,7 @@ def test_logarithms() -> None:
     weights = np.exp(np.random.default_rng(0).uniform(-87, 0, (1, 1, 4000, 1))).astype(np.float32)
     weights[0, 0, 0], weights[0, 0, 1] = 1.0, np.nextafter(np.float32(1), np.float32(0))
     found = np.empty((2, 1, 1, 4000), np.float32)
-    loops.information(weights, np.ones((1, 1), np.float32), found)
+    loops.information(weights, np.ones((1, 1), np.float32), found, (0, 1))
     exact = -weights.astype(np.float64) * np.log2(weights.astype(np.float64))
     np.testing.assert_allclose(found[0, 0, 0], exact[0, 0, :, 0], rtol=3e-7)
 

@@ -6,8 +6,10 @@ A step at a time over whole maps reads and writes them again with every step. Th
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,21 +42,21 @@ def _loops() -> Any:
 def peaks(maps: Tensor, frame: Frame) -> Tensor:
     """(3, batch, head, from): the share of ordinary targets, the highest weight, and that of an ordinary target."""
     found = maps.new_empty(3, *maps.shape[:3])
-    _loops().peaks(maps.numpy(), _flags(frame.ordinary), found.numpy())
+    _run("peaks", maps, _flags(frame.ordinary), found.numpy())
     return found
 
 
 def information(maps: Tensor, frame: Frame) -> Tensor:
     """(2, batch, head, from): the sum of -a ln a over all targets, and over ordinary ones."""
     found = maps.new_empty(2, *maps.shape[:3])
-    _loops().information(maps.numpy(), _flags(frame.ordinary), found.numpy())
+    _run("information", maps, _flags(frame.ordinary), found.numpy())
     return found.mul_(math.log(2))
 
 
 def received(maps: Tensor, frame: Frame) -> Tensor:
     """(batch, head, to): what each piece gets from all real pieces together."""
     found = maps.new_empty(*maps.shape[:2], maps.shape[3])
-    _loops().received(maps.numpy(), frame.real.numpy(), found.numpy())
+    _run("received", maps, frame.real.numpy(), found.numpy())
     return found
 
 
@@ -62,15 +64,34 @@ def distances(maps: Tensor, frame: Frame) -> Tensor:
     """(batch, head, 4): see `Rows.distances`."""
     found = maps.new_empty(*maps.shape[:2], 4)
     known = (frame.real, frame.ordinary, frame.word_place, frame.word_share)
-    _loops().distances(maps.numpy(), *map(_flags, known), found.numpy())
+    _run("distances", maps, *map(_flags, known), found.numpy())
     return found
 
 
 def word_maps(maps: Tensor, words: Words, size: int) -> Tensor:
     """(batch, head, place, place): see `to_words`."""
+    # As large as a map: NumPy asks the system for large pages, which are faster to fill for the first time.
     found = np.empty((*maps.shape[:2], size, size), np.float32)
-    _loops().word_maps(maps.numpy(), *(each.numpy() for each in (words.order, words.starts, words.size)), found)
+    _run("word_maps", maps, *(each.numpy() for each in (words.order, words.starts, words.size)), found)
     return torch.from_numpy(found)
+
+
+def _run(name: str, maps: Tensor, *known: Any) -> None:
+    """Run one of the loops, on as many threads as torch would, each of which takes some heads."""
+    loop, array, heads = getattr(_loops(), name), maps.numpy(), maps.shape[1]
+    threads = min(torch.get_num_threads(), heads)
+    if threads == 1:
+        loop(array, *known, (0, heads))
+        return
+    ends = [round(heads * part / threads) for part in range(threads + 1)]
+    parts = [_threads(threads).submit(loop, array, *known, part) for part in pairwise(ends)]
+    for part in parts:
+        part.result()
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, "bertology")
 
 
 def _flags(known: Tensor) -> Any:

@@ -1,7 +1,7 @@
 """What numba compiles for a processor: loops over the cells of attention maps; see `compiled`.
 
-Maps are (entry, head, from, to), what is known of pieces is (entry, piece). Sums may be taken in any order, so that
-many cells are taken at once; NaN stays NaN.
+Maps are (entry, head, from, to), what is known of pieces is (entry, piece), `heads` are the first and the end of those
+that a thread takes. Sums may be taken in any order, so that many cells are taken at once; NaN stays NaN.
 """
 # What numba compiles has no types that a checker knows.
 # pyright: basic, reportMissingImports=false, reportCallIssue=false
@@ -12,7 +12,7 @@ import numpy as np
 from numba import float32, int32, njit
 from numba.extending import intrinsic
 
-_compiled = njit(fastmath={"reassoc", "contract", "nsz"}, cache=True)
+_compiled = njit(fastmath={"reassoc", "contract", "nsz"}, cache=True, nogil=True)
 _NOTHING, _ONE = np.float32(0), np.float32(1)
 _HALF_ROOT, _MANTISSA, _POWER_AT = np.int32(0x3F3504F3), np.int32(0x7FFFFF), np.int32(23)
 """The bits of the root of 1/2, the bits that are no power of 2, and where the power begins."""
@@ -50,12 +50,12 @@ def _rank(number):
 
 
 @_compiled
-def peaks(maps, ordinary, found):
+def peaks(maps, ordinary, found, heads):
     """To `found`, (3, entry, head, from): the share of ordinary targets, the highest weight, and that among them."""
-    entries, heads, sources, targets = maps.shape
+    entries, _, sources, targets = maps.shape
     for entry in range(entries):
         inside = ordinary[entry]
-        for head in range(heads):
+        for head in range(heads[0], heads[1]):
             for source in range(sources):
                 row = maps[entry, head, source]
                 share, peak, inner_peak = _NOTHING, int32(0), int32(0)
@@ -70,12 +70,12 @@ def peaks(maps, ordinary, found):
 
 
 @_compiled
-def information(maps, ordinary, found):
+def information(maps, ordinary, found, heads):
     """To `found`, (2, entry, head, from): the sums of -a log2 a over all targets, and over ordinary ones."""
-    entries, heads, sources, targets = maps.shape
+    entries, _, sources, targets = maps.shape
     for entry in range(entries):
         inside = ordinary[entry]
-        for head in range(heads):
+        for head in range(heads[0], heads[1]):
             for source in range(sources):
                 row = maps[entry, head, source]
                 whole, inner = _NOTHING, _NOTHING
@@ -88,11 +88,11 @@ def information(maps, ordinary, found):
 
 
 @_compiled
-def received(maps, real, found):
+def received(maps, real, found, heads):
     """To `found`, (entry, head, to): what each target gets from all sources that are there."""
-    entries, heads, sources, targets = maps.shape
+    entries, _, sources, targets = maps.shape
     for entry in range(entries):
-        for head in range(heads):
+        for head in range(heads[0], heads[1]):
             own = found[entry, head]
             own[:] = _NOTHING
             for source in range(sources):
@@ -103,13 +103,13 @@ def received(maps, real, found):
 
 
 @_compiled
-def distances(maps, real, ordinary, word, share, found):
+def distances(maps, real, ordinary, word, share, found, heads):
     """To `found`, (entry, head, 4): attention times distance; see `Rows.distances`. `share` is of pieces in words."""
-    entries, heads, sources, targets = maps.shape
+    entries, _, sources, targets = maps.shape
     place = np.arange(targets).astype(np.float32)
     for entry in range(entries):
         there, inside, at = real[entry], ordinary[entry], word[entry]
-        for head in range(heads):
+        for head in range(heads[0], heads[1]):
             found[entry, head] = 0
             for source in range(sources):
                 row = maps[entry, head, source]
@@ -129,12 +129,12 @@ def distances(maps, real, ordinary, word, share, found):
 
 
 @_compiled
-def word_maps(maps, order, starts, sizes, found):
+def word_maps(maps, order, starts, sizes, found, heads):
     """To `found`, (entry, head, place, place): means of the rows of a place's pieces, sums of their columns.
 
     `order` is (entry, piece) the pieces by place; `starts` and `sizes`, (entry, place), say which of them a place has.
     """
-    entries, heads, _, targets = maps.shape
+    entries, _, _, targets = maps.shape
     places = found.shape[-1]
     mean = np.empty(targets, np.float32)
     first, further, owner = np.empty(places, np.uint32), np.empty(targets, np.uint32), np.empty(targets, np.uint32)
@@ -146,7 +146,7 @@ def word_maps(maps, order, starts, sizes, found):
             for later in range(start + 1, start + sizes[entry, place]):
                 further[count], owner[count] = order[entry, later], place
                 count += 1
-        for head in range(heads):
+        for head in range(heads[0], heads[1]):
             for place in range(places):
                 own = found[entry, head, place]
                 size = sizes[entry, place]
