@@ -13,7 +13,7 @@ from torch import Tensor
 
 import models
 import planted
-from bertology.analyses.attention.relevance import METHODS, REFERENCES, relevance
+from bertology.analyses.attention.relevance import CONTROLS, METHODS, REFERENCES, relevance
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.huggingface import HuggingFaceEncoder
@@ -232,7 +232,7 @@ def test_every_layer_and_examples_are_shown() -> None:
     np.testing.assert_allclose(first[0], first[1], atol=1e-6)  # one layer: both are its shares
     examples = shown(model, show="examples", count=2)
     assert isinstance(examples, Examples)
-    assert len(examples.examples) == 2 * len(METHODS)
+    assert len(examples.examples) == 2 * (1 + len(METHODS) - len(CONTROLS))
     assert all(len(one.marked["most relevant"]) <= 3 and one.caption for one in examples.examples)
 
 

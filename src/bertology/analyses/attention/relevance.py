@@ -25,7 +25,9 @@ Floats = NDArray[np.float64]
 Show = Literal["methods", "layers", "examples"]
 
 REFERENCES = ("blank-out", "gradient", "gradient x input")
-METHODS = (*BY_LAYER, "gradient", "gradient x input", "nearness")
+CONTROLS = ("nearness", "rarity")
+"""What needs no model."""
+METHODS = (*BY_LAYER, "gradient", "gradient x input", *CONTROLS)
 UNIT = "rank correlation, -1 to 1"
 SHOWN_WORDS = 3
 SHUFFLES = 20
@@ -35,6 +37,7 @@ SHUFFLES = 20
     question="Does attention tell which input pieces matter, as gradients and blanking them out do?",
     special="special tokens pass attention on; relevance is compared over ordinary pieces that are not masked",
     cites=("abnar2020",),
+    version=2,
 )
 def relevance(
     recording: Recording,
@@ -63,13 +66,15 @@ def relevance(
 
     The kinds: attention to a piece by the state that is read (`raw attention`), `rollout`, `flow` (see those analyses);
     `gradient`, ‖∂s/∂x‖ at a piece's state x before the first layer, and |x ∂s/∂x|; `blank-out`, |Δs| with the piece
-    replaced by the mask token; `nearness` to the piece that is read. s is the log-probability of the predicted class,
-    or of one masked piece (drawn at random, the state read is its own), or a vector: then Δs is ‖Δv‖, and gradients
-    are those of the whole Jacobian, by random directions. Correlations are means over sentences; sentences with fewer
-    than three pieces to compare, or all alike, do not count. `shuffled` has one side's pieces shuffled within each
-    sentence, 20 times; a single random model has words it likes, which put its correlations off 0 by 0.2 or so to
-    either side, alike in all sentences. Abnar & Zuidema blank out with [UNK] and take a probability, whose order is
-    the same; their released code for SST-2 takes the largest weight from any position, not that of [CLS].
+    replaced by the mask token. Two need no model: `nearness` to the piece that is read, and `rarity`, the number of a
+    piece in the vocabulary, most of which are in the order of frequency: where attention and gradients both follow
+    rarity they agree for that alone. s is the log-probability of the predicted class, or of one masked piece (drawn at
+    random, the state read is its own), or a vector: then Δs is ‖Δv‖, and gradients are those of the whole Jacobian, by
+    random directions. Correlations are means over sentences; sentences with fewer than three pieces to compare, or all
+    alike, do not count. `shuffled` has one side's pieces shuffled within each sentence, 20 times; a single random model
+    has words it likes, which put its correlations off 0 by 0.2 or so to either side, alike in all sentences. Abnar &
+    Zuidema blank out with [UNK] and take a probability, whose order is the same; their released code for SST-2 takes
+    the largest weight from any position, not that of [CLS].
     """
     chosen = settled(target, encoder)
     depths = tuple(range(1, encoder.layers + 1)) if show == "layers" else (encoder.layers,)
@@ -169,7 +174,7 @@ def _correlations(one: Relevance, methods: tuple[str, ...], depth: int, shuffled
 def _examples(recording: Recording, one: Relevance) -> list[Example]:
     """One example a method: its most relevant words, and how its order of pieces agrees with blanking out."""
     entry = recording.entries[one.entry]
-    methods = METHODS[:-1]
+    methods = tuple(name for name in METHODS if name not in CONTROLS)
     agreement = _correlations(one, methods, -1, None)[:, 0].tolist()
     shown = zip(("blank-out", *methods), (float("nan"), *agreement), strict=True)
     return [_example(entry, one, name, number) for name, number in shown]

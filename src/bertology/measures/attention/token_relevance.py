@@ -121,6 +121,7 @@ def _of_batch(places: Sequence[int], frame: Frame, encoder: Encoder, how: How) -
         }
         others = {name: values[row].cpu().double().numpy()[pieces] for name, values in gradients.items()}
         others["blank-out"] = _blanked(reading, encoder, row, pieces, before[row])
+        others["rarity"] = entry.pieces.ids[pieces].astype(np.float64)
         if weights.max() == 1:
             others["nearness"] = -np.abs(pieces - weights.argmax()).astype(np.float64)
         masked = int(asked.argmax()) if asked.any() else -1
