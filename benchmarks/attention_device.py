@@ -41,6 +41,9 @@ GIB = 2**30
 
 def main() -> None:
     options = _options()
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        print("No GPU here: nothing was measured. --device cpu runs it without, for hours unless it is made smaller.")
+        return
     encoder = base_shaped(options.device, options.dtype, options.layers)
     policy = Policy(long="truncate", max_pieces=options.pieces, batch_pieces=options.inputs * options.pieces)
     corpus = full_texts(encoder, options.inputs, options.pieces, policy)
@@ -73,7 +76,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--inputs", type=int, default=64)

@@ -60,6 +60,9 @@ class Clock:
 def main() -> None:
     """Sweep, print, and write where asked to."""
     options = _options()
+    if not options.test:
+        print("Nothing was measured: give a MODEL, and treebanks to TRAIN on and to TEST on.")
+        return
     if options.threads:
         torch.set_num_threads(options.threads)
     clock = Clock(options.device)
@@ -198,9 +201,9 @@ def _machine(device: str) -> dict[str, str]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("model", help="a folder in Hugging Face form")
-    parser.add_argument("train", help="the treebank to train on")
-    parser.add_argument("test", help="the treebank to report on")
+    parser.add_argument("model", nargs="?", default="", help="a folder in Hugging Face form")
+    parser.add_argument("train", nargs="?", default="", help="the treebank to train on")
+    parser.add_argument("test", nargs="?", default="", help="the treebank to report on")
     parser.add_argument("--device", default="cpu", help="where to record and to fit")
     parser.add_argument("--threads", type=int, default=0, help="threads of torch; 0 leaves it to torch")
     parser.add_argument("--train-limit", type=int, default=0, help="the first so many sentences; 0 for all")
