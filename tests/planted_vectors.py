@@ -30,12 +30,27 @@ def values(seed: int) -> Values:
     )
 
 
+def looking_back(seed: int) -> planted.HeadMap:
+    """Noise that never sees what comes later, as in causal models."""
+
+    def look(entry: Entry) -> planted.Floats:
+        weights = np.tril(planted.noise(seed)(entry))
+        return weights / weights.sum(1, keepdims=True)
+
+    return look
+
+
 def layer(
-    shown: Frame, maps: Sequence[planted.HeadMap], vectors: Sequence[Values], *, norm: bool = True
+    shown: Frame,
+    maps: Sequence[planted.HeadMap],
+    vectors: Sequence[Values],
+    *,
+    norm: bool = True,
+    causal: bool = False,
 ) -> LayerActivations:
     """A layer in which head h has these maps and value vectors; its projection, residual and LayerNorm are random.
 
-    Padding attends and has random vectors too: nothing may depend on them.
+    Padding attends and has random vectors too: nothing may depend on them. `causal`: its mask hides what comes later.
     """
     generator = torch.Generator().manual_seed(0)
     heads = len(maps)
@@ -47,7 +62,9 @@ def layer(
             attention[row, head, :n, :n] = torch.from_numpy(maps[head](entry))
             attention[row, head, n:, n // 2] = 1  # models compute something for padding rows too
             value[row, head, :n] = torch.from_numpy(vectors[head](entry))
-    return LayerActivations(0, attention, value=value, block=_block(shown, heads, generator, norm))
+    later = torch.full((shown.width, shown.width), torch.finfo(torch.float32).min).triu(1)
+    mask = later[None, None] if causal else None
+    return LayerActivations(0, attention, value=value, block=_block(shown, heads, generator, norm), mask=mask)
 
 
 def _block(shown: Frame, heads: int, generator: torch.Generator, norm: bool) -> Block:

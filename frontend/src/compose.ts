@@ -1,6 +1,6 @@
 // From the state to the weights on screen: aggregate heads and layers, merge pieces, leave out, renormalise, filter.
 // Aggregation happens on pieces, before they are merged into words.
-import type { Source } from "./source";
+import type { Maps, Source } from "./source";
 import type { State } from "./state";
 
 /** What stands for one row or column: a piece, or the pieces of a word. */
@@ -57,13 +57,13 @@ export function visible(text: string): string {
   return text.replace(/[\u0000-\u001f]/g, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)));
 }
 
-export function compose(state: State, source: Source): Picture {
+export function compose(state: State, source: Source, maps: Maps = source.quantities[state.quantity]): Picture {
   const layout = laidOut(state, source);
   const { units, rows, columns } = layout;
   const signed = source.run.quantities[state.quantity].maps.signed;
   let all = 0;
   let shown = 0;
-  const series = seriesOf(state, source).map((one) => {
+  const series = seriesOf(state, source, maps).map((one) => {
     const merged = mergeInto(units, one.weights, source.pieces);
     const whole = rowSums(merged, units.length, rows);
     const weights = shaped(one.weights, layout, state, merged);
@@ -76,6 +76,13 @@ export function compose(state: State, source: Source): Picture {
   });
   const share = all === 0 ? 1 : shown / all;
   return { ...layout, series, signed, share, renormalised: state.special === "renormalise" };
+}
+
+/** The same picture of heads that attend alike to all they can see, whatever their own weights; nothing is filtered out. */
+export function evenly(state: State, source: Source): Picture {
+  // All heads are alike then, but for the lengths they may be weighed by.
+  const heads = state.across === "norm" || state.fusion === "norm" ? state.heads : state.heads.slice(0, 1);
+  return compose({ ...state, heads, keep: "all" }, source, source.even);
 }
 
 /** Which tokens are rows and columns. */
@@ -117,30 +124,29 @@ export function weighable(state: State, source: Source): boolean {
   return source.lengths !== null && source.run.quantities[state.quantity].name === "attention";
 }
 
-function seriesOf(state: State, source: Source): Series[] {
+function seriesOf(state: State, source: Source, maps: Maps): Series[] {
   const { heads, layer, across, fusion } = state;
   if (across === "rollout") {
-    const weights = rollout(state, source);
+    const weights = rollout(state, source, maps);
     return [{ name: `rollout up to layer ${layer + 1}`, short: "rollout", colour: 0, weights }];
   }
   const layers = layersNeeded(state, source);
   const where = across === "one" ? `layer ${layer + 1}` : `${NAMES[across]} over layers`;
   if (fusion === "each") {
     return heads.map((head) => {
-      const weights = acrossLayers(state, source, layers, (one) => source.quantities[state.quantity].head(one, head), [head]);
+      const weights = acrossLayers(state, source, layers, (one) => maps.head(one, head), [head]);
       const name = across === "one" ? `${layer + 1}-${head + 1}` : `head ${head + 1}, ${where}`;
       return { name, short: across === "one" ? name : `·-${head + 1}`, colour: head, weights };
     });
   }
-  const weights = acrossLayers(state, source, layers, (one) => together(state, source, one), heads);
+  const weights = acrossLayers(state, source, layers, (one) => together(state, source, maps, one), heads);
   return [{ name: `${NAMES[fusion]} of ${heads.length} heads, ${where}`, short: NAMES[fusion], colour: 0, weights }];
 }
 
 const NAMES = { mean: "mean", max: "max", norm: "norm-weighted mean" };
 
 /** The chosen heads of a layer as one map. */
-function together(state: State, source: Source, layer: number): Float32Array {
-  const maps = source.quantities[state.quantity];
+function together(state: State, source: Source, maps: Maps, layer: number): Float32Array {
   if (state.fusion !== "norm") return fused(state.heads.map((head) => () => maps.head(layer, head)), state.fusion === "max");
   const weighted = fused(state.heads.map((head) => () => weighed(maps.head(layer, head), lengthsOf(source, layer, [head]))), false);
   // Layers that are weighed as well keep their lengths until all are summed.
@@ -183,21 +189,21 @@ function fused(maps: (() => Float32Array)[], largest: boolean): Float32Array {
 }
 
 /** Layers multiplied from the first up, half of each row staying in place (Abnar and Zuidema 2020). */
-function rollout(state: State, source: Source): Float32Array {
+function rollout(state: State, source: Source, maps: Maps): Float32Array {
   const n = source.pieces;
   let rolled: Float32Array | null = null;
   for (let layer = 0; layer <= state.layer; layer++) {
-    const key = `${state.quantity} ${layer} ${state.heads} ${state.fusion}`;
-    const known = source.rolled.get(key);
+    const key = `${layer} ${state.heads} ${state.fusion}`;
+    const known = maps.rolled.get(key);
     if (known) {
       rolled = known;
       continue;
     }
-    const shares = scaledTo1(together(state, source, layer), n);
+    const shares = scaledTo1(together(state, source, maps, layer), n);
     for (let i = 0; i < shares.length; i++) shares[i] *= 0.5;
     for (let i = 0; i < n; i++) shares[i * n + i] += 0.5;
     rolled = rolled ? product(shares, rolled, n) : shares;
-    source.rolled.set(key, rolled);
+    maps.rolled.set(key, rolled);
   }
   return rolled!.slice();
 }

@@ -41,12 +41,14 @@ export interface Quantity {
   maps: Coded;
 }
 
-/** One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known. */
+/** One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known. `causal`: a piece sees only what is before it. `reach`: by layer, how many pieces away it sees, null as far as there are any; empty where all layers do. */
 export interface Run {
   name: string;
   pieces: Piece[];
   words: string[];
   pair: boolean;
+  causal: boolean;
+  reach: (number | null)[];
   quantities: Quantity[];
   lengths: Coded | null;
   query: Coded | null;

@@ -151,7 +151,6 @@ export function cellsOf(arcs: Arcs, picture: Picture): Set<string> {
 export interface Followed {
   forward: number; // mean weight from the start of an edge to its end
   back: number;
-  even: number; // what it would be if every token had the same share
   edges: number;
 }
 
@@ -169,7 +168,6 @@ export function followed(arcs: Arcs, picture: Picture): Followed | null {
   return {
     forward: mean(({ start, end }) => between(start, end)),
     back: mean(({ start, end }) => between(end, start)),
-    even: mean(({ start, end }) => (start.length + end.length) / 2 / columns.length),
     edges: seen.length,
   };
 }

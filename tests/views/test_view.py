@@ -82,6 +82,7 @@ def test_head_and_model_view_take_what_transformers_returns() -> None:
     assert run.words == ["strawberries", "red"] and [piece.word for piece in run.pieces] == [-1, 0, 0, -1, 1, -1]
     expected = np.stack([layer[0].detach().numpy() for layer in attention])
     np.testing.assert_allclose(decoded(run.quantities[0].maps), expected, atol=1e-4)
+    assert not run.causal and bertology.head_view([layer.tril() for layer in attention], tokens).payload.runs[0].causal
     assert bertology.model_view(attention, tokens).payload.state == "view=model"
     assert "view=neuron" in bertology.neuron_view("tiny", TEXT, layer=1, head=2).payload.state
 

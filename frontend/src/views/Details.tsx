@@ -1,11 +1,11 @@
 // The numbers of one token: every target (or source) with its weight in each series, the strongest first.
 import { useMemo } from "preact/hooks";
 import { headColour, type Palette } from "../colours";
-import type { Picture } from "../compose";
+import { evenly, type Picture } from "../compose";
 import type { ViewProps } from "../context";
 import { percent, weight } from "../numbers";
 import type { HeadLabel } from "../payload";
-import { type Arcs, edgesOfUnit, followed } from "../trees";
+import { type Arcs, edgesOfUnit, type Followed, followed } from "../trees";
 import { meanWeights } from "./HeadView";
 
 const MOST_ROWS = 60;
@@ -133,24 +133,29 @@ function trees(arcs: Arcs[], palette: Palette) {
 
 export function Share({ picture, arcs, source, state }: ViewProps) {
   const whole = picture.signed ? "of the sizes of these rows" : "of the weight of these rows";
-  const shares = source.run.quantities[state.quantity].name === "attention";
+  const along = source.run.quantities[state.quantity].name === "attention" ? arcs : [];
+  const even = useMemo(() => (along.length ? evenly(state, source) : null), [picture, along.length > 0]);
   return (
     <>
       <p class="share" role="status">
         Selected: <b>{percent(picture.share)}</b> {whole}
         {picture.renormalised ? ", rows then scaled to 1" : ""}
       </p>
-      {shares && arcs.map((one) => <Along key={one.tree.name} arcs={one} picture={picture} />)}
+      {even && along.map((one) => <Along key={one.tree.name} arcs={one} picture={picture} even={even} filtered={state.keep !== "all"} />)}
     </>
   );
 }
 
-/** The number behind the arcs: what goes along them, beside what would by chance. */
-function Along({ arcs, picture }: { arcs: Arcs; picture: Picture }) {
-  const found = useMemo(() => followed(arcs, picture), [arcs, picture]);
-  if (!found) return null;
-  const ways = arcs.tree.directed
-    ? <>word to head <b>{percent(found.forward)}</b>, head to word <b>{percent(found.back)}</b></>
-    : <b>{percent((found.forward + found.back) / 2)}</b>;
-  return <p class="share along">Mean weight along the {found.edges} arcs of {arcs.tree.name}: {ways} (even attention: {percent(found.even)})</p>;
+/** The number behind the arcs: what goes along them, beside what would if all that a token can see had the same share. */
+function Along({ arcs, picture, even, filtered }: { arcs: Arcs; picture: Picture; even: Picture; filtered: boolean }) {
+  const [found, chance] = useMemo(() => [followed(arcs, picture), followed(arcs, even)], [arcs, picture, even]);
+  if (!found || !chance) return null;
+  const both = ({ forward, back }: Followed) => percent((forward + back) / 2);
+  const [ways, evenWays] = arcs.tree.directed
+    ? [
+        <>word to head <b>{percent(found.forward)}</b>, head to word <b>{percent(found.back)}</b></>,
+        `${percent(chance.forward)} and ${percent(chance.back)}`,
+      ]
+    : [<b>{both(found)}</b>, both(chance)];
+  return <p class="share along">Mean weight along the {found.edges} arcs of {arcs.tree.name}: {ways} (even attention{filtered && ", unfiltered"}: {evenWays})</p>;
 }

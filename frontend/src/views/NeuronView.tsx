@@ -70,7 +70,7 @@ export function NeuronView(props: ViewProps) {
           Head {state.layer + 1}-{head + 1}, {size} neurons. Blue is positive, orange negative; strips are scaled to their own largest size.
         </span>
       </p>
-      {differs && <p class="note">This model adds more to its scores than query times key (positions, or a mask), so the softmax of the scaled scores is not its attention.</p>}
+      {differs && <p class="note">This model adds more to its scores than query times key (positions, for example), so the softmax of the scaled scores is not its attention.</p>}
       <div class="scroll">
         <div class={`neurons ${narrow ? "narrow" : ""}`} style={{ gridTemplateColumns: narrow ? `62px ${strips.width}px minmax(150px, 1fr)` : `112px ${strips.width}px minmax(260px, 320px)` }}>
           <ol class="names" style={{ paddingTop: `${TOP}px` }}>
@@ -88,7 +88,7 @@ export function NeuronView(props: ViewProps) {
               <tr style={{ height: `${TOP}px` }}>
                 <th scope="col" title="query times key, summed over neurons">{COLUMNS[0]}</th>
                 <th scope="col" title="divided by the square root of the number of neurons">{COLUMNS[1]}</th>
-                <th scope="col">{COLUMNS[2]}</th>
+                <th scope="col" title="over the pieces that this one can see in this layer">{COLUMNS[2]}</th>
                 <th scope="col" title="the model's own weight">{COLUMNS[3]}</th>
               </tr>
             </thead>
@@ -120,8 +120,9 @@ function scoresOf(source: Source, layer: number, head: number, token: number): S
   const attention = source.quantities[0].head(layer, head).subarray(token * n, (token + 1) * n);
   const dots = Float32Array.from({ length: n }, (_, place) => query.reduce((sum, value, i) => sum + value * keys[place * size + i], 0));
   const scaled = dots.map((value) => value / Math.sqrt(size));
-  const largest = Math.max(...scaled);
-  const powers = scaled.map((value) => Math.exp(value - largest));
+  const [first, end] = source.seen(layer, token);
+  const largest = Math.max(...scaled.subarray(first, end));
+  const powers = scaled.map((value, place) => (place >= first && place < end ? Math.exp(value - largest) : 0));
   const sum = powers.reduce((total, value) => total + value, 0);
   return { query, keys, size, dots, scaled, softmax: powers.map((value) => value / sum), attention };
 }

@@ -81,8 +81,9 @@ NoStore = Annotated[bool, typer.Option("--no-store", help="Keep nothing on disk.
 Objective = Annotated[
     Literal["auto", "mlm", "lm", "top", "gold"],
     typer.Option(
-        help="What gradients are of: the loss of masked pieces (mlm), of next ones (lm), of the corpus's classes "
-        "(gold), the score of what is predicted (top); auto: the first of mlm, lm, top that there is a head for."
+        help="What gradients are of: the loss of masked pieces (mlm), of next ones (lm), of the corpus's classes, tags "
+        "or answers (gold), the score of what is predicted (top); auto: the first of mlm, lm, top that there is a head "
+        "for."
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the masking for gradient sites.")]

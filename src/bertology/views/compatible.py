@@ -63,6 +63,8 @@ def _of_tensors(attention: Tensors, tokens: Sequence[str], start: int | None, st
         pieces=pieces,
         words=words,
         pair=start is not None,
+        causal=not np.triu(maps, 1).any(),
+        reach=[],
         quantities=[shown],
         lengths=None,
         query=None,

@@ -81,12 +81,18 @@ class Tree(BaseModel):
 
 
 class Run(BaseModel):
-    """One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known."""
+    """One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known.
+
+    `causal`: a piece sees only what is before it. `reach`: by layer, how many pieces away it sees, null as far as there
+    are any; empty where all layers do.
+    """
 
     name: str
     pieces: list[Piece]
     words: list[str]
     pair: bool
+    causal: bool
+    reach: list[int | None]
     quantities: list[Quantity]
     lengths: Coded | None
     query: Coded | None

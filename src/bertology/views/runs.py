@@ -72,6 +72,8 @@ def run_of(encoder: Encoder, input_: Input, quantities: Sequence[str], neurons: 
         pieces=shown_pieces(recording.entries[0].pieces),
         words=list(input_.words),
         pair=len(input_.parts) > 1,
+        causal=encoder.causal,
+        reach=list(encoder.reach),
         quantities=[Quantity(name=name, about=QUANTITIES[name], maps=coded(one)) for name, one in maps.items()],
         lengths=coded(lengths) if np.isfinite(lengths).all() else None,
         query=_vectors(recording, "query", with_neurons),

@@ -30,7 +30,8 @@ def _type(kind: Mapping[str, Any]) -> str:
     if "anyOf" in kind:
         return " | ".join(_type(one) for one in kind["anyOf"])
     if kind["type"] == "array":
-        return f"{_type(kind['items'])}[]"
+        inner = _type(kind["items"])
+        return f"({inner})[]" if " | " in inner else f"{inner}[]"
     return PLAIN[kind["type"]]
 
 

@@ -31,10 +31,12 @@ from bertology.recording.recorder import record
 LONG = "the cat saw the dog and the dog saw the cat ."
 
 
+@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("simplex", [False, True])
-def test_the_hidden_part_is_the_projection_on_the_null_space(simplex: bool) -> None:
+def test_the_hidden_part_is_the_projection_on_the_null_space(simplex: bool, causal: bool) -> None:
     shown = vectors.frame(LONG, "a b c d e f , g")
-    layer = vectors.layer(shown, [planted.noise(1), looking_back], [vectors.values(1), vectors.values(2)])
+    look = vectors.looking_back if causal else planted.noise
+    layer = vectors.layer(shown, [look(1), look(2)], [vectors.values(1), vectors.values(2)], causal=causal)
     site = EFFECTIVE_SIMPLEX if simplex else EFFECTIVE
     found = site.reduce(layer, shown, kinds_of(shown)).numpy()
     for row, entry in enumerate(shown.entries):
@@ -59,12 +61,6 @@ def test_the_hidden_part_is_the_projection_on_the_null_space(simplex: bool) -> N
             assert_alike(own, {ORDINARY[0]: hidden, ORDINARY[1]: shares[KINDS.index("punctuation")]})
             share = among[:, punctuation].sum(1).mean() if punctuation.any() else np.nan
             assert_alike(own, {f"{WEIGHTS}, {ORDINARY[1]}": share})
-
-
-def looking_back(entry: Entry) -> planted.Floats:
-    """Noise that never sees what comes later, as in causal models."""
-    weights = np.tril(planted.noise(2)(entry))
-    return weights / weights.sum(1, keepdims=True)
 
 
 def by_hand(alpha: planted.Floats, seen: planted.Floats, kinds: Any) -> tuple[float, list[float]]:

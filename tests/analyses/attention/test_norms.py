@@ -40,9 +40,11 @@ def alike(entry: Entry) -> planted.Floats:
     return np.ones((len(entry.pieces), vectors.SIZE))
 
 
-def test_shares_and_correlations_are_those_of_plain_loops() -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_shares_and_correlations_are_those_of_plain_loops(causal: bool) -> None:
     shown = vectors.frame()
-    layer = vectors.layer(shown, (planted.noise(1), looking_back), (vectors.values(1), vectors.values(2)))
+    look = vectors.looking_back if causal else planted.noise
+    layer = vectors.layer(shown, (look(1), look(2)), (vectors.values(1), vectors.values(2)), causal=causal)
     found = NORMS.reduce(layer, shown, kinds_of(shown)).numpy()
     for row, entry in enumerate(shown.entries):
         n = len(entry.pieces)
@@ -58,12 +60,6 @@ def test_shares_and_correlations_are_those_of_plain_loops() -> None:
             alpha, lengths = alpha[np.ix_(inner, inner)], lengths[inner]
             assert_related(own, ", ordinary", alpha, lengths)
             assert_shares(own, PUNCTUATION, alpha, lengths, kinds[inner, KINDS.index("punctuation")])
-
-
-def looking_back(entry: Entry) -> planted.Floats:
-    """Noise that never sees what comes later, as in causal models."""
-    weights = np.tril(planted.noise(2)(entry))
-    return weights / weights.sum(1, keepdims=True)
 
 
 def assert_related(own: dict[str, float], suffix: str, alpha: planted.Floats, lengths: planted.Floats) -> None:
@@ -138,5 +134,5 @@ def test_it_shows_every_measure_beside_weights_alone() -> None:
 
 def test_a_recording_of_attention_alone_is_refused() -> None:
     recording = planted.recording_of(planted.corpus_of("a b c"), [[planted.uniform]]).with_derived([NORMS])
-    with pytest.raises(Refusal, match=r"has no site 'attention.norms.v2'"):
+    with pytest.raises(Refusal, match=r"has no site 'attention.norms.v3'"):
         norms.function(recording, None, seed=0)

@@ -8,6 +8,7 @@ from bertology.analyses.declaration import analysis
 from bertology.errors import Refusal
 from bertology.maths.null_space import effective as effective_weights
 from bertology.measures.attention.head_measures import means_by_label
+from bertology.measures.attention.seen_pieces import seen_pieces
 from bertology.measures.attention.special_tokens import LEAST_SHARE
 from bertology.measures.attention.value_vectors import head_vectors
 from bertology.recording.piece_kinds import KINDS, kinds_of, shares_by_kind
@@ -37,15 +38,17 @@ def _site(name: str, about: str, *, simplex: bool) -> ReducedSite:
     chances = [f"{chance}, {hidden}" for hidden in ALL_HIDDEN for chance in (EVEN, ANY)]
     labels = (*UNITS, *chances, *(f"{WEIGHTS}, {share}" for share in ALL_SHARES))
 
-    @reduction(name, axes=("measure",), labels=labels, about=about, prepare=kinds_of, vectors=True, version=2)
+    @reduction(name, axes=("measure",), labels=labels, about=about, prepare=kinds_of, vectors=True, version=3)
     def site(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
         """(batch, head, measure); NaN for sentences no longer than a head's vectors."""
         import torch
 
-        vectors = head_vectors(layer)
+        vectors, seen = head_vectors(layer), seen_pieces(layer, frame)
         whole, inner = (
             [
-                _of_pieces(layer, row, kept.nonzero().squeeze(-1), vectors, kinds, simplex)
+                _of_pieces(
+                    layer.attention[row], seen[row], kept.nonzero().squeeze(-1), vectors[row], kinds[row], simplex
+                )
                 for row, kept in enumerate(some)
             ]
             for some in (frame.real, frame.ordinary)
@@ -68,26 +71,23 @@ def _site(name: str, about: str, *, simplex: bool) -> ReducedSite:
 _LABELS = (HIDDEN, *SHARES, f"{EVEN}, {HIDDEN}", f"{ANY}, {HIDDEN}", *(f"{WEIGHTS}, {share}" for share in SHARES))
 
 
-def _of_pieces(
-    layer: LayerActivations, row: int, kept: Tensor, vectors: Tensor, kinds: Tensor, simplex: bool
-) -> Tensor:
+def _of_pieces(maps: Tensor, seen: Tensor, kept: Tensor, vectors: Tensor, kinds: Tensor, simplex: bool) -> Tensor:
     """(head, number) of `_LABELS` for the map between the pieces kept of one sentence, its rows brought back to 1."""
     import torch
 
     if len(kept) <= vectors.shape[-1] + simplex:
-        return vectors.new_full((vectors.shape[1], len(_LABELS)), torch.nan)
-    maps = layer.attention[row][:, kept][:, :, kept].float()
+        return vectors.new_full((len(vectors), len(_LABELS)), torch.nan)
+    maps, seen = (some[:, kept][:, :, kept].float() for some in (maps, seen))
     left = maps.sum(-1, keepdim=True)
     maps = maps / left.clamp(min=LEAST_SHARE) * (left > LEAST_SHARE)
-    return _measured(maps, vectors[row][:, kept], kinds[row, kept], simplex=simplex)
+    return _measured(maps, seen, vectors[:, kept], kinds[kept], simplex=simplex)
 
 
-def _measured(maps: Tensor, vectors: Tensor, kinds: Tensor, *, simplex: bool) -> Tensor:
+def _measured(maps: Tensor, seen: Tensor, vectors: Tensor, kinds: Tensor, *, simplex: bool) -> Tensor:
     """(head, number) for one sentence without padding."""
     import torch
 
     shown = torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1) if simplex else vectors
-    seen = (maps > 0).to(maps.dtype)
     even = seen / seen.sum(-1, keepdim=True).clamp(min=1)
     kept, rank = effective_weights(torch.cat([maps, even], -2), shown)
     kept_map, kept_even = kept.split(maps.shape[-2], -2)
@@ -116,7 +116,7 @@ EFFECTIVE_SIMPLEX = _site(
     special="sources and targets, but not in measures that say `ordinary`, where the rest is renormalised",
     cites=("brunner2020", "sun2021"),
     sites=lambda options: (EFFECTIVE_SIMPLEX if options["simplex"] else EFFECTIVE,),
-    version=2,
+    version=3,
 )
 def effective(
     recording: Recording,

@@ -8,6 +8,7 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.measures.attention.head_measures import means_by_label
+from bertology.measures.attention.seen_pieces import seen_pieces
 from bertology.measures.attention.special_tokens import shares_with_ordinary
 from bertology.measures.attention.value_vectors import block_and_values, whole_vectors
 from bertology.recording.piece_kinds import KINDS, kinds_of
@@ -37,7 +38,7 @@ EVEN, WEIGHTS = "uniform attention", "weights alone"
     about="what a layer's attention block takes from other pieces, all heads together (its head axis has length 1)",
     prepare=kinds_of,
     vectors=True,
-    version=2,
+    version=3,
 )
 def MIXING(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
     """(batch, 1, measure): mixing ratios and shares of norms, again for uniform attention, and shares of weights."""
@@ -46,7 +47,7 @@ def MIXING(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
     block, values = block_and_values(layer)
     products = _products(whole_vectors(layer))
     weights = layer.attention.float()
-    seen = (weights > 0).float()
+    seen = seen_pieces(layer, frame).float()
     found: list[Tensor] = []
     for some in (weights, seen / seen.sum(-1, keepdim=True).clamp(min=1)):
         found.append(_ratios(some, values, block, frame.real))
@@ -100,7 +101,7 @@ def _summed_norms(weights: Tensor, products: Tensor) -> Tensor:
     special="sources and targets, but not in measures that say `ordinary`",
     cites=("kobayashi2020", "kobayashi2021"),
     sites=(MIXING,),
-    version=2,
+    version=3,
 )
 def mixing(
     recording: Recording,

@@ -9,6 +9,7 @@ import numpy as np
 from bertology.analyses.declaration import analysis
 from bertology.maths.rank_correlation import spearman
 from bertology.measures.attention.head_measures import means_by_label
+from bertology.measures.attention.seen_pieces import seen_pieces
 from bertology.measures.attention.special_tokens import shares_with_ordinary
 from bertology.measures.attention.value_vectors import head_vectors
 from bertology.recording.piece_kinds import KINDS, kinds_of
@@ -47,7 +48,7 @@ NEAR = 1e-4
     about="share of the summed norms of attention x f(x) by target, and how norms and weights go together",
     prepare=kinds_of,
     vectors=True,
-    version=2,
+    version=3,
 )
 def NORMS(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
     """(batch, head, measure); the shares again with all f(x) equally long, and with all that is seen weighed alike."""
@@ -56,20 +57,19 @@ def NORMS(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
     weights = layer.attention.float()
     lengths = head_vectors(layer).norm(dim=-1)
     norms = weights * lengths.unsqueeze(2)
-    # What a piece cannot see (padding, later pieces, beyond the window) has a weight of exactly 0.
-    seen = weights > 0
+    seen = seen_pieces(layer, frame)
     even = seen * lengths.unsqueeze(2)
     shares = [shares_with_ordinary(some, kinds, frame) for some in (norms, weights, even)]
-    related = [_related(weights, norms, lengths, kept) for kept in (frame.real, frame.ordinary)]
+    related = [_related(weights, norms, lengths, seen, kept) for kept in (frame.real, frame.ordinary)]
     last = len(SHARES)
     return torch.cat([shares[0][..., :last], related[0], shares[0][..., last:], related[1], *shares[1:]], -1)
 
 
-def _related(weights: Tensor, norms: Tensor, lengths: Tensor, kept: Tensor) -> Tensor:
+def _related(weights: Tensor, norms: Tensor, lengths: Tensor, seen: Tensor, kept: Tensor) -> Tensor:
     """(batch, head, 3): both correlations and the spread, from and to the pieces that are kept."""
     import torch
 
-    seen = (weights > 0) & kept[:, None, :, None] & kept[:, None, None, :]
+    seen = seen & kept[:, None, :, None] & kept[:, None, None, :]
     received = (weights * seen).sum(2) / seen.sum(2).clamp(min=1)
     beside = [
         spearman(weights, norms, seen).nanmean(-1),
@@ -92,7 +92,7 @@ def _variation(lengths: Tensor, real: Tensor) -> Tensor:
     special="sources and targets, but not in measures that say `ordinary`",
     cites=("kobayashi2020",),
     sites=(NORMS,),
-    version=2,
+    version=3,
 )
 def norms(
     recording: Recording,

@@ -13,6 +13,7 @@ from bertology.encoder.pieces import Special
 from bertology.errors import Refusal
 from bertology.measures.attention.dropped_values import UNITS as EFFECTS
 from bertology.measures.attention.dropped_values import Drop, Effect, Reach, effects
+from bertology.measures.attention.seen_pieces import seen_pieces
 from bertology.measures.attention.value_vectors import head_vectors
 from bertology.measures.attention.weight_importance import By, shaped
 from bertology.recording.recording import Recording
@@ -58,13 +59,14 @@ def sink_pieces(frame: Frame, sink: Sink) -> Tensor:
     labels=NUMBERS,
     about="attention that [SEP], [CLS], both, and the first piece receive, and the norms of what they give",
     vectors=True,
+    version=2,
 )
 def SINK(layer: LayerActivations, frame: Frame, _: None) -> Tensor:
     """(batch, head, sink, number) means over rows; NaN where a sentence has no such piece or no ordinary one."""
     import torch
 
     weights = layer.attention.float()
-    rows = ((weights > 0) & frame.real[:, None, :, None]).float()
+    rows = seen_pieces(layer, frame).float()
     lengths = head_vectors(layer).norm(dim=-1)
     even = rows / rows.sum(-1, keepdim=True).clamp(min=1)
     found: list[Tensor] = []
@@ -96,6 +98,7 @@ def _received(weights: Tensor, rows: Tensor, pieces: Tensor, frame: Frame) -> tu
     special="the sink is a special token; effects are measured on ordinary pieces",
     cites=("clark2019", "kobayashi2020", "gu2025"),
     sites=(SINK,),
+    version=2,
 )
 def sinks(
     recording: Recording,
