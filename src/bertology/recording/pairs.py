@@ -80,7 +80,8 @@ def _joined(several: Sequence[Pairs]) -> Pairs:
     weights = [own.weights for own in several if own.weights is not None]
     sums = sum(own.scale.shape[1] for own in several)
     scale = several[0].scale.new_ones(len(several[0].scale), sums)
-    joined = torch.cat(weights, 1) if len(weights) > 1 else next(iter(weights), None)  # as large as maps: no copy of one
+    # Weights are as large as maps: those of one site are not copied.
+    joined = torch.cat(weights, 1) if len(weights) > 1 else next(iter(weights), None)
     return Pairs(places, scale, several[0].size, joined)
 
 
