@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
+import models
 import planted
 import planted_vectors as vectors
 from bertology.analyses.attention.effective import (
@@ -31,12 +32,10 @@ from bertology.recording.recorder import record
 LONG = "the cat saw the dog and the dog saw the cat ."
 
 
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("simplex", [False, True])
-def test_the_hidden_part_is_the_projection_on_the_null_space(simplex: bool, causal: bool) -> None:
+def test_the_hidden_part_is_the_projection_on_the_null_space(simplex: bool) -> None:
     shown = vectors.frame(LONG, "a b c d e f , g")
-    look = vectors.looking_back if causal else planted.noise
-    layer = vectors.layer(shown, [look(1), look(2)], [vectors.values(1), vectors.values(2)], causal=causal)
+    layer = vectors.layer(shown, [planted.noise(1), planted.noise(2)], [vectors.values(1), vectors.values(2)])
     site = EFFECTIVE_SIMPLEX if simplex else EFFECTIVE
     found = site.reduce(layer, shown, kinds_of(shown)).numpy()
     for row, entry in enumerate(shown.entries):
@@ -52,7 +51,7 @@ def test_the_hidden_part_is_the_projection_on_the_null_space(simplex: bool, caus
             assert_alike(own, {HIDDEN: whole[0], **dict(zip(SHARES, whole[1], strict=True))})
             rank = vectors.SIZE + simplex
             assert_alike(own, {f"{ANY}, {HIDDEN}": 1 - rank / n, f"{ANY}, {ORDINARY[0]}": 1 - rank / inner.sum()})
-            even = (alpha > 0) / (alpha > 0).sum(1, keepdims=True)
+            even = np.full((n, n), 1 / n)
             assert_alike(own, {f"{EVEN}, {HIDDEN}": by_hand(even, seen, kinds)[0]})
             among = alpha[np.ix_(inner, inner)]
             among /= among.sum(1, keepdims=True)
@@ -75,6 +74,19 @@ def by_hand(alpha: planted.Floats, seen: planted.Floats, kinds: Any) -> tuple[fl
 def assert_alike(own: dict[str, float], expected: dict[str, float]) -> None:
     for label, value in expected.items():
         np.testing.assert_allclose(own[label], value, rtol=1e-4, atol=1e-6, err_msg=label)
+
+
+def test_maps_whose_rows_see_different_pieces_say_nothing() -> None:
+    shown = vectors.frame(LONG)
+    look = [vectors.looking_back(1), vectors.looking_back(2)]
+    layer = vectors.layer(shown, look, [vectors.values(1), vectors.values(2)], causal=True)
+    assert np.isnan(EFFECTIVE.reduce(layer, shown, kinds_of(shown)).numpy()).all()
+
+
+def test_causal_models_are_refused() -> None:
+    recording = record(models.encoder("gpt2"), planted.corpus_of(LONG), [EFFECTIVE])
+    with pytest.raises(Refusal, match="sees only what is before it"):
+        effective.function(recording, None, simplex=False, seed=0)
 
 
 def test_attention_to_a_piece_without_a_vector_is_hidden() -> None:

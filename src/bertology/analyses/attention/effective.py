@@ -40,7 +40,7 @@ def _site(name: str, about: str, *, simplex: bool) -> ReducedSite:
 
     @reduction(name, axes=("measure",), labels=labels, about=about, prepare=kinds_of, vectors=True, version=3)
     def site(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
-        """(batch, head, measure); NaN for sentences no longer than a head's vectors."""
+        """(batch, head, measure); NaN for sentences no longer than a head's vectors, or not seen whole by a piece."""
         import torch
 
         vectors, seen = head_vectors(layer), seen_pieces(layer, frame)
@@ -75,20 +75,21 @@ def _of_pieces(maps: Tensor, seen: Tensor, kept: Tensor, vectors: Tensor, kinds:
     """(head, number) of `_LABELS` for the map between the pieces kept of one sentence, its rows brought back to 1."""
     import torch
 
-    if len(kept) <= vectors.shape[-1] + simplex:
+    maps, seen = (some[:, kept][:, :, kept] for some in (maps, seen))
+    if len(kept) <= vectors.shape[-1] + simplex or not bool(seen.all()):
         return vectors.new_full((len(vectors), len(_LABELS)), torch.nan)
-    maps, seen = (some[:, kept][:, :, kept].float() for some in (maps, seen))
+    maps = maps.float()
     left = maps.sum(-1, keepdim=True)
     maps = maps / left.clamp(min=LEAST_SHARE) * (left > LEAST_SHARE)
-    return _measured(maps, seen, vectors[:, kept], kinds[kept], simplex=simplex)
+    return _measured(maps, vectors[:, kept], kinds[kept], simplex=simplex)
 
 
-def _measured(maps: Tensor, seen: Tensor, vectors: Tensor, kinds: Tensor, *, simplex: bool) -> Tensor:
+def _measured(maps: Tensor, vectors: Tensor, kinds: Tensor, *, simplex: bool) -> Tensor:
     """(head, number) for one sentence without padding."""
     import torch
 
     shown = torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1) if simplex else vectors
-    even = seen / seen.sum(-1, keepdim=True).clamp(min=1)
+    even = torch.full_like(maps, 1 / len(kinds))
     kept, rank = effective_weights(torch.cat([maps, even], -2), shown)
     kept_map, kept_even = kept.split(maps.shape[-2], -2)
     everyone = torch.ones(1, len(kinds), dtype=torch.bool, device=maps.device)
@@ -131,12 +132,19 @@ def effective(
     part of the map changes nothing. Effective attention is the map without that part, projected out exactly, its
     weights no longer between 0 and 1; `effective to` is the share of their absolute values by target, beside that of
     the map itself (`weights alone`). Only inputs longer than a head's vectors count; shorter ones hide nothing.
+    Nor do layers count in which a piece sees only some of the input: what is hidden would differ from row to row.
     `any map` is the hidden part of a map without any relation to the vectors, 1 - rank / n. f(x) includes b_V. The same
     with `ordinary` is that of the map between ordinary pieces, where these alone are more than a head's dimensions.
     """
     site = EFFECTIVE_SIMPLEX if simplex else EFFECTIVE
     measures = means_by_label(recording.stacked(site), site, seed)
     if not measures[HIDDEN].n.any():
+        if recording.encoder.causal:
+            raise Refusal(
+                f"In {recording.encoder.name} a piece sees only what is before it",
+                "a model whose pieces see the whole input: what the others hide would differ from row to row",
+                "Use another model, or leave this analysis out",
+            )
         longest = max(len(entry.pieces) for entry in recording.entries)
         raise Refusal(
             f"No input of {recording.corpus.name} is longer than a head's vectors (the longest has {longest} pieces)",
