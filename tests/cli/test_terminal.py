@@ -7,7 +7,7 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.cli import terminal
-from bertology.cli.columns import Column, broken, in_tables
+from bertology.cli.columns import Block, Column, broken, in_tables, letters_of
 from bertology.cli.terminal import show
 from bertology.results.estimate import Estimates
 from bertology.results.result import Result
@@ -94,12 +94,14 @@ def test_points_and_scores_are_rounded(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_no_number_is_cut_however_narrow_the_terminal_is(width: int) -> None:
     measure = Column("held-out accuracy", ("0.455 [0.412, 0.492]", "1"))
-    beside = [Column(f"baseline {place}", ("0.298 [0.279, 0.319]", "0")) for place in range(4)]
-    tables = list(in_tables(["all", "det"], [[measure, *beside], [Column("rivals", ("3", "127"))]], width, 7))
-    assert [column for table in tables for column in table if column is not measure][:4] == beside
+    beside = tuple(Column(f"baseline {place}", ("0.298 [0.279, 0.319]", "0")) for place in range(4))
+    blocks = [Block(measure, beside, Column("n", ("356", "9"))), Block(Column("rivals", ("3", "127")))]
+    tables = list(in_tables([Column("", ("all", "det"))], blocks, width, 7))
+    assert tuple(column for table in tables for column in table if column.name.startswith("baseline")) == beside
     for table in tables[:-1]:
         assert table[0] is measure and sum(column.width for column in table) <= max(width, 2 * measure.width)
-    assert {column.name for table in tables for column in table} == {measure.name, "rivals", *(b.name for b in beside)}
+    named = [column.name for table in tables for column in table]
+    assert set(named) == {measure.name, "n", "rivals", *(one.name for one in beside)} and named.count("n") == 1
 
 
 def test_many_rows_without_a_number_are_named_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,3 +158,114 @@ def test_no_interval_is_broken_for_the_sake_of_long_names(
     assert max(map(len, out.splitlines()[2:])) <= width
     assert out.count("unmasked") == 3  # no name is cut
     assert sum(row.split().count("1") for row in rows) == 3 * 5 + len(rows) // 5  # nor a column; layers have one, too
+
+
+def test_what_room_is_left_goes_to_names_that_are_broken() -> None:
+    long, short = Column("most frequent label of the word", ("0.5",)), Column("by chance", ("0.25",))
+    needed = [len("frequent"), len("chance")]
+    padding = 2 * (long.width - long.needed)
+    assert letters_of([long, short], sum(needed) + padding) == needed
+    # The highest name gets it first: of five lines, as many words as there are, to four and so on.
+    letters = letters_of([long, short], sum(needed) + padding + 5)
+    assert letters[1] == needed[1] and len(long.heading(letters[0])) < len(long.heading(needed[0]))
+    whole = [len(long.name), len(short.name)]
+    assert letters_of([long, short], sum(whole) + padding) == letters_of([long, short], 500) == whole
+    for room in range(sum(needed) + padding, sum(whole) + padding + 3):
+        assert sum(letters_of([long, short], room)) + padding <= room
+
+
+def curve_of(**counted: list[int]) -> LayerCurve:
+    """Measures that rest on so many observations, layer by layer; 0 where nothing was measured."""
+    measures: dict[str, Estimates] = {}
+    for name, counts in counted.items():
+        n = np.array(counts)
+        value = np.where(n > 0, 0.5, np.nan)
+        measures[name] = Estimates(value=value, low=value - 0.125, high=value + 0.125, n=n)
+    return LayerCurve(measures=measures, baselines={"level": {next(iter(measures)): Estimates.exact(np.ones(3))}})
+
+
+def lines_of(out: str) -> list[list[str]]:
+    return [line.split() for line in out.splitlines() if line.strip()[:1].isdigit()]
+
+
+CELL = ["0.5", "[0.375,", "0.625]"]
+
+
+def test_what_all_rest_on_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(curve_of(one=[7, 7, 7], two=[7, 0, 7]), capsys)
+    assert "n = 7; special tokens" in out
+    assert lines_of(out) == [["0", *CELL, "1", *CELL], ["1", *CELL, "1"], ["2", *CELL, "1", *CELL]]
+
+
+def test_rows_that_rest_on_more_or_less_have_a_column_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(curve_of(one=[7, 5, 3], two=[7, 0, 3]), capsys)
+    assert "n up to 7" in out and out.count(" n ") == 1
+    assert lines_of(out) == [["0", "7", *CELL, "1", *CELL], ["1", "5", *CELL, "1"], ["2", "3", *CELL, "1", *CELL]]
+
+
+def test_measures_that_rest_on_more_or_less_tell_it_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the measure where it differs by row, in its name where it does not."""
+    out = printed(curve_of(one=[7, 5, 3], two=[9, 9, 9], three=[0, 0, 0]), capsys)
+    assert "two (n=9)" in out and "three (n" not in out
+    assert lines_of(out)[1] == ["1", *CELL, "5", "1", *CELL]
+
+
+def test_the_highest_heads_intervals_are_not_broken_in_narrow_terminals(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "PIPED_WIDTH", 80)
+    value = np.full((2, 3), 0.123456)
+    wide = Estimates(value=value, low=value * 0.98765, high=value * 1.0123, n=np.full((2, 3), 356))
+    beside = {name: {"to [SEP]": wide} for name in ("uniform attention", "random weights", "another head")}
+    out = printed(HeadGrid(measures={"to [SEP]": wide}, baselines=beside), capsys).split("highest head")[1]
+    rows = [line for line in out.splitlines() if line.strip().startswith("to [SEP]")]
+    assert len(rows) > 1 and all(row.count("0.123 [0.122, 0.125]") == 2 for row in rows[:3])
+    assert sum(row.split().count("356") for row in rows) == 1 and all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("width", [30, 45])
+def test_where_nothing_fits_cells_are_broken_and_not_cut(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "PIPED_WIDTH", width)
+    value = np.full(2, 0.0123456)
+    wide = Estimates(value=value, low=value - 0.000123, high=value + 0.000123, n=np.array([5, 5]))
+    out = printed(LayerCurve(measures={"m": wide}, baselines={"b": {"m": wide}}), capsys)
+    assert all(out.count(part) == 4 for part in ("0.0123", "[0.0122,", "0.0125]"))
+
+
+def test_a_small_matrix_tells_between_how_many_its_cells_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    value = np.full((2, 2), 0.5)
+    some = Estimates(value=value, low=value, high=value, n=np.array([[3, 9], [5, 0]]))
+    matrix = Matrix(
+        measures={"distance": some},
+        baselines={"b": {"distance": some}},
+        rows_named=("a", "b"),
+        columns_named=("c", "d"),
+    )
+    assert "distance, n from 3 to 9" in printed(matrix, capsys)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160])
+def test_nothing_is_cut_beside_long_labels(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "PIPED_WIDTH", width)
+    value = np.array([0.0333, -0.311])
+    wide = Estimates(value=value, low=value - 0.222, high=value + 0.333, n=np.array([16, 23]))
+    names = ("widest: masculine minus feminine", "agreement/subject_relative")
+    beside = {name: {"held-out accuracy": wide} for name in ("nearest mention", "head match", "rule-based", "any")}
+    out = printed(Table(measures={"held-out accuracy": wide}, baselines=beside, rows_named=names), capsys)
+    body = out.split("baselines\n", 1)[1]
+    assert max(map(len, out.splitlines())) <= width and "…" not in out
+    assert body.count("[") == body.count("]") >= 10 and body.count("-0.311") >= 5
+    assert "16" in body.split() and "23" in body.split()
+    if width >= 80:
+        assert all(line.count("[") == line.count("]") for line in body.splitlines())
+
+
+def test_labels_are_broken_where_that_makes_fewer_tables() -> None:
+    cells = ("0.0333 [-0.286, 0.409]", "-0.311 [-0.667, 0.133]")
+    block = Block(Column("held-out accuracy", cells), tuple(Column(name, cells) for name in ("nearest mention", "any")))
+    for label, tables in (("widest: masculine minus feminine", 1), ("widest:masculine_minus_feminine.", 2)):
+        assert len(in_tables([Column("", (label, "all"))], [block], 100, 7)) == tables
