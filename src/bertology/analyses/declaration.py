@@ -28,6 +28,9 @@ ROLES: dict[str, str] = {
 
 Sites = tuple[Site | str, ...]
 
+AT_LEAST_ONE = frozenset({"batch", "epochs", "every", "k", "seeds", "size", "sizes", "steps"})
+"""Options that count what an analysis cannot do without; others may be 0, and negative only where that is usual."""
+
 
 @dataclass(frozen=True)
 class Option:
@@ -58,6 +61,21 @@ class Option:
             raise Refusal(
                 f"--{self.flag} was given {text!r}", f"a value of type {base.__name__}", f"{self.about}"
             ) from None
+
+    @property
+    def least(self) -> int | None:
+        """The least that a number may be: options count something, and some count what there must be one of."""
+        if _plain_type(self.kind) is not int or (isinstance(self.default, int) and self.default < 0):
+            return None
+        return 1 if self.name in AT_LEAST_ONE else 0
+
+    def checked(self, value: Any) -> Any:
+        """The value, refused where it counts less than there can be."""
+        if self.least is not None and isinstance(value, int) and value < self.least:
+            raise Refusal(
+                f"--{self.flag} was given {value}", f"a number from {self.least} up", f"It means: {self.about}"
+            )
+        return value
 
     @property
     def flag(self) -> str:
@@ -96,7 +114,7 @@ class Analysis:
         for name in given:
             if name not in self.options:
                 raise unknown_name(f"option of {self.name}", name, self.options, remedy="See its --help")
-        return {name: given.get(name, option.default) for name, option in self.options.items()}
+        return {name: option.checked(given.get(name, option.default)) for name, option in self.options.items()}
 
 
 def analysis(

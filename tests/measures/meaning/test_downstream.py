@@ -170,7 +170,6 @@ def test_what_cannot_be_learnt_is_refused() -> None:
     same = replace(corpus, items=tuple(replace(item, label="good") for item in corpus))
     for given, choice, message in (
         (same, Choice("auto", "", 0, "", 0, 2, 0), "classes|labels"),
-        (corpus, Choice("auto", "", 0, "", 0, 0, 0), "--seeds"),
         (corpus, Choice("pair", "", 0, "", 0, 1, 0), "nothing for the task pair"),
         (corpus[:3], Choice("auto", "", 0, "", 0, 1, 0), "3 items"),
     ):

@@ -87,7 +87,7 @@ def gates(
     functions = {} if typed_on == "none" else typed_heads(model, corpus, typed_on, seed=seed)
     lessons = [
         Lesson(price, steps, size, start, rate, weights == "learning", seed + number)
-        for number in range(max(1, seeds))
+        for number in range(seeds)
         for price in prices
     ]
     runs = _learnt(model, choosing, reporting, lessons, work)

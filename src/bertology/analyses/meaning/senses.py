@@ -94,8 +94,6 @@ def senses(
     The paper feeds lemmas to the model and files training by form, testing by lemma; here the model sees the text and
     both go by lemma.
     """
-    if k < 1:
-        raise Refusal(f"--k was given {k}", "1 or more", "Wiedemann et al. try 1 to 10")
     division = Division(train, train_limit, share, seed)
     method = Method(rule, k, clip, same_pos)
     own = divided(recording, encoder, division, seeds, purpose=NAME)

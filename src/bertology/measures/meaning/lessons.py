@@ -112,8 +112,6 @@ def lesson_of(corpus: Corpus, choice: Choice, *, purpose: str) -> Lesson:
     from bertology.finetuning.choose import fitting, guessed_task, task_for
     from bertology.finetuning.division import divided, ordered
 
-    if choice.seeds < 1:
-        raise Refusal(f"--seeds was given {choice.seeds}", "1 or more", "Three give a first idea of the spread")
     name = guessed_task(corpus) if choice.task == "auto" else choice.task
     if name not in {"sentence", "pair", "token"}:
         raise Refusal(f"{purpose} does not know the task {name}", "sentence, pair or token", "Give one with --task")

@@ -132,8 +132,6 @@ class Divided:
 
 def divided(recording: Recording, encoder: Encoder | None, division: Division, seeds: int, *, purpose: str) -> Divided:
     """Several divisions of the recording into whole documents, or one into another corpus and the recording."""
-    if seeds < 1:
-        raise Refusal(f"--seeds was given {seeds}", "1 or more", "Five give an idea of the spread")
     if division.corpus:
         first, second = division.parts(recording, encoder, (WORD_SITE,), purpose=purpose, layers=("senses",))
         learned, tested = occurrences(*first), occurrences(*second)

@@ -61,8 +61,6 @@ def pair_material(
 
     Both halves are of the recording, or the first is of another corpus.
     """
-    if seeds < 1:
-        raise Refusal(f"--seeds was given {seeds}", "1 or more", "Five give an idea of the spread")
     chosen = range(division.seed, division.seed + seeds)
     if division.corpus:
         first, second = (

@@ -28,11 +28,6 @@ class Fitting:
     legacy: bool
     seed: int
 
-    def __post_init__(self) -> None:
-        for name, value in (("seeds", self.seeds), ("epochs", self.epochs), ("batch", self.batch)):
-            if value < 1:
-                raise Refusal(f"--{name} was given {value}", "1 or more", "Give a larger number or leave it out")
-
     def fit(self, learned: TreeLessons, kinds: Sequence[Kind], ranks: Sequence[int], device: str) -> Probes:
         """Probes of every kind, rank and seed in every layer, all at once."""
         from bertology.maths.structural_fit import Schedule, fit
