@@ -144,7 +144,7 @@ def _blind(table: object) -> str:
         [row, _percent(score[place]), _percent(drop[place]), BLIND.get(row, "")]
         for place, row in enumerate(table.rows_named)
     ]
-    rows += [[name, _percent(found["score"][0]), "", ""] for name, found in table.baselines.items()]
+    rows += [[name, _percent(found["score"][0]), "", ""] for name, found in table.baselines.items() if "score" in found]
     return _count(score, markdown_table(("trained on", "accuracy", "drop", "Si et al., lowest to highest"), rows))
 
 

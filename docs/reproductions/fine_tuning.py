@@ -100,7 +100,7 @@ def freeze(options: argparse.Namespace) -> dict[str, Any]:
     measures = {
         name: [list(map(float, part)) for part in (e.value, e.low, e.high)] for name, e in found.measures.items()
     }
-    baselines = {name: float(next(iter(some.values())).value[0]) for name, some in found.baselines.items()}
+    baselines = {name: float(some["frozen"].value[0]) for name, some in found.baselines.items() if "frozen" in some}
     return {
         "kind": "freeze",
         "model": Path(options.model).name,

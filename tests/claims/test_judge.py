@@ -149,6 +149,32 @@ def test_rows_that_are_missing_do_not_count() -> None:
     assert outcome(test, table({"det": 0.9, "obj": 0.5}, {"det": 0.5, "obj": 0.5})) == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("apart", "half", "by", "expected"),
+    [
+        (0.05, 0.02, 0.0, "holds"),
+        (0.05, 0.06, 0.0, "inconclusive"),
+        (-0.05, 0.02, 0.0, "fails"),
+        (0.05, 0.02, 0.1, "fails"),
+        (0.15, 0.02, 0.1, "holds"),
+        (0.0, 0.0, 0.0, "inconclusive"),
+    ],
+)
+def test_a_row_is_compared_by_its_difference_where_that_is_measured(
+    apart: float, half: float, by: float, expected: str
+) -> None:
+    """The two numbers' own intervals, which overlap, are told and do not decide."""
+    measures = {"m": estimates([0.8], 0.2), "d": estimates([apart], half)}
+    data = Table(measures=measures, baselines={"b": {"m": estimates([0.75], 0.2)}}, rows_named=("det",))
+    test: dict[str, Any] = {"kind": "some row", "measure": "m", "baseline": "b", "rows": ["det"], "by": by}
+    assert outcome(test | {"by": 0.0}, data) == "inconclusive"
+    found = judge(claim(test | {"difference": "d"}), {"": result(data)})
+    assert found.outcome == expected
+    assert "det 0.8 [0.6, 1] (b 0.75 [0.55, 0.95], apart" in found.why
+    assert ("asked: 0.1 more than b" if by else "asked: more than b") in found.why
+    assert outcome(test | {"difference": "absent"}, data) == "not applicable"
+
+
 def test_peak_in_the_middle() -> None:
     hill = [0.1, 0.2, 0.3, 0.5, 0.8, 0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1]
     test = {"kind": "peak", "measure": "m", "layers": [5, 8]}
@@ -268,3 +294,40 @@ def test_what_is_absent_is_told_with_what_the_claim_needs() -> None:
 def test_outcomes_are_told_one_or_many() -> None:
     assert tally(["holds", "holds", "fails", "inconclusive", "inconclusive"]) == "2 hold, 1 fails, 2 inconclusive"
     assert tally(["not applicable"]) == "1 not applicable"
+
+
+def why(test: dict[str, Any], data: Any) -> str:
+    return judge(claim(test), {"": result(data)}).why
+
+
+def test_a_verdict_says_what_was_asked_of_which_layers_and_how_many_it_rests_on() -> None:
+    more = {"kind": "greater", "this": {"measure": "m", "layers": [10, 12]}, "than": {"measure": "m", "layers": [1, 3]}}
+    assert why(more, curve(RISING)) == (
+        "m, layers 10-12 of 12 1.1 [1.09, 1.11], asked: more than m, layers 1-3 of 12 0.2 [0.19, 0.21]; n = 9"
+    )
+    eight = curve(RISING[:8])
+    assert why(more, eight).startswith("m, layers 10-12 of 12 (here 7-8) 0.75")
+    first = {"kind": "greater", "this": {"measure": "m", "layers": [0, 0]}, "than": 0.5, "by": -0.1}
+    assert why(first, curve([0.3, *RISING], first=0)) == (
+        "m, the embeddings 0.3 [0.29, 0.31], asked: no more than 0.1 less than 0.5; n = 9"
+    )
+    both = {"kind": "between", "this": {"measure": "m", "plus": ["o"], "row": "a"}, "low": 0.0, "high": 1.0}
+    assert why(both, table({"a": 0.3}, {"a": 0.0})) == "m + o, a 0.6 [0.58, 0.62], asked: 0 to 1; n = 9"
+
+
+def test_a_verdict_tells_the_intervals_that_decide() -> None:
+    """Those of the best of many hold for all of them at once, and are wider than each one's own."""
+    told = why({"kind": "some head", "measure": "m", "above": 0.5}, grid(np.full((12, 12), 0.6), half=0.09))
+    assert "m of head 1-1 0.6 [0.436, 0.764] (for 144 heads at once), asked: above 0.5; n = 9" in told
+    hill = [0.1, 0.2, 0.3, 0.5, 0.8, 0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1]
+    told = why({"kind": "peak", "measure": "m", "layers": [5, 8]}, curve(hill, half=0.1))
+    assert "at layer 6: 0.9 [0.754, 1.05]; elsewhere at layer 4: 0.5 [0.354, 0.646] (for 12 layers at once)" in told
+    assert told.endswith("asked: higher than elsewhere; n = 9")
+
+
+def test_a_model_without_layers_has_none_to_compare() -> None:
+    """Static vectors are embeddings alone."""
+    test = {"kind": "greater", "this": {"measure": "m", "layers": [1, 12]}, "than": 0.5}
+    found = judge(claim(test), {"": result(curve([0.7], first=0))})
+    assert found.outcome == "not applicable" and "no layers above its embeddings" in found.why
+    assert outcome(test | {"this": {"measure": "m", "layers": [0, 0]}}, curve([0.7], first=0)) == "holds"

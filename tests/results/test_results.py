@@ -133,3 +133,8 @@ def test_estimates_are_arrays_of_estimate() -> None:
 def test_per_layer_estimates_join() -> None:
     layers = [mean_over_sentences(np.array([1.0, 2.0]) * i, seed=0) for i in range(3)]
     np.testing.assert_allclose(joined(layers).value, [0, 1.5, 3.0])
+
+
+def test_a_number_without_an_interval_says_so() -> None:
+    assert str(Estimate(0.25, 0.125, 0.5, 9)) == "0.25 [0.125, 0.5]"
+    assert str(Estimate(0.25, float("nan"), float("nan"), 1)) == "0.25 (no interval)"

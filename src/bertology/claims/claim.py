@@ -77,11 +77,15 @@ class SomeHead(_Part):
 
 
 class SomeRow(_Part):
-    """At least `least` of the named rows of a table are above a baseline by more than `by`."""
+    """At least `least` of the named rows of a table are above a baseline by more than `by`.
+
+    `difference` is the measure of how far they are above it, item by item; with it not two intervals but one decides.
+    """
 
     kind: Literal["some row"] = "some row"
     measure: str
     baseline: str
+    difference: str | None = None
     rows: tuple[str, ...]
     least: int = 1
     by: float = 0.0
@@ -171,6 +175,8 @@ class Claim(_Part):
 
 def measures_of(test: Test) -> set[str]:
     """The measures that a test looks at."""
+    if isinstance(test, SomeRow) and test.difference is not None:
+        return {test.measure, test.difference}
     if isinstance(test, SomeHead | SomeRow | Peak):
         return {test.measure}
     return {measure for one in _selections(test) for measure in (one.measure, *one.plus)}

@@ -4,7 +4,7 @@ Two numbers are told apart where their 95 % intervals lie apart. That is stricte
 same items: an analysis that has their difference, item by item, gives it as a measure, and the claim asks for that. The
 mean over layers or heads has the mean of their ends as its interval, as if they all erred together: wider than need be.
 Where the best of many heads or layers is asked for, intervals are widened as Bonferroni would, so that the luckiest of
-them does not decide.
+them does not decide, and are told as they decide.
 
 | verdict | is given where |
 |---|---|
@@ -37,14 +37,16 @@ from bertology.claims.claim import (
     SomeRow,
     Test,
 )
-from bertology.claims.numbers import Absent, Numbers
+from bertology.claims.numbers import Absent, Numbers, spelt_layers
 from bertology.errors import Refusal
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Head, HeadGrid, LayerCurve
+from bertology.results.shapes import Head, HeadGrid, LayerCurve, Matrix, Table
 
 Outcome = Literal["holds", "fails", "inconclusive", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("holds", "fails", "inconclusive", "not applicable")
+HELD_OUT = "held out "
+"""How the notes of tables name the head that was chosen on other sentences."""
 _OF_MANY = {"holds": "hold", "fails": "fail"}
 
 
@@ -113,16 +115,15 @@ class _Judge:
         if isinstance(test.than, Selection):
             than, name = self._numbers.number(test.than), self._numbers.spelt(test.than)
         else:
-            than, name = Estimate(test.than, test.than, test.than, 0), ""
+            than, name = _exactly(test.than), ""
         beyond = Estimate(than.value + test.by, than.low + test.by, than.high + test.by, than.n)
         beside = f"{name} {than}" if name else f"{test.than:g}"
-        margin = f"{test.by:g} more" if test.by > 0 else f"no more than {-test.by:g} less"
-        asked = f", asked: {margin}" if test.by else ""
-        return Verdict(_compared(this, beyond), f"{self._numbers.spelt(test.this)} {this} beside {beside}{asked}")
+        asked = f"asked: {_margin(test.by)} than {beside}{_resting(this, than)}"
+        return Verdict(_compared(this, beyond), f"{self._numbers.spelt(test.this)} {this}, {asked}")
 
     def _between(self, test: Between) -> Verdict:
         this = self._numbers.number(test.this)
-        why = f"{self._numbers.spelt(test.this)} {this}, asked: {test.low:g} to {test.high:g}"
+        why = f"{self._numbers.spelt(test.this)} {this}, asked: {test.low:g} to {test.high:g}{_resting(this)}"
         if test.low < this.low and this.high < test.high:
             return Verdict("holds", why)
         return Verdict(
@@ -147,8 +148,9 @@ class _Judge:
         place = np.unravel_index(int(surest.argmax()), lead.shape)
         best = Head(rows[int(place[0])], int(place[1]))
         beside = "".join(f", {name} {values[name][best]}" for name in values)
-        above = f", asked: above {test.above:g}" if np.isfinite(test.above) else ""
-        why = f"{test.measure} of head {best} {estimates[best]}{beside}{above}"
+        above = f", asked: above {test.above:g}" if np.isfinite(test.above) else ", asked: above these"
+        own: Estimate = wide[place]
+        why = f"{test.measure} of head {best} {own} (for {wide.value.size} heads at once){beside}{above}{_resting(own)}"
         if lead.max() > 0:
             return Verdict("holds", why, best)
         return Verdict("fails" if (wide.high < floor)[there].all() else "inconclusive", why, best)
@@ -156,19 +158,40 @@ class _Judge:
     def _some_row(self, test: SomeRow) -> Verdict:
         outcomes: list[Outcome] = []
         told: list[str] = []
+        used: list[Estimate] = []
         for row in test.rows:
+            own = Selection(measure=test.measure, row=row, run=test.run)
             try:
-                this, than = (self._numbers.number(one) for one in _compared_in(test, row))
+                this, than = (
+                    self._numbers.number(one) for one in (own, own.model_copy(update={"baseline": test.baseline}))
+                )
+                apart = self._apart(test, own)
             except Absent:
                 continue
             beyond = Estimate(than.value + test.by, than.low + test.by, than.high + test.by, than.n)
-            outcomes.append(_compared(this, beyond))
-            told.append(f"{row} {this} ({test.baseline} {than})")
+            outcomes.append(_compared(this, beyond) if apart is None else _compared(apart, _exactly(test.by)))
+            lead = "" if apart is None else f", apart {apart}"
+            told.append(f"{row} {this} ({self._head(test, row)}{test.baseline} {than}{lead})")
+            used += [this, than]
         if len(outcomes) < test.least:
             raise Absent(f"of {', '.join(test.rows)} too few have cases enough to be measured: {len(outcomes)}")
         sure, possible = outcomes.count("holds"), len(outcomes) - outcomes.count("fails")
         outcome: Outcome = "holds" if sure >= test.least else "fails" if possible < test.least else "inconclusive"
-        return Verdict(outcome, f"{sure} of {len(outcomes)} clearly above: {'; '.join(told)}")
+        of = f", of at least {test.least} ({sure} of {len(outcomes)} are, for sure)" if len(test.rows) > 1 else ""
+        asked = f"asked: {_margin(test.by)} than {test.baseline}{of}"
+        return Verdict(outcome, f"{'; '.join(told)}, {asked}{_resting(*used)}")
+
+    def _apart(self, test: SomeRow, own: Selection) -> Estimate | None:
+        """How far a row lies above its baseline, item by item, where that is measured."""
+        if test.difference is None:
+            return None
+        return self._numbers.number(own.model_copy(update={"measure": test.difference}))
+
+    def _head(self, test: SomeRow, row: str) -> str:
+        """The head whose number it is, where the table's notes name it."""
+        data: Table | Matrix = self._numbers.data(test.run, (Table, Matrix))
+        said = data.notes.get(row, "").partition("; ")[0] if isinstance(data, Table) else ""
+        return f"{said}; " if said.startswith(HELD_OUT) else ""
 
     def _peak(self, test: Peak) -> Verdict:
         curve, first = self._numbers.curve(test.run, test.measure)
@@ -182,9 +205,11 @@ class _Judge:
         here, there = (max(rows, key=lambda row: sign * curve.value[row]) for rows in (inside, outside))
         wide = _widened(curve, len(curve.value))
         end = "lowest" if test.lowest else "highest"
+        among = f" is {end} among {spelt_layers(inside[0] + first, inside[-1] + first)}" if len(inside) > 1 else ""
         why = (
-            f"{test.measure} is {end} among layers {inside[0] + first}-{inside[-1] + first} at layer {here + first}: "
-            f"{curve[here]}; elsewhere at layer {there + first}: {curve[there]}"
+            f"{test.measure}{among} at layer {here + first}: {wide[here]}; elsewhere at layer {there + first}: "
+            f"{wide[there]} (for {len(curve.value)} layers at once), "
+            f"asked: {'lower' if test.lowest else 'higher'} than elsewhere{_resting(curve[here], curve[there])}"
         )
         this, than = (wide[there], wide[here]) if test.lowest else (wide[here], wide[there])
         return Verdict(_compared(this, than), why, (here, there))
@@ -194,11 +219,12 @@ class _Judge:
         outcomes = [_compared(after, before) for before, after in pairwise(numbers)]
         told = " < ".join(f"{self._numbers.spelt(one)} {number}" for one, number in zip(these, numbers, strict=True))
         outcome: Outcome = "fails" if "fails" in outcomes else "inconclusive" if "inconclusive" in outcomes else "holds"
-        return Verdict(outcome, f"asked: {told}")
+        return Verdict(outcome, f"asked: {told}{_resting(*numbers)}")
 
     def _peaks_in_order(self, these: Sequence[Selection]) -> Verdict:
         """Holds where every layer that may be a measure's peak lies above all that may be that of the one before."""
         spans: list[tuple[int, int, int]] = []
+        found: list[Estimate] = []
         for one in these:
             data = self._numbers.data(one.run, LayerCurve)
             curve = self._numbers.measure(data, one.measure, one.baseline)
@@ -209,20 +235,35 @@ class _Judge:
             # A number without an interval may be anything.
             possible = np.flatnonzero(there & ~(curve.high < curve.low[best])) + data.first
             spans.append((int(possible.min()), best + data.first, int(possible.max())))
+            found.append(curve[best])
         pairs = list(pairwise(spans))
         told = "; ".join(
             f"{self._numbers.spelt(one)} at layer {best} (perhaps {low}-{high})"
             for one, (low, best, high) in zip(these, spans, strict=True)
         )
+        told += f", asked: in this order{_resting(*found)}"
         if all(before[2] < after[0] for before, after in pairs):
             return Verdict("holds", told)
         return Verdict("fails" if any(before[0] > after[2] for before, after in pairs) else "inconclusive", told)
 
 
-def _compared_in(test: SomeRow, row: str) -> tuple[Selection, Selection]:
-    """A row's number and its baseline."""
-    own = Selection(measure=test.measure, row=row, run=test.run)
-    return own, own.model_copy(update={"baseline": test.baseline})
+def _margin(by: float) -> str:
+    """How much more is asked for, in words."""
+    if not by:
+        return "more"
+    return f"{by:g} more" if by > 0 else f"no more than {-by:g} less"
+
+
+def _resting(*estimates: Estimate) -> str:
+    """What numbers rest on, in words; nothing for those that follow from a definition."""
+    counts = sorted({estimate.n for estimate in estimates if estimate.n > 0})
+    if not counts:
+        return ""
+    return f"; n = {counts[0]}" if len(counts) == 1 else f"; n = {counts[0]} to {counts[-1]}"
+
+
+def _exactly(value: float) -> Estimate:
+    return Estimate(value, value, value, 0)
 
 
 def _compared(this: Estimate, than: Estimate) -> Outcome:

@@ -70,6 +70,8 @@ class Numbers:
         embeddings = [0] if span[0] == 0 and not first else []
         if span[1] == 0:
             return embeddings
+        if not layers:
+            raise Absent("the model has no layers above its embeddings")
         return embeddings + [
             layer - first for layer in layers_of((max(1, span[0]), span[1]), self._claim.depth, layers)
         ]
@@ -101,14 +103,33 @@ class Numbers:
 
     def spelt(self, selection: Selection) -> str:
         """A selection in words."""
-        measure = " and ".join((selection.measure, *selection.plus))
+        measure = " + ".join((selection.measure, *selection.plus))
         parts = [selection.run, selection.baseline or "", measure, selection.row or ""]
-        if selection.layers is not None:
-            parts.append(f"layers {selection.layers[0]}-{selection.layers[1]} of {self._claim.depth}")
         data = self._results[selection.run].data
+        if selection.layers is not None:
+            parts.append(self._depth(selection.layers, data))
         if isinstance(data, Curve):
             parts.append(f"at {data.points[_nearest(data, selection)]:g} {data.along}")
         return ", ".join(part for part in parts if part)
+
+    def _depth(self, span: tuple[int, int], data: Any) -> str:
+        """Layers as they were published, and those that lie there in the model at hand where it has more or fewer."""
+        if span == (0, 0):
+            return "the embeddings"
+        published = f"{spelt_layers(*span)} of {self._claim.depth}"
+        data = _by_layer(data) if isinstance(data, Table) else data
+        first = data.first if isinstance(data, LayerCurve) else 1
+        count = len(next(iter(data.measures.values())).value)
+        if count - (first == 0) == self._claim.depth:
+            return published
+        places = self.rows(span, count, first)
+        here = spelt_layers(places[0] + first, places[-1] + first)
+        return f"{published} (here {here.removeprefix('layer').removeprefix('s').strip()})"
+
+
+def spelt_layers(first: int, last: int) -> str:
+    """Layers in words: `layer 8`, `layers 4-7`."""
+    return f"layer {last}" if first == last else f"layers {first}-{last}"
 
 
 def _place(name: str | None, names: Sequence[str], kind: str) -> int:

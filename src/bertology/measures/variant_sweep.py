@@ -62,10 +62,9 @@ class Sweep:
         self.encoder, self.work, self.seeds, self.purpose = encoder, work, seeds, purpose
         self.seen, self.judged = (self.lesson.see(encoder, some) for some in (self.parts.learnt, self.parts.held_out))
 
-    def run(self, variants: Sequence[Variant]) -> dict[Variant, Estimate]:
-        """The score of each variant over all seeds."""
-        counts = self.counts({variant: replace(self.lesson, variant=variant) for variant in variants})
-        return {variant: over_seeds(some, self.lesson.recipe.seed) for variant, some in counts.items()}
+    def run(self, variants: Sequence[Variant]) -> dict[Variant, list[Counts]]:
+        """What is right after each variant has learnt the lesson, for every seed."""
+        return self.counts({variant: replace(self.lesson, variant=variant) for variant in variants})
 
     def counts(self, lessons: Mapping[Key, Lesson]) -> dict[Key, list[Counts]]:
         """What is right after each lesson, for every seed."""
@@ -111,13 +110,30 @@ class Sweep:
 
 def over_seeds(counts: Sequence[Counts], seed: int) -> Estimate:
     """The mean of the scores of several runs, with an interval that resamples items and runs together."""
+    return _mean_of_runs(*_scores(counts, seed), seed, len(counts[0].right))
+
+
+def change_over_seeds(after: Sequence[Counts], before: Sequence[Counts], seed: int) -> Estimate:
+    """The mean score of several runs less that of as many others, by pairs of runs with one seed and of the same items.
+
+    Its interval resamples the pairs: what makes an item hard for both, or a seed bad for both, does not widen it.
+    """
+    (value, drawn), (value_before, drawn_before) = (_scores(counts, seed) for counts in (after, before))
+    return _mean_of_runs(value - value_before, drawn - drawn_before, seed, len(after[0].right))
+
+
+def _scores(counts: Sequence[Counts], seed: int) -> tuple[Floats, Floats]:
+    """(run,) the score of each run, and (resample, run) those of resampled items, the same for one seed."""
     right, of = (np.stack([getattr(some, name) for some in counts], axis=1) for name in ("right", "of"))
     sums = resampled_ratios(np.concatenate([right, of], axis=1), np.ones(len(right)), seed=seed)
-    scores = _share(sums[:, : len(counts)], sums[:, len(counts) :])
-    runs = np.random.default_rng(seed).integers(len(counts), size=scores.shape)
-    low, high = np.percentile(np.take_along_axis(scores, runs, axis=1).mean(1), [2.5, 97.5])
-    value = float(_share(right.sum(0), of.sum(0)).mean())
-    return Estimate(value, min(float(low), value), max(float(high), value), len(right))
+    return _share(right.sum(0), of.sum(0)), _share(sums[:, : len(counts)], sums[:, len(counts) :])
+
+
+def _mean_of_runs(scores: Floats, drawn: Floats, seed: int, items: int) -> Estimate:
+    runs = np.random.default_rng(seed).integers(drawn.shape[1], size=drawn.shape)
+    low, high = np.percentile(np.take_along_axis(drawn, runs, axis=1).mean(1), [2.5, 97.5])
+    value = float(scores.mean())
+    return Estimate(value, min(float(low), value), max(float(high), value), items)
 
 
 def _share(right: Floats, of: Floats) -> Floats:

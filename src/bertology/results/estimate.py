@@ -53,6 +53,8 @@ class Estimate:
     n: int
 
     def __str__(self) -> str:
+        if math.isnan(self.low) or math.isnan(self.high):
+            return f"{self.value:.3g} (no interval)"
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
     def everywhere(self, shape: tuple[int, ...]) -> Estimates:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from bertology.maths.resampling import LEVEL, bootstrap_group_mean, bootstrap_mean, bootstrap_ratio, resampled_sums
 from bertology.results.estimate import Estimate, Estimates
 
+UNSEEN = 3.0
+"""What befalls so many of n items, or fewer, befalls none of n others in one case of twenty (the rule of three)."""
+
 
 def mean_over_sentences(values: NDArray[Any], *, seed: int) -> Estimates:
     """The mean over sentences, each counting alike, with a bootstrap interval; NaN where a sentence has no value."""
@@ -55,3 +58,14 @@ def over_seeds(values: NDArray[Any]) -> Estimates:
     """(seed, ...) the mean over seeds, from the lowest of them to the highest; n is how many there are."""
     n = np.full(values.shape[1:], len(values), np.int64)
     return Estimates(value=values.mean(0), low=values.min(0), high=values.max(0), n=n)
+
+
+def reaching_unseen(differences: Estimates, where: NDArray[np.bool_]) -> Estimates:
+    """Differences of two scores, -1 to 1, whose intervals also hold what may befall items like these, but befell none.
+
+    Only `where` that is asked for: one thing does not differ from itself, whatever the items.
+    """
+    least = np.where(where, UNSEEN / np.maximum(differences.n, 1), 0.0)
+    low = np.fmin(differences.low, differences.value - least).clip(-1)
+    high = np.fmax(differences.high, differences.value + least).clip(max=1)
+    return Estimates(value=differences.value, low=low, high=high, n=differences.n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bertology.analyses import registry
@@ -49,7 +50,10 @@ def test_a_task_that_needs_no_passage_is_learnt_without_one(monkeypatch: pytest.
     assert (found.measures["score"].value > 0.85).all()
     assert abs(found.measures["drop"].value).max() < 0.15 and found.measures["drop"].value[0] == 0.0
     assert found.baselines["chance"]["score"].value[0] == 0.5 == found.baselines["longest option"]["score"].value[0]
-    assert set(found.baselines) == {"majority", "longest option", "chance", "random weights"}
+    assert set(found.baselines) == {"majority", "longest option", "chance", "random weights", "no lead"}
+    guess, lead = found.baselines["majority"]["score"], found.measures["score less majority"]
+    np.testing.assert_allclose(lead.value, found.measures["score"].value - guess.value, atol=1e-12)
+    assert (lead.low > 0).all()
     # What is judged on is seen once, as it is.
     assert len(judged) == 12 and all(all(map(len, item.parts)) for item in judged)
 
@@ -58,6 +62,7 @@ def test_passages_with_marked_answers_are_never_removed() -> None:
     found = trained(planted("qa", 16), epochs=1)
     assert found.rows_named == ("clean", "P-Shuffle", "Q-Shuffle", "PQ-Shuffle", "Q-Remove")
     assert "longest option" not in found.baselines
+    assert "score less majority" not in found.measures
 
 
 @pytest.mark.parametrize("name", BLINDINGS)

@@ -15,7 +15,7 @@ from bertology.corpus.builtin import corpus_named
 from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.sentence import ROOT, Sentence, from_text
 from bertology.errors import Refusal
-from bertology.measures.heads.head_choice import BEST, HELD_OUT, RIVALS, P, first_half
+from bertology.measures.heads.head_choice import BEST, HELD_OUT, RIVALS, P, first_half, lead_over
 from bertology.measures.heads.word_questions import ANY_WORD, FIXED_OFFSET, tally
 from bertology.recording.opening import open_recording
 from bertology.recording.recording import Recording
@@ -75,6 +75,24 @@ def test_planted_heads_are_found_in_both_directions() -> None:
         assert "2-3 head to dependent" in found.notes[relation], relation
 
 
+def test_the_lead_is_of_the_same_cases() -> None:
+    """Its value is the difference of the two shares; its interval knows that both are about the same words."""
+    found, lead = table_of(RECORDING), lead_over(FIXED_OFFSET)
+    own, rule = found.measures[HELD_OUT], found.baselines[FIXED_OFFSET][HELD_OUT]
+    apart = found.measures[lead]
+    np.testing.assert_allclose(apart.value, own.value - rule.value, atol=1e-12)
+    np.testing.assert_array_equal(apart.n, own.n)
+    # A head that is always right leads by what the rule gets wrong, and is as unsure as that.
+    place = found.rows_named.index("det")
+    assert (apart.low[place], apart.high[place]) == pytest.approx((1 - rule.high[place], 1 - rule.low[place]))
+    # The head that looks at the next word is the best offset of determiners: it neither leads nor may it.
+    same = table_of(planted.recording_of(ENGLISH, [[planted.looking_at(1)]]), relation="det")
+    assert np.isclose(value(same, "det"), baseline(same, FIXED_OFFSET, "det"), atol=0.02)
+    assert same.measures[lead].high[0] - same.measures[lead].low[0] < 0.5 * (
+        same.measures[HELD_OUT].high[0] - same.measures[HELD_OUT].low[0]
+    )
+
+
 def test_every_head_is_in_the_grid() -> None:
     data = run(dependency, Subject(recording=RECORDING), {"show": "heads", "relation": "det"}).data
     assert isinstance(data, HeadGrid)
@@ -99,6 +117,7 @@ def test_noise_is_at_chance_and_never_beats_the_offset() -> None:
     scored = np.isfinite(found.measures[P].value)
     assert scored.sum() > 10
     assert (found.measures[P].value[scored] > 0.05).all()
+    assert np.mean(found.measures[lead_over(FIXED_OFFSET)].low[scored] > 0) <= 0.05
     assert abs(value(found, "all") - baseline(found, ANY_WORD, "all")) < 0.03
     # Chosen on all sentences, the best of noise looks better than it is.
     assert np.nanmean(found.measures[BEST].value - found.measures[HELD_OUT].value) > 0.02

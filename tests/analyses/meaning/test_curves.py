@@ -61,7 +61,18 @@ def test_the_gap_between_two_features_closes_as_the_weaker_one_learns() -> None:
     np.testing.assert_allclose(gap.value, found.measures[SORTED].value - found.measures[IDENTITY].value, atol=1e-12)
     assert gap.low[0] > gap.high[-1] and gap.value[-1] == gap.low[-1] == gap.high[-1] == 0
     assert (gap.low <= gap.value).all() and (gap.value <= gap.high).all()
-    assert set(found.baselines["no difference"]) == {f"{SORTED} - {IDENTITY}"}
+    shrinks = found.measures[f"{SORTED} - {IDENTITY}, shrinks by"]
+    np.testing.assert_allclose(shrinks.value, gap.value - gap.value[-1], atol=1e-12)
+    assert shrinks.low[0] > 0 and shrinks.low[-1] == shrinks.high[-1] == 0
+    assert set(found.baselines["no difference"]) == {f"{SORTED} - {IDENTITY}", f"{SORTED} - {IDENTITY}, shrinks by"}
+
+
+def test_a_gap_that_stays_does_not_shrink() -> None:
+    """Where words are ambiguous no data helps those that know the word alone: the lead stays what it is."""
+    found = curve(planted.names(ambiguous=True), f"{TOLD},{IDENTITY}")
+    gap, shrinks = (found.measures[f"{TOLD} - {IDENTITY}{after}"] for after in ("", ", shrinks by"))
+    assert (gap.low > 0.2).all()
+    assert shrinks.low[0] < 0.1 and (shrinks.high - shrinks.low)[0] < 2 * (gap.high - gap.low)[0]
 
 
 def test_work_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+import bertology.measures.causes.examination as examination_module
 from bertology.corpus.builtin import corpus_named
 from bertology.encoder.attend import Gates
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
 from bertology.finetuning.metrics import Counts
-from bertology.measures.causes.examination import Marks, examine
+from bertology.measures.causes.examination import Examination, Marks, examine
 from bertology.measures.causes.paired_change import NEGLIGIBLE, PairedChange, paired_change
 
 ITEMS = 40
@@ -60,12 +63,49 @@ def test_few_items_above_the_edge_are_no_sure_change() -> None:
     assert changed_by(one).loss_p.value[0] > 0.3
 
 
-def test_gates_that_change_nothing_are_no_change() -> None:
-    """Heads multiplied by 1 are computed in another way, and nothing more is said of them."""
-    encoder = load("tiny")
+@cache
+def asked(name: str, corpus: str) -> tuple[HuggingFaceEncoder, Examination, Marks]:
+    """A model, what it is asked, and how it answers."""
+    encoder = load(name)
     assert isinstance(encoder, HuggingFaceEncoder)
-    asked = examine(encoder, corpus_named("english", limit=20), seed=0)
-    gated = encoder.gated(Gates(scale=torch.ones(encoder.layers, encoder.heads)))
-    found = paired_change(asked.marks(encoder.run), [asked.marks(gated.run)], seed=0)
+    examination = examine(encoder, corpus_named(corpus, limit=ITEMS), seed=0)
+    return encoder, examination, examination.marks(encoder.run)
+
+
+def scaled(name: str, corpus: str, scale: Tensor) -> Marks:
+    """How the model answers where what each head gives is multiplied so."""
+    encoder, examination, _ = asked(name, corpus)
+    return examination.marks(encoder.gated(Gates(scale=scale)).run)
+
+
+MODELS = [("tiny", "english"), ("mini", "english"), ("mini-pairs", "diagnostic")]
+
+
+@pytest.mark.parametrize(("name", "corpus"), MODELS)
+def test_gates_that_change_nothing_are_no_change(name: str, corpus: str) -> None:
+    """Heads multiplied by 1 are computed in another way, and nothing more is said of them."""
+    encoder, _, whole = asked(name, corpus)
+    same = scaled(name, corpus, torch.ones(encoder.layers, encoder.heads))
+    assert 0 < np.abs(same.losses - whole.losses).max() < NEGLIGIBLE
+    found = paired_change(whole, [same], seed=0)
     assert found.loss_p.value[0] == 1 and found.score_p.value[0] == 1
     assert found.helps.value[0] == found.hurts.value[0] == 0
+
+
+@pytest.mark.parametrize(("name", "corpus"), MODELS)
+def test_one_item_at_a_time_is_no_change(name: str, corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the others of its sheet an item is padded and multiplied in other blocks."""
+    encoder, _, whole = asked(name, corpus)
+    monkeypatch.setattr(examination_module, "AT_ONCE", 1)
+    alone = examine(encoder, corpus_named(corpus, limit=ITEMS), seed=0).marks(encoder.run)
+    assert np.abs(alone.losses - whole.losses).max() < NEGLIGIBLE
+
+
+def test_a_head_a_little_weaker_is_a_change() -> None:
+    """A hundredth less of one head moves most items by more than arithmetic does: the edge hides no head."""
+    encoder, _, whole = asked("mini-pairs", "diagnostic")
+    for layer in (0, encoder.layers - 1):
+        scale = torch.ones(encoder.layers, encoder.heads)
+        scale[layer, 0] = 0.99
+        moved = np.abs(scaled("mini-pairs", "diagnostic", scale).losses - whole.losses)
+        assert np.mean(moved > NEGLIGIBLE) > 0.5

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -10,16 +11,22 @@ from bertology.analyses.declaration import analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.measures.work import Work
-from bertology.results.sampling import joined
+from bertology.results.estimate import Estimates
+from bertology.results.sampling import joined, reaching_unseen
 from bertology.results.shapes import Curve
 
+if TYPE_CHECKING:
+    from bertology.finetuning.metrics import Counts
+
 FROZEN, TRUNCATED = "frozen", "truncated"
+CHANGE, NO_CHANGE = ", change", "no change"
 
 
 @analysis(
     question="How many blocks must learn a task, and how many are needed for it at all?",
     special="as the model has them; a class is read at the first piece, a tag at the first piece of its word",
     cites=("merchant2020",),
+    version=2,
 )
 def freezing(
     encoder: Encoder,
@@ -47,38 +54,59 @@ def freezing(
     answers F1. All epochs are run and the last counts, so that the items judged by decide nothing; whole documents, or
     texts, are held out. Mean over seeds; intervals resample items and seeds together. All that learns does so at one
     rate and for as many steps, as in the paper: the last point of `frozen` is what a head reaches on its own in that
-    time, which may be little, and not what the states hold (probes tell that, and more `epochs`). A curve that stays
-    level up to k says that the first k blocks had no need to change: merchant2020 found this up to 8 of 12 for MNLI
-    and SQuAD.
+    time, which may be little, and not what the states hold (probes tell that, and more `epochs`).
+
+    `change` is a score less that of the model all of whose blocks learn, on the same items and by the same seeds: its
+    interval resamples the pairs. Where none of n items was answered otherwise another still may be, and it reaches 3/n
+    to either side. Near 0 up to k it says that the first k blocks had no need to change: merchant2020 found this up to
+    8 of 12 for MNLI and SQuAD.
     """
     # Naming an analysis must not import torch.
     from bertology.encoder.variant import Variant
     from bertology.finetuning.loop import Recipe
-    from bertology.measures.variant_sweep import Sweep
+    from bertology.measures.variant_sweep import Sweep, over_seeds
 
     recipe = Recipe(seed=seed, epochs=epochs, size=size, rate=rate or None, patience=None)
     sweep = Sweep(encoder, corpus, work, task, layer, items, recipe, seeds)
-    points = sorted({*range(0, encoder.layers + 1, max(1, every)), encoder.layers})
+    points = sorted({*range(0, encoder.layers + 1, every), encoder.layers})
+    whole, fresh = Variant(), Variant(random=True)
     variants = {
         FROZEN: [Variant(freeze=k) for k in points],
-        TRUNCATED: [Variant() if k == encoder.layers else Variant(truncate=k) for k in points],
+        TRUNCATED: [whole if k == encoder.layers else Variant(truncate=k) for k in points],
     }
-    whole, fresh = Variant(), Variant(random=True)
     found = sweep.run(list(dict.fromkeys([whole, fresh, *variants[FROZEN], *variants[TRUNCATED]])))
-    guess = sweep.guess()
-    both = {name: len(points) for name in variants}
-    measure = sweep.lesson.task.measure
+    beside = {"all blocks learn": over_seeds(found[whole], seed), "majority": sweep.guess()}
+    beside["random weights"] = over_seeds(found[fresh], seed)
+    measures = {name: joined([over_seeds(found[one], seed) for one in some]) for name, some in variants.items()}
+    changes = {
+        f"{name}{CHANGE}": changed([found[one] for one in some], found[whole], seed) for name, some in variants.items()
+    }
+    measure, shape = sweep.lesson.task.measure, (len(points),)
     return Curve(
         along="blocks",
         points=np.array(points, np.float64),
-        measures={name: joined([found[variant] for variant in some]) for name, some in variants.items()},
+        measures=measures | changes,
         baselines={
-            "all blocks learn": {name: found[whole].everywhere((count,)) for name, count in both.items()},
-            "majority": {name: guess.everywhere((count,)) for name, count in both.items()},
-            "random weights": {name: found[fresh].everywhere((count,)) for name, count in both.items()},
+            **{name: dict.fromkeys(measures, one.everywhere(shape)) for name, one in beside.items()},
+            NO_CHANGE: dict.fromkeys(changes, Estimates.exact(np.zeros(shape))),
         },
         units={
             FROZEN: f"{measure}, 0 to 1, with the first k blocks frozen",
             TRUNCATED: f"{measure}, 0 to 1, with the first k blocks alone",
+            **dict.fromkeys(changes, f"{measure}, -1 to 1, less that of all blocks learning, of the same items"),
         },
     )
+
+
+def changed(these: Sequence[Sequence[Counts]], whole: Sequence[Counts], seed: int) -> Estimates:
+    """(point,) how far the runs of each point lie above those of the whole model, which is no other than itself."""
+    from bertology.measures.variant_sweep import change_over_seeds
+
+    unturned = np.array([some is not whole and _alike(some, whole) for some in these])
+    return reaching_unseen(joined([change_over_seeds(some, whole, seed) for some in these]), unturned)
+
+
+def _alike(these: Sequence[Counts], others: Sequence[Counts]) -> bool:
+    """Whether no item was answered better or worse in any run."""
+    pairs = zip(these, others, strict=True)
+    return all(np.array_equal(one.right, other.right) and np.array_equal(one.of, other.of) for one, other in pairs)

@@ -35,6 +35,7 @@ DRAWS = 20
     question="Which heads does a model need for its task, and which would it be better off without?",
     special="as the model has them; uniform attention and the mean output are over all pieces, these among them",
     cites=("kovaleva2019", "michel2019"),
+    version=2,
 )
 def heads(
     encoder: Encoder,
@@ -60,8 +61,9 @@ def heads(
     A loss that rises says that the head helps, one that falls that the model is better off without it; nothing learns
     again. The score is the task's: accuracy, F1 of names or answers, of hidden pieces (15 % of all) how many are found.
     Intervals resample items, the same before and after; p is of paired t tests, two-sided, after Holm's correction for
-    all heads or layers; `helps` and `hurts` are 1 where that p of the loss is below 5 %. Beside each head stands the
-    mean of its layer: what disabling any one of its heads does.
+    all heads or layers, and an item whose loss moves by less than 0.0001 nats, which arithmetic alone may do, counts as
+    unmoved; `helps` and `hurts` are 1 where that p of the loss is below 5 %. Beside each head stands the mean of its
+    layer: what disabling any one of its heads does.
 
     With `layer_except_one` the head that is kept is chosen by the loss on one half of the items, and judged on the
     other; beside it the mean over all heads that could have been kept. Michel et al. choose it on the items that they

@@ -14,7 +14,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.measures.causes.options import Legacy, Scale, TagLayer, Task
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
-from bertology.results.sampling import joined, over_sentences_and_seeds
+from bertology.results.sampling import joined, over_sentences_and_seeds, reaching_unseen
 from bertology.results.shapes import Curve
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ RANDOM = "random"
 CHANGE, LESS_RANDOM, NO_CHANGE = ", change", " less random", "no change"
 SIZE = 8
 """Items of a step of retraining."""
-UNSEEN = 3.0
-"""What befalls so many of n items, or fewer, befalls none of n others in one case of twenty (the rule of three)."""
 
 
 @analysis(
@@ -95,7 +93,7 @@ def pruning(
             return found.mean
 
         if method == RANDOM:
-            runs[method] = [removed_at_random(shape, counts, seed + number) for number in range(max(1, seeds))]
+            runs[method] = [removed_at_random(shape, counts, seed + number) for number in range(seeds)]
         else:
             runs[method] = [removed_by(measured, shape, counts, again=again)]
     flat = [removed for some in runs.values() for run in some for removed in run]
@@ -144,22 +142,15 @@ def _beyond(these: Sequence[Sequence[Marks]], others: Sequence[Sequence[Marks]],
         return np.asarray(share(right, of)[..., 0] - share(right, of)[..., 1])
 
     found: list[Estimates] = []
+    apart: list[bool] = []
     for point in range(len(these[0])):
         times = range(max(len(these), len(others)))
         marks = [[runs[number % len(runs)][point] for runs in (these, others)] for number in times]
         # (run, item, these and others, right and of)
         pairs = np.moveaxis(np.array([[parts(one) for one in pair] for pair in marks]), -1, 1)
-        alike = all(np.array_equal(own.losses, other.losses) for own, other in marks)
-        estimate = over_sentences_and_seeds(pairs, difference, seed=seed)
-        found.append(estimate if loss or alike else _widened(estimate))
-    return joined(found)
-
-
-def _widened(estimate: Estimates) -> Estimates:
-    """A difference of scores with an interval that also holds what may befall items like these, but befell none."""
-    least = UNSEEN / np.maximum(estimate.n, 1)
-    low, high = np.fmin(estimate.low, estimate.value - least), np.fmax(estimate.high, estimate.value + least)
-    return Estimates(value=estimate.value, low=low.clip(-1), high=high.clip(max=1), n=estimate.n)
+        apart.append(any(not np.array_equal(own.losses, other.losses) for own, other in marks))
+        found.append(over_sentences_and_seeds(pairs, difference, seed=seed))
+    return joined(found) if loss else reaching_unseen(joined(found), np.array(apart))
 
 
 def _baselines(

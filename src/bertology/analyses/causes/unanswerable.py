@@ -11,17 +11,15 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimate, Estimates
-from bertology.results.sampling import joined, over_sentences_and_seeds
+from bertology.results.sampling import joined
 from bertology.results.shapes import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from bertology.finetuning.metrics import Counts
 
-SCORE, DROP = "score", "drop"
+SCORE, DROP, NO_LEAD = "score", "drop", "no lead"
 CLEAN = "clean"
 
 
@@ -29,6 +27,7 @@ CLEAN = "clean"
     question="What does a model learn from questions that cannot be answered?",
     special="as the model has them; an option is read at the first piece",
     cites=("si2019",),
+    version=2,
 )
 def unanswerable(
     encoder: Encoder,
@@ -51,7 +50,8 @@ def unanswerable(
     judged on is not changed, as in the paper: all models answer the same readable questions. `clean` is trained on the
     items as they are, and `drop` is its score less that of the row, of the same questions. Baselines: the place that is
     right most often (of marked answers the first words), the longest option, each option alike, and random weights
-    trained on clean items. A score far above these says that the task is learnt without reading; a drop of 0 says
+    trained on clean items. How far a score lies above the first of these is told for the same questions as well, with
+    an interval that resamples both together. Far above says that the task is learnt without reading; a drop of 0 says
     nothing where `clean` is no better than guessing. Questions on one passage are never on both sides. All epochs are
     run and the last counts; intervals resample questions and runs together. Takes minutes on a CPU: `clean`, random
     weights and six others are trained for every seed.
@@ -60,7 +60,7 @@ def unanswerable(
     from bertology.finetuning.loop import Recipe
     from bertology.measures.causes.blind_lessons import BlindLessons
     from bertology.measures.causes.perturbations import Shuffling
-    from bertology.measures.variant_sweep import over_seeds
+    from bertology.measures.variant_sweep import change_over_seeds, over_seeds
 
     recipe = Recipe(seed=seed, epochs=epochs, size=size, rate=rate or None, patience=None)
     names = [name.strip() for name in lessons.split(",") if name.strip()]
@@ -69,34 +69,34 @@ def unanswerable(
     )
     found, fresh = taught.run(), taught.fresh()
     rows = tuple(found)
-    guesses = {name: over_seeds([counts], seed) for name, counts in taught.guesses().items()}
+    guessed = taught.guesses()
+    usual = next(iter(guessed))
+    lead = f"{SCORE} less {usual}"
+    guesses = {name: over_seeds([counts], seed) for name, counts in guessed.items()}
     guesses["random weights"] = over_seeds(fresh, seed)
     return Table(
         rows_named=rows,
         measures={
             SCORE: joined([over_seeds(counts, seed) for counts in found.values()]),
-            DROP: joined([_drop(found[CLEAN], counts, seed) for counts in found.values()]),
+            DROP: joined([change_over_seeds(found[CLEAN], counts, seed) for counts in found.values()]),
+            lead: joined(
+                [change_over_seeds(counts, [guessed[usual]] * len(counts), seed) for counts in found.values()]
+            ),
         },
         baselines={
-            name: {SCORE: guess.everywhere((len(rows),)), DROP: _below(found[CLEAN], guess, seed, len(rows))}
-            for name, guess in guesses.items()
+            NO_LEAD: {lead: Estimates.exact(np.zeros(len(rows)))},
+            **{
+                name: {SCORE: guess.everywhere((len(rows),)), DROP: _below(found[CLEAN], guess, seed, len(rows))}
+                for name, guess in guesses.items()
+            },
         },
         units={
             SCORE: f"{taught.measure}, 0 to 1, on clean questions",
             DROP: f"{taught.measure} of clean training less that of this, -1 to 1",
+            lead: f"{taught.measure} less that of the {usual}, of the same questions, -1 to 1",
         },
         notes={name: taught.told(name) for name in rows},
     )
-
-
-def _drop(clean: Sequence[Counts], other: Sequence[Counts], seed: int) -> Estimates:
-    """The drop of the same questions, runs with the same seed together."""
-    sums = np.stack([np.stack([a.right, a.of, b.right, b.of], axis=1) for a, b in zip(clean, other, strict=True)])
-
-    def drop(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-        return totals[..., 0] / totals[..., 1] - totals[..., 2] / totals[..., 3]
-
-    return over_sentences_and_seeds(sums, drop, seed=seed)
 
 
 def _below(clean: Sequence[Counts], guess: Estimate, seed: int, count: int) -> Estimates:

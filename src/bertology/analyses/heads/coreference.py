@@ -109,6 +109,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     cites=("clark2019", "zhao2018", "webster2018"),
     sites=_sites,
     layers=("mentions",),
+    version=2,
 )
 def coreference(
     recording: Recording,

@@ -57,6 +57,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     cites=("clark2019", "voita2019"),
     sites=_sites,
     layers=("heads",),
+    version=2,
 )
 def dependency(
     recording: Recording,
@@ -85,7 +86,8 @@ def dependency(
     (`held-out accuracy`), beside the best fixed offset chosen and told likewise, a blind guess, and the best head of
     random weights. `best accuracy` is chosen and told on all sentences, as papers do; its interval holds for all heads
     in both directions at once. `rivals` counts the others that may truly be the best, given how many were tried. `p`
-    tests the held-out head against the held-out offset, over sentences.
+    tests the held-out head against the held-out offset, over sentences, and `held-out less best fixed offset` is how
+    far it lies above: both are right or wrong about the same cases, and the interval resamples the pairs.
 
     A relation includes its subtypes, which have rows of their own as well. `all` includes punctuation, and roots, which
     are always wrong, as in the paper. The released code uses the row of the first piece (--rows first), though the

@@ -59,7 +59,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     cites=("kovaleva2019", "clark2019"),
     sites=_sites,
     layers=("frames",),
-    version=2,
+    version=3,
 )
 def roles(
     recording: Recording,

@@ -32,13 +32,14 @@ from bertology.results.sampling import over_sentences_and_seeds
 from bertology.results.shapes import Curve
 
 ALIKE = "no difference"
+SHRINKS = ", shrinks by"
 
 
 @analysis(
     question="How does the worth of context change with the amount of training data?",
     special="seen by the model, which reads every text alone; only words are features, each the mean of its pieces",
     cites=("arora2020",),
-    version=3,
+    version=4,
 )
 def curves(
     encoder: Encoder,
@@ -63,8 +64,9 @@ def curves(
     Sizes are in equal steps of the logarithm from a `least` share to all; of one seed the items of a smaller size are
     among those of a larger one. What is held out to choose by does not shrink with the size, alike for all features.
     Arora et al. take fractions 1/2^k. `model - static` and the like are how far one feature lies above another, of the
-    same items and seeds. Where the curves meet and how much data a feature is worth is in meaning/crossings, which
-    reads the same finished cells.
+    same items and seeds; by how much that is more than with all training items is what it `shrinks by`, paired as well.
+    Where the curves meet and how much data a feature is worth is in meaning/crossings, which reads the same finished
+    cells.
 
     Baselines at each size: the commonest label among those learnt from, of tags also the commonest of each word; for a
     difference, none. Counts of all seeds are pooled; intervals resample items and seeds together.
@@ -76,11 +78,13 @@ def curves(
     def statistic(sums: Sums) -> Sums:
         scores = share(sums)
         first, second = ([pair[place] for pair in pairs] for place in (0, 1))
-        return np.concatenate([scores, scores[..., first, :] - scores[..., second, :]], -2)
+        gaps = scores[..., first, :] - scores[..., second, :]
+        return np.concatenate([scores, gaps, gaps - gaps[..., -1:]], -2)
 
     scores = over_sentences_and_seeds(found.sums, statistic, seed=seed)
     guesses = {name: over_sentences_and_seeds(counts, share, seed=seed) for name, counts in found.guesses.items()}
     gaps = [f"{found.features[first]} - {found.features[second]}" for first, second in pairs]
+    gaps += [f"{gap}{SHRINKS}" for gap in gaps]
     baselines = {name: dict.fromkeys(found.features, guess) for name, guess in guesses.items()}
     none = Estimates.exact(np.zeros(len(found.sizes)), len(found.lesson.judged))
     measure, said = found.lesson.task.measure, f"of {learner} models; {found.lesson.said}"

@@ -4,7 +4,8 @@ Which sentences make the first half depends on their words alone, never on their
 together. What trying every head in every direction costs is paid three times over: the held-out accuracy is that of a
 head chosen elsewhere; the interval of the best on all sentences holds for all heads at once; and its rivals are all
 that may truly be the best, as multiple comparisons with the best have it (see `maths.selection`). The p value is for
-the held-out comparison with a rule, by a paired t test over sentences, with Holm's correction for the labels tried.
+the held-out comparison with a rule, by a paired t test over sentences, with Holm's correction for the labels tried; by
+how much the head leads has an interval that resamples the same sentences for both.
 """
 
 from __future__ import annotations
@@ -27,9 +28,14 @@ from bertology.results.shapes import Head, Table
 Numbers = NDArray[Any]
 
 HELD_OUT, BEST, RIVALS, P = "held-out accuracy", "best accuracy", "rivals", "p"
-RANDOM = "random weights"
+RANDOM, NO_LEAD = "random weights", "no lead"
 LEVEL = 0.05
 NAMED_RIVALS = 5
+
+
+def lead_over(rule: str) -> str:
+    """The measure of how far the held-out head lies above a rule on the same cases."""
+    return f"held-out less {rule}"
 
 
 def first_half(keys: Sequence[str], seed: int) -> NDArray[np.bool_]:
@@ -95,8 +101,10 @@ def choice_table(tally: Tally, fresh: Tally | None, *, against: str, minimum: in
     rule = _variants(tally.rules[against], [choice and choice.rules[against][0] for choice in choices])
     p = holm(paired_above(np.where(cases > 0, chosen - rule, np.nan)[~first]))
     units = (cases > 0).sum(0)
+    lead = lead_over(against)
     measures = {
         HELD_OUT: held,
+        lead: _pooled((chosen - rule)[~first], cases[~first], seed),
         BEST: _bests(bests, units),
         RIVALS: _exact([np.nan if best is None else len(best.rivals) for best in bests], units),
         P: _exact(p, (cases[~first] > 0).sum(0) * np.isfinite(p)),
@@ -106,6 +114,7 @@ def choice_table(tally: Tally, fresh: Tally | None, *, against: str, minimum: in
     total = int(np.prod(tally.hits.shape[1:4]))
     baselines["none told apart"] = {RIVALS: _exact(np.full(len(bests), total - 1.0), units)}
     baselines["level"] = {P: _exact(np.full(len(bests), LEVEL), units)}
+    baselines[NO_LEAD] = {lead: _exact(np.zeros(len(bests)), units)}
     return Table(
         measures=measures,
         baselines=baselines,
@@ -113,6 +122,7 @@ def choice_table(tally: Tally, fresh: Tally | None, *, against: str, minimum: in
         notes={label: _note(tally, number, choices[number], minimum) for number, label in enumerate(tally.labels)},
         units={
             HELD_OUT: "share of cases, 0 to 1, head chosen on the other half",
+            lead: f"held-out accuracy less that of the {against}, of the same cases, -1 to 1",
             BEST: "share of cases, 0 to 1, chosen and scored on all sentences; interval for all heads at once",
             RIVALS: f"other heads and directions not told from the best, 0 to {total - 1}",
             P: f"that the held-out head beats the {against}, Holm's correction for all rows, 0 to 1",
