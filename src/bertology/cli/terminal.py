@@ -12,6 +12,7 @@ from bertology.cli.columns import PADDING, Block, Column, fits, in_tables, label
 from bertology.cli.resting import Resting
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.spread import spreads
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -108,7 +109,7 @@ def _curves(
             for who, one in {resting.told(name): estimates, **beside}.items()
         ]
         blocks.append(Block(columns[0], tuple(columns[1:]), resting.of_measures.get(name)))
-    yield "value [95 % interval], each beside its baselines"
+    yield f"value [{spreads(curve.measures, curve.units)}], each beside its baselines"
     yield from _filled(labels, blocks, width, COLUMNS_AT_ONCE)
 
 

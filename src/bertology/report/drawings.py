@@ -13,6 +13,7 @@ from bertology.results.figures import curve, head_grid, layer_curve
 from bertology.results.html_table import html_table
 from bertology.results.result import Result
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve
+from bertology.results.spread import spreads
 
 BASELINE = "baseline "
 FEW = 4
@@ -54,7 +55,10 @@ def _parts(result: Result, only: Collection[str], named: Collection[str]) -> Ite
             aside = {row["row"]: row["note"] for row in rows[:ROWS] if row.get("note")}
             # A row's note is the same for all of its measures: it is told once.
             aside = aside if len(rows) <= FEW or len(aside) < len(rows[:ROWS]) / 2 else {}
-            yield html_table([_told({k: v for k, v in row.items() if k != "note" or not aside}) for row in rows[:ROWS]])
+            units = {row["measure"]: row.get("unit", "") for row in rows if "measure" in row}
+            value = f"value [{spreads(units, units)}]"
+            kept = ({k: v for k, v in row.items() if k != "note" or not aside} for row in rows[:ROWS])
+            yield html_table([_told(row, value) for row in kept])
             yield from (f'<p class="soft">{escape(f"{name}: {note}")}</p>' for name, note in aside.items())
             yield _units(rows[:ROWS])
             if len(rows) > ROWS:
@@ -71,14 +75,14 @@ def _units(rows: Iterable[Mapping[str, Any]]) -> str:
     return f'<p class="soft">{escape(told)}</p>' if told else ""
 
 
-def _told(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as it is read: the number with its interval, then its baselines, and what is noted last."""
+def _told(row: Mapping[str, Any], value: str) -> dict[str, Any]:
+    """A record as it is read: the number with its interval under that name, then its baselines, and its note last."""
     if "low" not in row:
         return dict(row)
     apart = {"value", "low", "high", "n", "unit", "note"}
     axes = {name: value for name, value in row.items() if name not in apart and not name.startswith(BASELINE)}
     number = Estimate(row["value"], row["low"], row["high"], row["n"])
-    told = {**axes, "value [95 % interval]": str(number) if np.isfinite(number.value) else "", "n": number.n}
+    told = {**axes, value: str(number) if np.isfinite(number.value) else "", "n": number.n}
     told |= {name.removeprefix(BASELINE): value for name, value in row.items() if name.startswith(BASELINE)}
     return told | ({"note": row["note"]} if "note" in row else {})
 

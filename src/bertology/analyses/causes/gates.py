@@ -16,6 +16,7 @@ from bertology.measures.causes.options import TagLayer, Task
 from bertology.measures.work import Work
 from bertology.results.estimate import Estimates
 from bertology.results.shapes import Curve
+from bertology.results.spread import FROM_LOWEST
 
 if TYPE_CHECKING:
     from bertology.encoder.huggingface import HuggingFaceEncoder
@@ -113,8 +114,11 @@ def gates(
         },
         units={
             SCORE: f"{asked.measure}, 0 to 1, on the half that did not choose",
-            KEPT: f"heads, 0 to {kept[0, 0].size}",
-            **{name: f"share kept of {int(heads.sum())} such heads, 0 to 1" for name, heads in functions.items()},
+            KEPT: f"heads, 0 to {kept[0, 0].size}; {FROM_LOWEST} run to the highest",
+            **{
+                name: f"share kept of {int(heads.sum())} such heads, 0 to 1; {FROM_LOWEST} run to the highest"
+                for name, heads in functions.items()
+            },
         },
     )
 

@@ -17,6 +17,7 @@ from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve, Scatter
+from bertology.results.spread import BY_SEED
 
 Floats = NDArray[np.floating[Any]]
 
@@ -90,7 +91,7 @@ def phrases(
     return LayerCurve(
         measures=told,
         baselines=baselines,
-        units={NMI: "0 unrelated to 1 the same", ADJUSTED: "0 as by chance to 1 the same"},
+        units={NMI: f"0 unrelated to 1 the same; {BY_SEED}", ADJUSTED: f"0 as by chance to 1 the same; {BY_SEED}"},
     )
 
 

@@ -21,6 +21,7 @@ from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve
+from bertology.results.spread import FROM_LOWEST
 
 NAME = "meaning/context_pairs"
 ACCURACY, AREA = "accuracy", "area under the curve"
@@ -78,7 +79,7 @@ def context_pairs(
     sizes = f"{len(own.halves[0][0])} pairs to choose a threshold on, {len(own.halves[0][1])} to report on"
     units = {
         ACCURACY: f"share of pairs, 0 to 1 ({sizes}, in the first of {len(own.halves)} divisions)",
-        AREA: "share of two pairs put in order, 0 to 1",
+        AREA: f"share of two pairs put in order, 0 to 1; {FROM_LOWEST} division to the highest",
     }
     return LayerCurve(measures=_cut(found, layers), baselines=baselines, units=units)
 

@@ -21,6 +21,7 @@ from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve
+from bertology.results.spread import BY_SEED
 
 CODES: dict[str, Callable[..., tuple[Numbers, Numbers]]] = {"online": online, "variational": variational}
 
@@ -85,8 +86,10 @@ def description_length(
         fresh = word_task(randomised, random_form(encoder), division, label, minimum, purpose=purpose)
         baselines["random weights"] = _codes(fresh, setting, legacy_nats, control=False)[0]
     said = f"{classes} labels, {len(task.learned)} words{task.not_drawn}"
-    units = dict.fromkeys(CODES, f"{'bits and nats' if legacy_nats else 'bits'} a label ({said})")
-    units |= {f"{name} compression": "uniform code over this code, 1 where states tell nothing" for name in CODES}
+    units = dict.fromkeys(CODES, f"{'bits and nats' if legacy_nats else 'bits'} a label ({said}), {BY_SEED}")
+    units |= {
+        f"{name} compression": f"uniform code over this code, 1 where states tell nothing; {BY_SEED}" for name in CODES
+    }
     return LayerCurve(measures=own[0], baselines=baselines, units=units)
 
 

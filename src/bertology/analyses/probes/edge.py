@@ -19,6 +19,7 @@ from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve
+from bertology.results.spread import BY_SEED
 
 UP_TO, GAIN, WEIGHT = "accuracy of layers up to here", "gain", "mixing weight"
 
@@ -83,8 +84,8 @@ def edge(
     }
     units = dict(curve.units) | {
         UP_TO: "share of cases, 0 to 1",
-        GAIN: "accuracy more than without this layer, -1 to 1",
-        WEIGHT: "share of the mixture, 0 to 1",
+        GAIN: f"accuracy more than without this layer, -1 to 1; {BY_SEED}",
+        WEIGHT: f"share of the mixture, 0 to 1; {BY_SEED}",
     }
     return LayerCurve(measures=measures, baselines=baselines, units=units)
 

@@ -19,6 +19,7 @@ from bertology.recording.recording import Recording
 from bertology.results.estimate import Estimate, Estimates
 from bertology.results.sampling import joined, over_seeds
 from bertology.results.shapes import Table
+from bertology.results.spread import BY_SEED
 
 FIRST, ALL, EXPECTED, CENTRE = "accuracy of layer 0", "accuracy of all layers", "expected layer", "centre of gravity"
 BY_GAIN, BY_WEIGHT = "localisation of gains", "localisation of weights"
@@ -75,10 +76,10 @@ def pipeline(
         units={
             FIRST: "share of cases, 0 to 1",
             ALL: "share of cases, 0 to 1",
-            EXPECTED: f"layer, 1 to {layers - 1} (beyond where gains are negative)",
-            CENTRE: f"layer, 0 to {layers - 1}",
-            BY_GAIN: "bits, 0 for all layers alike",
-            BY_WEIGHT: "bits, 0 for all layers alike",
+            EXPECTED: f"layer, 1 to {layers - 1} (beyond where gains are negative); {BY_SEED}",
+            CENTRE: f"layer, 0 to {layers - 1}; {BY_SEED}",
+            BY_GAIN: f"bits, 0 for all layers alike; {BY_SEED}",
+            BY_WEIGHT: f"bits, 0 for all layers alike; {BY_SEED}",
         },
         rows_named=tuple(tasks),
         notes={name: f"{EDGES[name].about}: {task.sizes}" for name, task in tasks.items()},

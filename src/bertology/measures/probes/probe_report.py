@@ -23,6 +23,7 @@ from bertology.measures.probes.probe_scores import (
 from bertology.results.estimate import Estimates
 from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve
+from bertology.results.spread import BY_SEED
 
 ACCURACY, F1, SELECTIVITY, COMPRESSION = "accuracy", "macro F1", "selectivity", "compression"
 
@@ -82,5 +83,5 @@ def _units(task: Task, cases: str, type: str) -> dict[str, str]:
         SELECTIVITY: f"accuracy less that on labels drawn for each {type}, 0 for one that could be memorised"
         f"{task.not_drawn}",
         COMPRESSION: "bits of the uniform code over bits of the online code, 1 where the states tell nothing"
-        f"{task.not_drawn}",
+        f"{task.not_drawn}; {BY_SEED}",
     }

@@ -22,6 +22,7 @@ from bertology.results.charts.panels import (
 )
 from bertology.results.estimate import Estimates
 from bertology.results.shapes import Curve, LayerCurve
+from bertology.results.spread import spread, spreads
 
 WIDTH, HEIGHT = 340, 190
 MEASURED = "measured"
@@ -55,7 +56,7 @@ def _drawing(curve: LayerCurve | Curve, places: Sequence[float], along: str, x: 
     panels = [_panel(measure, chances, places, along, x, palette) for measure in measured(curve)]
     columns = min(2, len(panels))
     missing = any(not np.isfinite(estimates.value).all() for estimates in curve.measures.values())
-    notes = ("band: 95 % interval; dashed: baselines", *([MISSING] if missing else []))
+    notes = (f"band: {spreads(curve.measures, curve.units)}; dashed: baselines", *([MISSING] if missing else []))
     return Drawing(panels, columns, notes, columns * (WIDTH + 40), together=True)
 
 
@@ -74,13 +75,13 @@ def _panel(
         scale=alt.Scale(zero=has_zero(measure.everything()), nice=True),
         axis=alt.Axis(tickCount=5, format=".3~g"),
     )
-    fields = [("place", along), ("series", " "), ("told", f"{measure.name} [95 % interval]"), ("n", "n")]
+    fields = [("place", along), ("series", " "), ("told", f"{measure.name} [{spread(measure.unit)}]"), ("n", "n")]
     tooltip = [alt.Tooltip(field=field, type="nominal", title=title) for field, title in fields]
     base = alt.Chart(data(rows)).encode(x, colour, tooltip=tooltip)
     known = base.transform_filter("datum.value !== null")
-    spread = base.transform_filter("datum.low !== null")
+    known_ends = base.transform_filter("datum.low !== null")
     bands = base.mark_area(opacity=0.16, line=False).encode(alt.Y("low:Q", title=None), alt.Y2("high:Q"))
-    rules = spread.mark_rule(opacity=0.55, size=1.2).encode(alt.Y("low:Q", title=None), alt.Y2("high:Q"))
+    rules = known_ends.mark_rule(opacity=0.55, size=1.2).encode(alt.Y("low:Q", title=None), alt.Y2("high:Q"))
     lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y, pattern)
     points = known.mark_point(filled=True, opacity=1).encode(
         y, size=alt.condition(f"datum.series === {MEASURED!r}", alt.value(38), alt.value(14))

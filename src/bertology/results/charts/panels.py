@@ -13,6 +13,7 @@ import numpy as np
 
 from bertology.results.estimate import Estimate, Estimates, Floats
 from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.spread import spread
 
 Row = dict[str, Any]
 Panel = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
@@ -51,7 +52,7 @@ class Measured:
 
     def tooltip(self, *places: tuple[str, str]) -> list[alt.Tooltip]:
         """Fields of `at` under the names a reader knows, after the fields and names of the place."""
-        fields = [*places, ("told", f"{self.name} [95 % interval]"), ("n", "n")]
+        fields = [*places, ("told", f"{self.name} [{spread(self.unit)}]"), ("n", "n")]
         fields += [(f"beside{i}", name) for i, name in enumerate(self.beside)]
         return [alt.Tooltip(field=field, type="nominal", title=title) for field, title in fields]
 

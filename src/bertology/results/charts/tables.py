@@ -20,13 +20,14 @@ from bertology.results.charts.panels import (
     told,
 )
 from bertology.results.shapes import Table
+from bertology.results.spread import spread, spreads
 
 WIDTH = 210
 LANE, TIGHT, GAP = 8, 5, 9
 MANY = 20
 COLUMNS = 3
 LABELS = 260
-MEASURED = "measured [95 % interval]"
+MEASURED = "measured"
 SHAPES = ("circle", "diamond", "triangle-up", "square", "triangle-down", "cross", "triangle-right", "triangle-left")
 
 
@@ -38,7 +39,7 @@ def table(shape: Table, palette: Palette) -> Drawing:
     panels = [_panel(m, shape, drawn, place % COLUMNS == 0, palette) for place, m in enumerate(measured(shape))]
     columns = min(COLUMNS, len(panels))
     missing = any(not np.isfinite(estimates.value[list(drawn)]).all() for estimates in shape.measures.values())
-    notes = [MISSING] if missing else []
+    notes = [f"bars: {spreads(shape.measures, shape.units)}", *([MISSING] if missing else [])]
     if empty:
         notes.append(f"nothing to measure in {len(empty)} rows: {', '.join(names[index] for index in empty)}")
     return Drawing(panels, columns, tuple(notes), columns * (WIDTH + 30) + LABELS // 2, together=True)
@@ -56,7 +57,7 @@ def _panel(measure: Measured, shape: Table, drawn: dict[int, str], named: bool, 
         scale=alt.Scale(domain=series, range=[SHAPES[i % len(SHAPES)] for i in range(len(series))]),
     )
     names = alt.Axis(labelLimit=LABELS, labels=named, ticks=False, domain=False, grid=False)
-    fields = [("row", "row"), ("series", " "), ("told", f"{measure.name} [95 % interval]"), ("n", "n")]
+    fields = [("row", "row"), ("series", " "), ("told", f"{measure.name} [{spread(measure.unit)}]"), ("n", "n")]
     fields += [("note", "note")] if shape.notes else []
     lanes = 1 + max(sum(name in found for found in shape.baselines.values()) for name in shape.measures)
     line = lanes * (LANE if len(places) <= MANY else TIGHT) + GAP
