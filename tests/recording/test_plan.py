@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recording.material import DETERMINED, mixed, pairs, tiny
 
 from bertology.corpus.corpus import Corpus, Item
 from bertology.corpus.sentence import sentence
+from bertology.recording import plan as planning
 from bertology.recording.plan import make_plan
 from bertology.recording.policy import Policy
 
@@ -31,6 +33,15 @@ def test_batches_of_mixed_lengths_pad_little() -> None:
     lengths = [[len(plan.entries[i].pieces) for i in batch] for shard in plan.shards for batch in shard]
     padded = sum(max(batch) * len(batch) for batch in lengths)
     assert padded / sum(map(sum, lengths)) < 1.06
+
+
+def test_shards_of_short_inputs_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a site keeps may be as much for a short input as for a long one, so that maps do not tell how much it is."""
+    monkeypatch.setattr(planning, "SHARD_INPUTS", 50)
+    plan = make_plan(tiny(), mixed(220, longest=4), Policy(batch_pieces=60))
+    sizes = [sum(map(len, shard)) for shard in plan.shards]
+    assert sum(sizes) == 220 and max(sizes) <= 50
+    assert len(sizes) < 8, "shards are filled"
 
 
 def test_what_does_not_align_is_counted() -> None:

@@ -15,6 +15,9 @@ from bertology.recording.shorten import shortened
 
 TOKENISED_AT_ONCE = 1024
 SHARD_BYTES = 64 * 2**20
+"""How large a shard of attention maps may be."""
+SHARD_INPUTS = 512
+"""What sites keep of an input may be as much for a short one as for a long one: a shard has no more of them."""
 
 # Measured on two CPU cores: larger batches gain nothing there and pad more. An accelerator wants them large.
 CPU_BATCH_PIECES = 1024
@@ -110,12 +113,13 @@ def _shards(
     batches: Sequence[tuple[int, ...]], lengths: Sequence[int], cells: int
 ) -> Iterator[tuple[tuple[int, ...], ...]]:
     shard: list[tuple[int, ...]] = []
-    filled = 0
+    filled = inputs = 0
     for batch in batches:
         size = sum(lengths[index] ** 2 for index in batch)
-        if shard and filled + size > cells:
+        if shard and (filled + size > cells or inputs + len(batch) > SHARD_INPUTS):
             yield tuple(shard)
-            shard, filled = [], 0
+            shard, filled, inputs = [], 0, 0
         shard.append(batch)
         filled += size
+        inputs += len(batch)
     yield tuple(shard)
