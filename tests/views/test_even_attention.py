@@ -14,12 +14,11 @@ from playwright.sync_api import expect
 
 import bertology
 import models
-from bertology.corpus.sentence import ROOT, Sentence, spell
+from bertology.corpus.sentence import ROOT
 from bertology.encoder.huggingface import HuggingFaceEncoder
-from bertology.results.result import Result
-from bertology.results.shapes import Arc, ArcDiagram, Arcs
 from bertology.views.payload import Run, decoded
 from bertology.views.view import View
+from views.trees import annotated, probed
 
 WORDS = ("The", "strawberries", "in", "the", "garden", "are", "here", ".")
 HEADS = (1, 6, 4, 4, 1, 6, ROOT, 6)
@@ -59,18 +58,7 @@ def looking_evenly(family: str) -> HuggingFaceEncoder:
 @cache
 def treebank(family: str, *, even: bool) -> View:
     """A sentence with its tree, and two edges without direction."""
-    text, offsets = spell(WORDS)
-    sentence = Sentence(words=WORDS, text=text, offsets=offsets, heads=HEADS, relations=("dep",) * len(WORDS))
-    diagram = ArcDiagram(words=WORDS, arcs=tuple(Arc(start=start, end=end) for start, end in PROBED))
-    found = Result(
-        analysis="probes/structural",
-        version=1,
-        options={},
-        inputs={},
-        n=1,
-        data=Arcs(sentences=(diagram,)),
-        provenance={},
-    )
+    sentence, found = annotated(WORDS, HEADS, ("dep",) * len(WORDS)), probed(WORDS, PROBED)
     encoder = looking_evenly(family) if even else models.encoder(family)
     return bertology.view(encoder, sentence, results=found)
 

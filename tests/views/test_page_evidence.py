@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from playwright.sync_api import expect
 
 import bertology
-from bertology.corpus.sentence import ROOT, Sentence, spell
+from bertology.corpus.sentence import ROOT
 from bertology.encoder.load import load
 from bertology.recording.recorder import record
-from bertology.results.result import Result
-from bertology.results.shapes import Arc, ArcDiagram, Arcs
 from bertology.views.payload import decoded
 from bertology.views.quantities import SITES
 from bertology.views.view import View
 from looked_at import drawn, exported, weights_on
+from views.trees import annotated, probed
 
 WORDS = ("The", "strawberries", "are", "here", ".")
 HEADS = (1, 3, 3, ROOT, 3)
@@ -31,18 +30,7 @@ LABEL = "previous word (0.9 [0.8, 1], n = 30; even 0.1)"
 @cache
 def treebank() -> View:
     """A sentence with its tree, and one edge of a probe: `The` and `here`."""
-    text, offsets = spell(WORDS)
-    sentence = Sentence(words=WORDS, text=text, offsets=offsets, heads=HEADS, relations=RELATIONS)
-    diagram = ArcDiagram(words=WORDS, arcs=(Arc(start=0, end=3),))
-    found = Result(
-        analysis="probes/structural",
-        version=1,
-        options={},
-        inputs={},
-        n=1,
-        data=Arcs(sentences=(diagram,)),
-        provenance={},
-    )
+    sentence, found = annotated(WORDS, HEADS, RELATIONS), probed(WORDS, [(0, 3)])
     return bertology.view("mini", sentence, labels={"3-8": LABEL}, results=found)
 
 

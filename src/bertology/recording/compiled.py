@@ -42,49 +42,51 @@ def _loops() -> Any:
 def peaks(maps: Tensor, frame: Frame) -> Tensor:
     """(3, batch, head, from): the share of ordinary targets, the highest weight, and that of an ordinary target."""
     found = maps.new_empty(3, *maps.shape[:3])
-    _run("peaks", maps, _flags(frame.ordinary), found.numpy())
+    _run("peaks", maps, _flags(frame.ordinary), found=found.flatten(1, 2).numpy())
     return found
 
 
 def information(maps: Tensor, frame: Frame) -> Tensor:
     """(2, batch, head, from): the sum of -a ln a over all targets, and over ordinary ones."""
     found = maps.new_empty(2, *maps.shape[:3])
-    _run("information", maps, _flags(frame.ordinary), found.numpy())
+    _run("information", maps, _flags(frame.ordinary), found=found.flatten(1, 2).numpy())
     return found.mul_(math.log(2))
 
 
 def received(maps: Tensor, frame: Frame) -> Tensor:
     """(batch, head, to): what each piece gets from all real pieces together."""
     found = maps.new_empty(*maps.shape[:2], maps.shape[3])
-    _run("received", maps, frame.real.numpy(), found.numpy())
+    _run("received", maps, frame.real.numpy(), found=found.flatten(0, 1).numpy())
     return found
 
 
 def distances(maps: Tensor, frame: Frame) -> Tensor:
     """(batch, head, 4): see `Rows.distances`."""
-    found = maps.new_empty(*maps.shape[:2], 4)
-    known = (frame.real, frame.ordinary, frame.word_place, frame.word_share)
-    _run("distances", maps, *map(_flags, known), found.numpy())
-    return found
+    found = maps.new_empty(4, *maps.shape[:3])
+    _run("distances", maps, _flags(frame.ordinary), _flags(frame.word_place), found=found.flatten(1, 2).numpy())
+    share, inner = frame.word_share, frame.word_share * frame.ordinary
+    counted = torch.stack([frame.real.float(), frame.ordinary.float(), share, inner])
+    return torch.einsum("kbhp,kbp->bhk", found, counted)
 
 
 def word_maps(maps: Tensor, words: Words, size: int) -> Tensor:
     """(batch, head, place, place): see `to_words`."""
     # As large as a map: NumPy asks the system for large pages, which are faster to fill for the first time.
-    found = np.empty((*maps.shape[:2], size, size), np.float32)
-    _run("word_maps", maps, *(each.numpy() for each in (words.order, words.starts, words.size)), found)
-    return torch.from_numpy(found)
+    found = torch.from_numpy(np.empty((*maps.shape[:2], size, size), np.float32))
+    known = (each.numpy() for each in (words.order, words.starts, words.size))
+    _run("word_maps", maps, *known, found=found.flatten(0, 1).numpy())
+    return found
 
 
-def _run(name: str, maps: Tensor, *known: Any) -> None:
-    """Run one of the loops, on as many threads as torch would, each of which takes some heads."""
-    loop, array, heads = getattr(_loops(), name), maps.numpy(), maps.shape[1]
-    threads = min(torch.get_num_threads(), heads)
+def _run(name: str, maps: Tensor, *known: Any, found: Any) -> None:
+    """Run one of the loops, on as many threads as torch would, each of which takes some maps."""
+    loop, array = getattr(_loops(), name), maps.flatten(0, 1).numpy()
+    threads = min(torch.get_num_threads(), len(array))
     if threads == 1:
-        loop(array, *known, (0, heads))
+        loop(array, *known, found, (0, len(array)))
         return
-    ends = [round(heads * part / threads) for part in range(threads + 1)]
-    parts = [_threads(threads).submit(loop, array, *known, part) for part in pairwise(ends)]
+    ends = [round(len(array) * part / threads) for part in range(threads + 1)]
+    parts = [_threads(threads).submit(loop, array, *known, found, part) for part in pairwise(ends)]
     for part in parts:
         part.result()
 

@@ -1,7 +1,8 @@
 """What numba compiles for a processor: loops over the cells of attention maps; see `compiled`.
 
-Maps are (entry, head, from, to), what is known of pieces is (entry, piece), `heads` are the first and the end of those
-that a thread takes. Sums may be taken in any order, so that many cells are taken at once; NaN stays NaN.
+Maps are (map, from, to), those of all heads of an entry after each other; what is known of pieces is (entry, piece).
+`part` is the first map that a thread takes, and the one after its last. Sums may be taken in any order, so that many
+cells are taken at once; NaN stays NaN.
 """
 # What numba compiles has no types that a checker knows.
 # pyright: basic, reportMissingImports=false, reportCallIssue=false
@@ -50,120 +51,111 @@ def _rank(number):
 
 
 @_compiled
-def peaks(maps, ordinary, found, heads):
-    """To `found`, (3, entry, head, from): the share of ordinary targets, the highest weight, and that among them."""
-    entries, _, sources, targets = maps.shape
-    for entry in range(entries):
-        inside = ordinary[entry]
-        for head in range(heads[0], heads[1]):
-            for source in range(sources):
-                row = maps[entry, head, source]
-                share, peak, inner_peak = _NOTHING, int32(0), int32(0)
+def peaks(maps, ordinary, found, part):
+    """To `found`, (3, map, from): the share of ordinary targets, the highest weight, and that among them."""
+    _, sources, targets = maps.shape
+    for number in range(part[0], part[1]):
+        inside = ordinary[number * len(ordinary) // len(maps)]
+        for source in range(sources):
+            row = maps[number, source]
+            share, peak, inner_peak = _NOTHING, int32(0), int32(0)
+            for target in range(targets):
+                inner = row[target] * inside[target]
+                share += inner
+                peak = max(peak, _rank(row[target]))
+                inner_peak = max(inner_peak, _rank(inner))
+            found[0, number, source] = share
+            found[1, number, source] = _number(int32(peak))
+            found[2, number, source] = _number(int32(inner_peak))
+
+
+@_compiled
+def information(maps, ordinary, found, part):
+    """To `found`, (2, map, from): the sums of -a log2 a over all targets, and over ordinary ones."""
+    _, sources, targets = maps.shape
+    for number in range(part[0], part[1]):
+        inside = ordinary[number * len(ordinary) // len(maps)]
+        for source in range(sources):
+            row = maps[number, source]
+            whole, inner = _NOTHING, _NOTHING
+            for target in range(targets):
+                own = row[target] * _log2(row[target])
+                whole += own
+                inner += own * inside[target]
+            found[0, number, source] = -whole
+            found[1, number, source] = -inner
+
+
+@_compiled
+def received(maps, real, found, part):
+    """To `found`, (map, to): what each target gets from all sources that are there."""
+    _, sources, targets = maps.shape
+    for number in range(part[0], part[1]):
+        there, own = real[number * len(real) // len(maps)], found[number]
+        own[:] = _NOTHING
+        for source in range(sources):
+            if there[source]:
+                row = maps[number, source]
                 for target in range(targets):
-                    inner = row[target] * inside[target]
-                    share += inner
-                    peak = max(peak, _rank(row[target]))
-                    inner_peak = max(inner_peak, _rank(inner))
-                found[0, entry, head, source] = share
-                found[1, entry, head, source] = _number(int32(peak))
-                found[2, entry, head, source] = _number(int32(inner_peak))
+                    own[target] += row[target]
 
 
 @_compiled
-def information(maps, ordinary, found, heads):
-    """To `found`, (2, entry, head, from): the sums of -a log2 a over all targets, and over ordinary ones."""
-    entries, _, sources, targets = maps.shape
-    for entry in range(entries):
-        inside = ordinary[entry]
-        for head in range(heads[0], heads[1]):
-            for source in range(sources):
-                row = maps[entry, head, source]
-                whole, inner = _NOTHING, _NOTHING
-                for target in range(targets):
-                    own = row[target] * _log2(row[target])
-                    whole += own
-                    inner += own * inside[target]
-                found[0, entry, head, source] = -whole
-                found[1, entry, head, source] = -inner
-
-
-@_compiled
-def received(maps, real, found, heads):
-    """To `found`, (entry, head, to): what each target gets from all sources that are there."""
-    entries, _, sources, targets = maps.shape
-    for entry in range(entries):
-        for head in range(heads[0], heads[1]):
-            own = found[entry, head]
-            own[:] = _NOTHING
-            for source in range(sources):
-                if real[entry, source]:
-                    row = maps[entry, head, source]
-                    for target in range(targets):
-                        own[target] += row[target]
-
-
-@_compiled
-def distances(maps, real, ordinary, word, share, found, heads):
-    """To `found`, (entry, head, 4): attention times distance; see `Rows.distances`. `share` is of pieces in words."""
-    entries, _, sources, targets = maps.shape
+def distances(maps, ordinary, word, found, part):
+    """To `found`, (4, map, from): attention times distance, in pieces and words, over all targets and ordinary ones."""
+    _, sources, targets = maps.shape
     place = np.arange(targets).astype(np.float32)
-    for entry in range(entries):
-        there, inside, at = real[entry], ordinary[entry], word[entry]
-        for head in range(heads[0], heads[1]):
-            found[entry, head] = 0
-            for source in range(sources):
-                row = maps[entry, head, source]
-                pieces, inner_pieces, words, inner_words = _NOTHING, _NOTHING, _NOTHING, _NOTHING
-                for target in range(targets):
-                    weight = row[target]  # nothing, where it is padding
-                    inner = weight * inside[target]
-                    step, word_step = abs(place[target] - place[source]), abs(at[target] - at[source])
-                    pieces += weight * step
-                    inner_pieces += inner * step
-                    words += weight * word_step
-                    inner_words += inner * word_step
-                found[entry, head, 0] += pieces * there[source]
-                found[entry, head, 1] += inner_pieces * inside[source]
-                found[entry, head, 2] += words * share[entry, source]
-                found[entry, head, 3] += inner_words * share[entry, source] * inside[source]
+    for number in range(part[0], part[1]):
+        entry = number * len(ordinary) // len(maps)
+        inside, at = ordinary[entry], word[entry]
+        for source in range(sources):
+            row = maps[number, source]
+            pieces, inner_pieces, words, inner_words = _NOTHING, _NOTHING, _NOTHING, _NOTHING
+            for target in range(targets):
+                inner = row[target] * inside[target]
+                step, word_step = abs(place[target] - place[source]), abs(at[target] - at[source])
+                pieces += row[target] * step
+                inner_pieces += inner * step
+                words += row[target] * word_step
+                inner_words += inner * word_step
+            found[0, number, source], found[1, number, source] = pieces, inner_pieces
+            found[2, number, source], found[3, number, source] = words, inner_words
 
 
 @_compiled
-def word_maps(maps, order, starts, sizes, found, heads):
-    """To `found`, (entry, head, place, place): means of the rows of a place's pieces, sums of their columns.
+def word_maps(maps, order, starts, sizes, found, part):
+    """To `found`, (map, place, place): means of the rows of a place's pieces, sums of their columns.
 
     `order` is (entry, piece) the pieces by place; `starts` and `sizes`, (entry, place), say which of them a place has.
     """
-    entries, _, _, targets = maps.shape
-    places = found.shape[-1]
+    targets, places = maps.shape[-1], found.shape[-1]
     mean = np.empty(targets, np.float32)
     first, further, owner = np.empty(places, np.uint32), np.empty(targets, np.uint32), np.empty(targets, np.uint32)
-    for entry in range(entries):
-        count = 0
+    for number in range(part[0], part[1]):
+        entry = number * len(order) // len(maps)
+        pieces, begins, counts = order[entry], starts[entry], sizes[entry]
+        later = 0
         for place in range(places):
-            start = starts[entry, place]
-            first[place] = order[entry, min(start, targets - 1)]
-            for later in range(start + 1, start + sizes[entry, place]):
-                further[count], owner[count] = order[entry, later], place
-                count += 1
-        for head in range(heads[0], heads[1]):
-            for place in range(places):
-                own = found[entry, head, place]
-                size = sizes[entry, place]
-                if size == 0:
-                    own[:] = _NOTHING
-                    continue
-                row = maps[entry, head, first[place]]
-                if size > 1:
-                    mean[:] = row
-                    for later in range(starts[entry, place] + 1, starts[entry, place] + size):
-                        mean += maps[entry, head, order[entry, later]]
-                    mean *= _ONE / float32(size)
-                    row = mean
-                for target in range(places):
-                    own[target] = row[first[target]]
-                for number in range(count):
-                    own[owner[number]] += row[further[number]]
-                for target in range(places):
-                    if sizes[entry, target] == 0:
-                        own[target] = _NOTHING
+            first[place] = pieces[min(begins[place], targets - 1)]
+            for other in range(begins[place] + 1, begins[place] + counts[place]):
+                further[later], owner[later] = pieces[other], place
+                later += 1
+        for place in range(places):
+            own = found[number, place]
+            if counts[place] == 0:
+                own[:] = _NOTHING
+                continue
+            row = maps[number, first[place]]
+            if counts[place] > 1:
+                mean[:] = row
+                for other in range(begins[place] + 1, begins[place] + counts[place]):
+                    mean += maps[number, pieces[other]]
+                mean *= _ONE / float32(counts[place])
+                row = mean
+            for target in range(places):
+                own[target] = row[first[target]]
+            for other in range(later):
+                own[owner[other]] += row[further[other]]
+            for target in range(places):
+                if counts[target] == 0:
+                    own[target] = _NOTHING
