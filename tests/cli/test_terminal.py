@@ -12,6 +12,7 @@ from bertology.cli.terminal import show
 from bertology.results.estimate import Estimates
 from bertology.results.result import Result
 from bertology.results.shapes import Example, Examples, HeadGrid, LayerCurve, Matrix, Scatter, Shape, Table
+from bertology.results.spread import BY_SEED
 
 ANALYSIS = registry.get("attention/patterns")
 
@@ -47,6 +48,13 @@ def test_a_table_tells_values_intervals_and_notes(capsys: pytest.CaptureFixture[
     assert first.split() == ["one", "0.5", "[0.4,", "0.6]", "0.25"]
     assert second.split() == ["two", "0.75"]
     assert "best: [a] sentence" in out
+
+
+def test_ranges_are_told_from_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    found = dict.fromkeys(("score", "bits"), Estimates.exact(np.ones(2)))
+    curve = LayerCurve(measures=found, baselines={"level": found}, units={"bits": f"bits, {BY_SEED}"})
+    assert "value [95 % interval; of bits lowest to highest]" in printed(curve, capsys)
+    assert "value [95 % interval]," in printed(curve.model_copy(update={"units": {}}), capsys)
 
 
 def matrix_of(values: np.ndarray[tuple[int, int], np.dtype[np.float64]], *, mirrored: bool) -> Matrix:

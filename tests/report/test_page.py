@@ -22,6 +22,7 @@ from bertology.results.figures import curve, head_grid, layer_curve, ticks
 from bertology.results.html_table import html_table
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, LayerCurve, Table
+from bertology.results.spread import BY_SEED
 from drawn import estimates, measured, result
 
 CLAIM = next(claim for claim in all_claims() if claim.paper == "clark2019")
@@ -163,6 +164,9 @@ def test_a_row_is_read_with_its_interval_its_baselines_and_its_note() -> None:
     shape = Table(measures=values, baselines={"chance": values}, rows_named=("det",), notes={"det": "by head 4-6"})
     html = page(Content("title", [], [], [Section("What?", "About.", result(shape))]))
     assert "<th>value [95 % interval]</th><th>n</th><th>chance</th>" in html
+    by_seed = shape.model_copy(update={"units": {"m": f"bits, {BY_SEED}"}})
+    told = page(Content("title", [], [], [Section("What?", "About.", result(by_seed))]))
+    assert "<th>value [lowest to highest]</th><th>n</th><th>chance</th>" in told
     assert "det: by head 4-6" in html and "<th>low</th>" not in html and "<th>unit</th>" not in html
 
 

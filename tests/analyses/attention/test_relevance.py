@@ -99,6 +99,7 @@ def test_blanks_are_those_of_one_pass_a_piece(target: Target) -> None:
         ids = torch.from_numpy(entry.pieces.ids.astype(np.int64))
         asked = {int(i) for i in np.flatnonzero(entry.pieces.special == Special.NONE)} - set(one.pieces.tolist())
         assert asked == ({one.masked} if target == "masked" else set())
+        np.testing.assert_array_equal(one.others["rarity"], entry.pieces.ids[one.pieces])
         for place in asked:
             ids[place] = model.mask_id or 0
         before = read(ids)

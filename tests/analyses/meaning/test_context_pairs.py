@@ -24,6 +24,7 @@ from bertology.measures.meaning.sense_pairs import drawn, pair_cosines, pair_mat
 from bertology.recording.entry import Entry
 from bertology.recording.sites import resolve
 from bertology.results.shapes import LayerCurve
+from bertology.results.spread import INTERVAL, RANGE, spread
 
 NAME = "meaning/context_pairs"
 
@@ -104,6 +105,7 @@ def test_pairs_of_wic(tmp_path: Path) -> None:
     assert found.measures["accuracy"].value[1] == 1.0
     assert found.measures["accuracy"].value[0] < 0.8
     assert "20 pairs to choose a threshold on, 20 to report on" in found.units["accuracy"]
+    assert spread(found.units["accuracy"]) == INTERVAL and spread(found.units["area under the curve"]) == RANGE
     with pytest.raises(Refusal, match="WiC"):
         curve(sensed.recording(Corpus(corpus.items[:1], name="half a pair"), None, None))
 

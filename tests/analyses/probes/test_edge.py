@@ -11,6 +11,7 @@ from bertology.errors import Refusal
 from bertology.measures.probes.layer_mixing import Mixed, localisation
 from bertology.measures.probes.probe_scores import Answers
 from bertology.results.shapes import LayerCurve
+from bertology.results.spread import RANGE, spread
 
 
 def relation(entry: probed.Entry, word: int) -> int:
@@ -66,6 +67,13 @@ def test_a_span_is_the_mean_of_its_words() -> None:
     data = curve(probed.recording(probed.corpus(80).map(with_spans), probed.tag), task="entity", seeds=1)
     # The first word of two has the label: half of the vector says it, half says something else.
     assert 0.55 < data.measures["accuracy"].value[0] < 0.8
+
+
+def test_ranges_over_seeds_are_told_from_intervals() -> None:
+    data = curve(probed.recording(probed.corpus(80), probed.tag), seeds=2)
+    ranges = {name for name in data.measures if spread(data.units[name]) == RANGE}
+    assert ranges == {"compression", "gain", "mixing weight"}
+    assert all((data.measures[name].n <= 2).all() for name in ranges)
 
 
 def test_roles_and_coreference_are_pairs() -> None:

@@ -12,6 +12,7 @@ import pytest
 from bertology.results.charts.palette import PALETTES, Palette, Theme, colours_around
 from bertology.results.estimate import Estimates
 from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Scatter, Shape, Table
+from bertology.results.spread import BY_SEED, INTERVAL, RANGE
 from drawn import EMPTY, EVERY, LONG, ROWS, SPECIAL, Drawn, estimates, measured, result
 
 
@@ -147,6 +148,15 @@ def test_nothing_measured_at_all_is_drawn_as_gaps(name: str) -> None:
     places = sum(e.value.size for e in nothing.values())
     assert len(found.marks("text", "nothing to measure")) == places
     assert not found.marks("rect") and not found.marks("rule")
+
+
+@pytest.mark.parametrize("name", ["Table", "LayerCurve"])
+def test_ranges_are_told_from_intervals(name: str) -> None:
+    shape: Any = EVERY[name]
+    by_seed = shape.model_copy(update={"units": dict.fromkeys(shape.measures, f"bits, {BY_SEED}")})
+    for told, expected in ((shape, INTERVAL), (by_seed, RANGE)):
+        figure = json.dumps(result(told).figure().to_dict())
+        assert expected in figure and ({INTERVAL, RANGE} - {expected}).pop() not in figure
 
 
 def test_rows_of_one_name_do_not_hide_one_another() -> None:
