@@ -51,7 +51,7 @@ def test_a_table_tells_values_intervals_and_notes(capsys: pytest.CaptureFixture[
 
 
 def test_ranges_are_told_from_intervals(capsys: pytest.CaptureFixture[str]) -> None:
-    found = dict.fromkeys(("score", "bits"), Estimates.exact(np.ones(2)))
+    found: dict[str, Estimates] = dict.fromkeys(("score", "bits"), Estimates.exact(np.ones(2)))
     curve = LayerCurve(measures=found, baselines={"level": found}, units={"bits": f"bits, {BY_SEED}"})
     assert "value [95 % interval; of bits lowest to highest]" in printed(curve, capsys)
     assert "value [95 % interval]," in printed(curve.model_copy(update={"units": {}}), capsys)
