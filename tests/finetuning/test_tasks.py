@@ -126,3 +126,10 @@ def test_items_that_lack_what_is_needed_are_counted() -> None:
     with pytest.raises(Refusal, match="no task called 'sentences'"):
         fitting(some, "sentences")
     assert task_for("sentence", [replace(corpus[0], label=str(n)) for n in (10, 9, 2)], None).labels == ("2", "9", "10")
+
+
+def test_texts_without_the_spans_that_are_learnt_are_left_out_whatever_tags_they_have() -> None:
+    named, tagged = planted("token", 2).items
+    other = replace(tagged, parts=(replace(tagged.parts[0], entities=None),))
+    kept, layer = fitting(Corpus((named, other)), "token", "entities")
+    assert layer == "entities" and [item.id for item in kept] == [named.id] and len(kept.skipped) == 1

@@ -126,10 +126,10 @@ def _layer_of(corpus: Corpus, layer: str | None) -> str:
 
 
 def _tagged(item: Item, layer: str) -> Item:
-    """Spans as BIO tags, under `tags`."""
-    part = item.parts[0]
-    if layer not in SPAN_LAYERS or getattr(part, layer) is None:
+    """Spans as BIO tags, under `tags`, which has none where the text has no such spans."""
+    if layer not in SPAN_LAYERS:
         return item
+    part = item.parts[0]
     return replace(item, parts=(replace(part, tags=word_tags(part, layer)), *item.parts[1:]))
 
 
