@@ -1,4 +1,4 @@
-"""The build hook: the views are built by Vite whenever the package is built or installed, editable or not."""
+"""Build hook: builds the front-end of the views whenever the package is built or installed, also in editable mode."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ViewsBuildHook(BuildHookInterface):
-    """Runs frontend/build.py where it lies; a source distribution made into a wheel has it too."""
+    """Runs frontend/build.py, which source distributions contain as well."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the assets before files are collected."""
+        """Build the assets before hatchling collects files."""
         if self.target_name != "wheel":
             return
         specification = importlib.util.spec_from_file_location("views_build", Path(self.root, "frontend", "build.py"))
@@ -27,7 +27,7 @@ class ViewsBuildHook(BuildHookInterface):
         except (RuntimeError, OSError) as error:
             if version != "editable":
                 raise
-            # Everything but the views works without them, and `bertology view` says how to build them.
+            # Everything else works without the views, and `bertology view` explains how to build them.
             self.app.display_warning(f"The views were not built: {error}")
         else:
             self.app.display_info("views built" if built else "views are up to date")

@@ -1,6 +1,6 @@
 """What the attention statistics cost on a GPU, as a ratio to the bare forward pass of scaled-dot-product attention.
 
-    python benchmarks/attention_device.py                    # the shape of BERT-base, bfloat16, 64 inputs of 512 pieces
+    python benchmarks/attention_device.py                    # the shape of BERT-base, bfloat16, 64 inputs of 512 tokens
     python benchmarks/attention_device.py --profile          # where the time goes
 
 Beside it: transformers with eager attention that returns every map, moved to the host. Weights are random: what is
@@ -21,21 +21,19 @@ import torch
 import transformers
 
 from attention import WORDS, battery
-from bertology.corpus.builtin import corpus_named
-from bertology.corpus.corpus import Corpus, of_sentences
-from bertology.corpus.sentence import sentence
-from bertology.encoder.encoder import Batch
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.read import load_corpus
+from bertology.corpus.sentence import sentence_from_words
+from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.huggingface import HuggingFaceEncoder, wrap
 from bertology.encoder.load import load
-from bertology.recording.catch import Catch
-from bertology.recording.frame import Frame
-from bertology.recording.plan import make_plan
-from bertology.recording.policy import Policy
+from bertology.encoder.token_batch import TokenBatch
+from bertology.recording.plan import RecordingConfig, make_plan
 from bertology.recording.recorder import record
-from bertology.recording.sites import ReducedSite, Site
-from bertology.recording.word_sites import strongest_word
+from bertology.recording.site_collector import SiteCollector
+from bertology.recording.sites import ReducedSite, Site, strongest_word_site
 
-MARK = 2.0
+TARGET = 2.0
 GIB = 2**30
 
 
@@ -45,22 +43,24 @@ def main() -> None:
         print("No GPU here: nothing was measured. --device cpu runs it without, for hours unless it is made smaller.")
         return
     encoder = base_shaped(options.device, options.dtype, options.layers)
-    policy = Policy(long="truncate", max_pieces=options.pieces, batch_pieces=options.inputs * options.pieces)
-    corpus = full_texts(encoder, options.inputs, options.pieces, policy)
-    entries = make_plan(encoder, corpus, policy).entries
-    batch = Frame(entries, options.device).batch
-    assert batch.ids.shape == (options.inputs, options.pieces) and bool(batch.mask.all())
-    asked = battery() | {WORDS: (strongest_word(),)}
+    config = RecordingConfig(
+        overflow="truncate", max_length=options.tokens, tokens_per_batch=options.inputs * options.tokens
+    )
+    corpus = full_texts(encoder, options.inputs, options.tokens, config)
+    entries = make_plan(encoder, corpus, config).inputs
+    batch = TokenBatch(entries, options.device).model_inputs
+    assert batch.input_ids.shape == (options.inputs, options.tokens) and bool(batch.attention_mask.all())
+    asked = battery() | {WORDS: (strongest_word_site(),)}
     sites = tuple(site for some in asked.values() for site in some)
-    frame = Frame(entries, options.device)
+    frame = TokenBatch(entries, options.device)
     passes = {name: _pass_alone(encoder, frame, some) for name, some in asked.items()}
     whole = _pass_alone(encoder, frame, sites)
     ways: dict[str, Callable[[], object]] = {
         "bare forward, scaled-dot-product attention: the limit": lambda: _bare(encoder, batch),
         "bare forward, eager attention": lambda: _bare(encoder, batch, "eager"),
         "bertology: all of them, the pass alone": whole,
-        "bare forward, from the texts": lambda: _bare_from_texts(encoder, corpus, options.pieces),
-        "bertology: all of them, from the texts": lambda: record(encoder, corpus, sites, policy=policy),
+        "bare forward, from the texts": lambda: _bare_from_texts(encoder, corpus, options.tokens),
+        "bertology: all of them, from the texts": lambda: record(encoder, corpus, sites, config=config),
         "transformers, every map moved to the host": lambda: _maps_on_the_host(encoder, batch),
         **({f"bertology: {name}, the pass alone": one for name, one in passes.items()} if options.each else {}),
     }
@@ -69,7 +69,7 @@ def main() -> None:
         return
     print(
         f"{encoder.layers} layers x {encoder.heads} heads x {encoder.width}, {options.dtype}, {len(entries)} inputs of "
-        f"{options.pieces} pieces, {_device_name(options.device)}, torch {torch.__version__}\n{' + '.join(asked)}"
+        f"{options.tokens} tokens, {_device_name(options.device)}, torch {torch.__version__}\n{' + '.join(asked)}"
     )
     print_ways(ways, options.rounds, options.device)
 
@@ -80,7 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--inputs", type=int, default=64)
-    parser.add_argument("--pieces", type=int, default=512)
+    parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--each", action="store_true", help="every statistic alone as well")
     parser.add_argument("--profile", action="store_true", help="where the time of bertology's way goes")
@@ -91,30 +91,30 @@ def base_shaped(device: str, dtype: str, layers: int) -> HuggingFaceEncoder:
     """A model of the shape of BERT-base with random weights, reading with the tokeniser of `mini`."""
     mini = load("mini")
     assert isinstance(mini, HuggingFaceEncoder)
-    tokenizer = copy.deepcopy(mini.tokenizer)
+    tokenizer = copy.deepcopy(mini.hf_tokenizer)
     tokenizer.model_max_length = 512
     config = transformers.BertConfig(vocab_size=len(tokenizer), num_hidden_layers=layers)
     model: Any = transformers.BertModel(config, add_pooling_layer=False)
     return wrap(model.to(device=device, dtype=getattr(torch, dtype)), tokenizer, "the shape of BERT-base")
 
 
-def running_text(inputs: int, pieces: int) -> Corpus:
+def running_text(inputs: int, tokens: int) -> Corpus:
     """Texts of at least so many words from the embedded corpus, over and over, each beginning at another word."""
-    words = [word for item in corpus_named("english") for word in item.parts[0].words]
-    texts = [[words[(7 * number + place) % len(words)] for place in range(pieces)] for number in range(inputs)]
-    return of_sentences([sentence(text) for text in texts], name="running text")
+    words = [word for example in load_corpus("english") for word in example.segments[0].words]
+    texts = [[words[(7 * number + place) % len(words)] for place in range(tokens)] for number in range(inputs)]
+    return corpus_from_sentences([sentence_from_words(text) for text in texts], name="running text")
 
 
-def full_texts(encoder: HuggingFaceEncoder, inputs: int, pieces: int, policy: Policy) -> Corpus:
-    """Texts that have exactly so many pieces when they are cut off after a whole word."""
-    entries = make_plan(encoder, running_text(8 * inputs, pieces), policy).entries
-    full = [sentence(entry.input.words) for entry in entries if len(entry.pieces) == pieces]
+def full_texts(encoder: HuggingFaceEncoder, inputs: int, tokens: int, config: RecordingConfig) -> Corpus:
+    """Texts that have exactly so many tokens when they are cut off after a whole word."""
+    entries = make_plan(encoder, running_text(8 * inputs, tokens), config).inputs
+    full = [sentence_from_words(entry.text.words) for entry in entries if len(entry.tokens) == tokens]
     assert len(full) >= inputs
-    return of_sentences(full[:inputs], name="running text")
+    return corpus_from_sentences(full[:inputs], name="running text")
 
 
-def _pass_alone(encoder: HuggingFaceEncoder, frame: Frame, sites: Sequence[Site]) -> Callable[[], object]:
-    """A pass whose pieces are on the device, with what its sites know of the words made beforehand."""
+def _pass_alone(encoder: HuggingFaceEncoder, frame: TokenBatch, sites: Sequence[Site]) -> Callable[[], object]:
+    """A pass whose tokens are on the device, with what its sites know of the words made beforehand."""
     ready: list[Site] = []
     for site in sites:
         if isinstance(site, ReducedSite) and site.prepare:
@@ -123,13 +123,15 @@ def _pass_alone(encoder: HuggingFaceEncoder, frame: Frame, sites: Sequence[Site]
 
     def run() -> object:
         with torch.inference_mode():
-            catch = Catch(frame, ready, encoder.layers, half=False)
-            return catch.finished(encoder.run(frame.batch, on_layer=catch.see, hidden=catch.wants_hidden))
+            catch = SiteCollector(frame, ready, encoder.layers, half_precision=False)
+            return catch.finish(
+                encoder.forward(frame.model_inputs, on_layer=catch.on_layer, hidden=catch.needs_hidden_states)
+            )
 
     return run
 
 
-def _already(made: Any) -> Callable[[Frame], Any]:
+def _already(made: Any) -> Callable[[TokenBatch], Any]:
     return lambda frame: made
 
 
@@ -153,7 +155,7 @@ def print_ways(ways: dict[str, Callable[[], object]], rounds: int, device: str) 
             f"{f'{min(ratios):.2f} to {max(ratios):.2f}':>20}{peaks[name] / GIB:>10.2f}{share:>9.2f}",
             flush=True,
         )
-    print(f"mark: bertology below {MARK:.1f} x the limit")
+    print(f"target: bertology below {TARGET:.1f} x the limit")
 
 
 def _measured(way: Callable[[], object], device: str) -> tuple[float, float]:
@@ -177,22 +179,27 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _bare(encoder: HuggingFaceEncoder, batch: Batch, implementation: str = "sdpa") -> None:
+def _bare(encoder: HuggingFaceEncoder, batch: ModelInputs, implementation: str = "sdpa") -> None:
     with _implementation(encoder.model, implementation), torch.inference_mode():
-        encoder.model(input_ids=batch.ids, token_type_ids=batch.types)  # all inputs are full: no mask, the fastest way
+        encoder.model(
+            input_ids=batch.input_ids, token_type_ids=batch.token_type_ids
+        )  # all inputs are full: no mask, the fastest way
 
 
-def _bare_from_texts(encoder: HuggingFaceEncoder, corpus: Corpus, pieces: int) -> None:
+def _bare_from_texts(encoder: HuggingFaceEncoder, corpus: Corpus, tokens: int) -> None:
     texts = [sentence.text for sentence in corpus.sentences]
-    given = encoder.tokenizer(texts, truncation=True, max_length=pieces, padding=True, return_tensors="pt")
+    given = encoder.hf_tokenizer(texts, truncation=True, max_length=tokens, padding=True, return_tensors="pt")
     with _implementation(encoder.model, "sdpa"), torch.inference_mode():
         encoder.model(**given.to(encoder.device))
 
 
-def _maps_on_the_host(encoder: HuggingFaceEncoder, batch: Batch) -> Sequence[torch.Tensor]:
+def _maps_on_the_host(encoder: HuggingFaceEncoder, batch: ModelInputs) -> Sequence[torch.Tensor]:
     with _implementation(encoder.model, "eager"), torch.inference_mode():
         returned = encoder.model(
-            input_ids=batch.ids, attention_mask=batch.mask, token_type_ids=batch.types, output_attentions=True
+            input_ids=batch.input_ids,
+            attention_mask=batch.attention_mask,
+            token_type_ids=batch.token_type_ids,
+            output_attentions=True,
         )
         return [attention.cpu() for attention in returned.attentions]
 

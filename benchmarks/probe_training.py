@@ -23,10 +23,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertology.maths.arc_probe import ArcBatch, AttentionWordsProbe, train
-from bertology.measures.heads.arc_lessons import WORDS_AT_ONCE
-from bertology.recording.plan import batches
-from timing import NAME_WIDTH, Run, interleaved, measured, print_header, print_row
+from bertology.analyses.heads.parsing_probe.dataset import BATCH_WORDS
+from bertology.analyses.heads.parsing_probe.models import ArcBatch, AttentionWordsProbe, train_arc_probe
+from bertology.recording.plan import length_batches
+from timing import NAME_WIDTH, Run, interleave, measure_time, print_header, print_row
 
 MAPS, WIDTH = 144, 100
 
@@ -42,9 +42,9 @@ class PublishedProbe(nn.Module):
 
     def forward(self, batch: ArcBatch) -> Tensor:
         """(1, 1, word, candidate) scores."""
-        maps, words = batch.maps[0], batch.maps.shape[1]
+        maps, words = batch.attention[0], batch.attention.shape[1]
         both = torch.cat([maps.transpose(1, 2), maps.permute(2, 0, 1)], -1)
-        edges = batch.edges[0].unflatten(-1, (2, 2)).transpose(1, 2).flatten(1, 2) @ self.mixture
+        edges = batch.special_attention[0].unflatten(-1, (2, 2)).transpose(1, 2).flatten(1, 2) @ self.mixture
         both = torch.cat([edges[:, None], both], 1)
         candidates = torch.cat([torch.zeros(1, WIDTH), batch.vectors[0]])
         pairs = torch.cat([candidates.expand(words, -1, -1), batch.vectors[0][:, None].expand(-1, words + 1, -1)], -1)
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3, help="times each way is run")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     sentences = [_made(seed) for seed in range(options.sentences)]
@@ -69,8 +69,8 @@ def main() -> None:
     }
     batched = _batched(sentences)
     fast = lambda: _train([AttentionWordsProbe(MAPS, WIDTH, seeds)], batched)  # noqa: E731  # one of the ways
-    measured(fast)  # warms up
-    found, seconds = interleaved(fast, ways, options.rounds)
+    measure_time(fast)  # warms up
+    found, seconds = interleave(fast, ways, options.rounds)
     words = sum(sentence.gold.shape[1] for sentence in sentences)
     print(f"{len(sentences)} sentences, {words} words, {MAPS} maps, vectors of {WIDTH}, {len(seeds)} seeds, one epoch")
     print_header()
@@ -94,7 +94,7 @@ def _made(seed: int) -> ArcBatch:
 
 def _batched(sentences: Sequence[ArcBatch]) -> list[ArcBatch]:
     lengths = [sentence.gold.shape[1] for sentence in sentences]
-    return [_padded([sentences[place] for place in some]) for some in batches(lengths, WORDS_AT_ONCE)]
+    return [_padded([sentences[place] for place in some]) for some in length_batches(lengths, BATCH_WORDS)]
 
 
 def _padded(some: Sequence[ArcBatch]) -> ArcBatch:
@@ -106,17 +106,17 @@ def _padded(some: Sequence[ArcBatch]) -> ArcBatch:
         return whole
 
     return ArcBatch(
-        torch.cat([grown(s.maps, (size, MAPS, size)) for s in some]).half(),
-        torch.cat([grown(s.edges, (size, MAPS, 4)) for s in some]).half(),
+        torch.cat([grown(s.attention, (size, MAPS, size)) for s in some]).half(),
+        torch.cat([grown(s.special_attention, (size, MAPS, 4)) for s in some]).half(),
         torch.cat([grown(s.vectors, (size, WIDTH)) for s in some]),
         torch.cat([grown(s.gold, (size,), -1) for s in some]),
-        torch.cat([grown(s.there, (size,), False) for s in some]),
+        torch.cat([grown(s.word_mask, (size,), False) for s in some]),
     )
 
 
 def _train(probes: Sequence[nn.Module], lessons: Sequence[ArcBatch]) -> None:
     for probe in probes:
-        train(probe, lessons, epochs=1, rate=0.002, seed=0)
+        train_arc_probe(probe, lessons, epochs=1, learning_rate=0.002, seed=0)
 
 
 def _one_at_a_time(sentences: Sequence[ArcBatch], seeds: Sequence[int], *, published: bool) -> None:

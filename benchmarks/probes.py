@@ -27,14 +27,20 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from bertology.corpus.builtin import corpus_named
+from bertology.analyses.structural_probing.dataset import SITE, TreeBatches, TreeDataset, tree_dataset
+from bertology.analyses.structural_probing.fitting import (
+    LEARNING_RATE_FACTOR,
+    MIN_IMPROVEMENT,
+    PATIENCE,
+    FitSchedule,
+    fit_structural_probes,
+)
+from bertology.analyses.structural_probing.probe import StructuralKind, initial_weights, probe_specs
+from bertology.analyses.structural_probing.tree_batch import TreeSentence
+from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
-from bertology.maths.structural_fit import BETTER, PATIENCE, SLOWER, Schedule, fit
-from bertology.maths.structural_probe import Kind, initial, members_of
-from bertology.maths.tree_batch import TreeSentence
-from bertology.measures.probes.tree_lessons import SITE, Batches, TreeLessons, tree_lessons
-from bertology.recording.policy import Policy
+from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from probe_cost.sentence_tasks import compare
 from recording_cost.material import MODEL, TRAIN
@@ -44,8 +50,8 @@ LIMIT = 600
 SEEDS = 3
 RANK = 64
 BATCH = 20
-STRUCTURAL_MARK = 10
-KINDS: tuple[Kind, ...] = ("distance", "depth")
+STRUCTURAL_TARGET = 10
+KINDS: tuple[StructuralKind, ...] = ("distance", "depth")
 PAPER_RATE = 0.001
 
 
@@ -61,8 +67,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--part", choices=PARTS, action="append", help="a part only; may be given again")
     parser.add_argument("--sentences", type=int, default=SENTENCES, help="training sentences")
     parser.add_argument("--full", action="store_true", help="all sentences of the training file")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
-    parser.add_argument("--model", default="", help="a model; the real encoder beside the checkout, or a built-in one")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads")
+    parser.add_argument(
+        "--model", default="", help="model (default: ../shared/models/gte-small if present, otherwise built-in)"
+    )
     parser.add_argument("--rank", type=int, default=RANK, help="structural: dimensions of the probes")
     parser.add_argument("--timed", type=int, default=2, help="structural: layers that the loops are run on")
     parser.add_argument("--tasks", default="", help="sentence: tasks, with commas between; all where it is left out")
@@ -72,23 +80,28 @@ def _options() -> argparse.Namespace:
 
 def structural(options: argparse.Namespace) -> None:
     """Distance and depth probes of all layers and seeds, beside loops over them."""
-    learned, held_out = _lessons(options).apart(0)
+    learned, held_out = _lessons(options).train_validation_split(0)
     layers = len(learned.states[0])
-    members = members_of(KINDS, [options.rank], range(SEEDS))
+    members = probe_specs(KINDS, [options.rank], range(SEEDS))
     start = time.process_time()
-    probes = fit(Batches(learned, BATCH, "cpu"), Batches(held_out, BATCH, "cpu"), members, Schedule(rate=0.01))
+    probes = fit_structural_probes(
+        TreeBatches(learned, BATCH, "cpu"),
+        TreeBatches(held_out, BATCH, "cpu"),
+        members,
+        FitSchedule(learning_rate=0.01),
+    )
     ours = time.process_time() - start
     ours_loss = probes.losses.unflatten(1, (len(KINDS), SEEDS))
     print(
         f"\nstructural: {len(KINDS)} kinds x {layers} layers x {SEEDS} seeds of rank {options.rank}, "
-        f"{len(learned.entries)} sentences with {sum(learned.lengths)} words, {torch.get_num_threads()} threads"
+        f"{len(learned.inputs)} sentences with {sum(learned.lengths)} words, {torch.get_num_threads()} threads"
     )
     print(f"{'':<44}{'cpu seconds':>12}{'x ours':>8}  held-out loss (distance, depth)")
     print(f"{'together':<44}{ours:>12.1f}{1:>8.1f}  {_told(ours_loss.mean((0, 2)))} over all", flush=True)
     chosen = [round(step * (layers - 1) / max(1, options.timed - 1)) for step in range(options.timed)]
     chosen = sorted(set(chosen)) if options.timed > 1 else [layers // 2]
     # The loops go on until the best epoch is more than four epochs old; so many epochs are counted for all probes.
-    epochs = float((probes.epochs + PATIENCE + 1).clamp(max=Schedule().epochs).sum())
+    epochs = float((probes.epochs + PATIENCE + 1).clamp(max=FitSchedule().epochs).sum())
     ratios: dict[str, float] = {}
     for name, way in LOOPS.items():
         start = time.process_time()
@@ -101,7 +114,7 @@ def structural(options: argparse.Namespace) -> None:
         losses = f"{there} in layers {chosen}, seed 0; together there {own}"
         print(f"{name:<44}{seconds:>12.1f}{ratios[name]:>8.1f}  {losses}", flush=True)
     least, most = min(ratios.values()), max(ratios.values())
-    print(f"mark: at least {STRUCTURAL_MARK} x less than the loop; here {least:.1f} x to {most:.1f} x, by the loop")
+    print(f"target: at least {STRUCTURAL_TARGET} x less than the loop; here {least:.1f} x to {most:.1f} x, by the loop")
 
 
 def _told(losses: Tensor) -> str:
@@ -112,12 +125,12 @@ def _encoder(options: argparse.Namespace) -> Encoder:
     return load(options.model or (str(MODEL) if MODEL.is_dir() else "tiny"))
 
 
-def _lessons(options: argparse.Namespace) -> TreeLessons:
-    corpus = corpus_named(
+def _lessons(options: argparse.Namespace) -> TreeDataset:
+    corpus = load_corpus(
         str(TRAIN) if TRAIN.is_file() else "english", limit=None if options.full else options.sentences
     )
-    recording = record(_encoder(options), corpus, [SITE], policy=Policy(half=options.full))
-    return tree_lessons(recording, range(len(recording)))
+    recording = record(_encoder(options), corpus, [SITE], config=RecordingConfig(half_precision=options.full))
+    return tree_dataset(recording, range(len(recording)))
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ class _Loop:
     """One probe of one layer, as one would write it down."""
 
     weights: Tensor
-    kind: Kind
+    kind: StructuralKind
 
     def loss(self, sentence: TreeSentence) -> Tensor:
         """Of one sentence."""
@@ -167,37 +180,37 @@ class _Loop:
 
 
 def _looped(
-    learned: TreeLessons, held_out: TreeLessons, layer: int, kind: Kind, rank: int, way: _Way
+    learned: TreeDataset, held_out: TreeDataset, layer: int, kind: StructuralKind, rank: int, way: _Way
 ) -> tuple[float, int]:
     """Fit one probe a sentence at a time by the schedule of `fit`; its lowest held-out loss, and how many epochs."""
     batches, judged = (_sentences(part, layer, way.size) for part in (learned, held_out))
-    member = members_of([kind], [rank], [0])
-    loop = _Loop(initial(member, 1, batches[0][0].states.shape[-1])[0].requires_grad_(), kind)
+    member = probe_specs([kind], [rank], [0])
+    loop = _Loop(initial_weights(member, 1, batches[0][0].states.shape[-1])[0].requires_grad_(), kind)
     rate, lowest, best, epoch = way.rate, float("inf"), 0, 0
     adam = torch.optim.Adam([loop.weights], lr=rate)
     generator = torch.Generator().manual_seed(0)
-    for epoch in range(Schedule().epochs):
+    for epoch in range(FitSchedule().epochs):
         for place in torch.randperm(len(batches), generator=generator).tolist():
             adam.zero_grad()
             loop.slopes(batches[place], at_once=way.at_once)
             adam.step()
         found = loop.held_out(judged)
         if found >= lowest:
-            rate *= SLOWER
+            rate *= LEARNING_RATE_FACTOR
             adam = torch.optim.Adam([loop.weights], lr=rate)
-        if found < lowest - BETTER:
+        if found < lowest - MIN_IMPROVEMENT:
             lowest, best = found, epoch
         if epoch - best > PATIENCE:
             break
     return lowest, epoch + 1
 
 
-def _sentences(part: TreeLessons, layer: int, size: int) -> list[list[TreeSentence]]:
+def _sentences(part: TreeDataset, layer: int, size: int) -> list[list[TreeSentence]]:
     """The sentences of each batch, with (word, width) states of one layer."""
-    one = replace(part, states=part.states.of_layers([layer]))
+    one = replace(part, states=part.states.select_layers([layer]))
     return [
         [sentence._replace(states=sentence.states[0].contiguous()) for sentence in batch.sentences()]
-        for batch in Batches(one, size, "cpu")
+        for batch in TreeBatches(one, size, "cpu")
     ]
 
 

@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bertology.encoder.attend import Gates
-from bertology.encoder.encoder import Batch
+from bertology.encoder.attention_hook import Gates
+from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
-from bertology.encoder.pruning import Heads, PrunedEncoder, prune, save_pruned
-from bertology.encoder.task_heads import save
+from bertology.encoder.pruning import HeadMask, PrunedEncoder, prune, save_pruned
+from bertology.encoder.task_heads import save_pretrained
 from recording_cost.material import MODEL
-from timing import Run, interleaved, measured, print_header, print_row
+from timing import Run, interleave, measure_time, print_header, print_row
 
 
 def main() -> None:
@@ -48,12 +48,12 @@ def main() -> None:
         ways: dict[str, Run] = {}
         for share, (kept, one) in pruned.items():
             gone = round(share * heads)
-            ways[f"{gone} heads ({share:.0%}) gated to 0"] = _pass(encoder.gated(_gates(kept)), batch)
+            ways[f"{gone} heads ({share:.0%}) gated to 0"] = _pass(encoder.with_gates(_gates(kept)), batch)
             ways[f"{gone} heads ({share:.0%}) cut out"] = _pass(one, batch)
         limit = _pass(encoder, batch)
-        measured(limit)  # warms up
-        found, seconds = interleaved(limit, ways, options.rounds)
-        print(f"\nbatches of {size} x {options.length} pieces; the whole model takes {seconds:.3f} s")
+        measure_time(limit)  # warms up
+        found, seconds = interleave(limit, ways, options.rounds)
+        print(f"\nbatches of {size} x {options.length} tokens; the whole model takes {seconds:.3f} s")
         print_header()
         for name, ratio in found.items():
             print_row(name, ratio)
@@ -63,14 +63,16 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--shares", type=float, nargs="+", default=[0.25, 0.5, 0.75], help="heads removed, 0 to 1")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16], help="inputs in a batch")
-    parser.add_argument("--length", type=int, default=64, help="pieces of an input")
-    parser.add_argument("--rounds", type=int, default=7, help="times each way is run beside the limit")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
-    parser.add_argument("--model", default="", help="a model; the real encoder beside the checkout, or a built-in one")
+    parser.add_argument("--length", type=int, default=64, help="tokens of an input")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of interleave measurement")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads")
+    parser.add_argument(
+        "--model", default="", help="model (default: ../shared/models/gte-small if present, otherwise built-in)"
+    )
     return parser.parse_args()
 
 
-def _pruned(encoder: HuggingFaceEncoder, share: float) -> tuple[Heads, PrunedEncoder]:
+def _pruned(encoder: HuggingFaceEncoder, share: float) -> tuple[HeadMask, PrunedEncoder]:
     count = encoder.layers * encoder.heads
     kept = np.ones(count, np.bool_)
     kept[np.random.default_rng(0).permutation(count)[: round(share * count)]] = False
@@ -78,34 +80,36 @@ def _pruned(encoder: HuggingFaceEncoder, share: float) -> tuple[Heads, PrunedEnc
     return shaped, prune(encoder, shaped)
 
 
-def _batch(encoder: HuggingFaceEncoder, size: int, length: int) -> Batch:
+def _batch(encoder: HuggingFaceEncoder, size: int, length: int) -> ModelInputs:
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, encoder.model.config.vocab_size, (size, length), generator=generator)
-    return Batch(ids, torch.zeros_like(ids), torch.ones_like(ids))
+    return ModelInputs(ids, torch.zeros_like(ids), torch.ones_like(ids))
 
 
-def _gates(kept: Heads) -> Gates:
+def _gates(kept: HeadMask) -> Gates:
     return Gates(scale=torch.from_numpy(kept).float())
 
 
-def _pass(encoder: HuggingFaceEncoder, batch: Batch) -> Run:
+def _pass(encoder: HuggingFaceEncoder, batch: ModelInputs) -> Run:
     def forward() -> None:
         with torch.inference_mode():
-            encoder.run(batch)
+            encoder.forward(batch)
 
     return forward
 
 
 def _difference(
     encoder: HuggingFaceEncoder,
-    kept: Heads,
+    kept: HeadMask,
     pruned: PrunedEncoder,
     length: int,
 ) -> float:
     """The largest difference between the states of the cut model and of the gated one."""
     batch = _batch(encoder, 2, length)
     with torch.inference_mode():
-        gated, cut = (one.run(batch, hidden=True).hidden[-1] for one in (encoder.gated(_gates(kept)), pruned))
+        gated, cut = (
+            one.forward(batch, hidden=True).hidden_states[-1] for one in (encoder.with_gates(_gates(kept)), pruned)
+        )
     return float((gated - cut).abs().max())
 
 
@@ -118,7 +122,7 @@ def _held(encoder: HuggingFaceEncoder) -> float:
 def _size(encoder: HuggingFaceEncoder, pruned: PrunedEncoder) -> str:
     with tempfile.TemporaryDirectory() as folder:
         whole, cut = Path(folder) / "whole", Path(folder) / "cut"
-        save(encoder, whole)
+        save_pretrained(encoder, whole)
         save_pruned(pruned, cut)
         sizes = [sum(file.stat().st_size for file in place.glob("*.safetensors")) / 1e6 for place in (whole, cut)]
     return f"{sizes[0]:.1f} MB on disk become {sizes[1]:.1f}"

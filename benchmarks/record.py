@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from bertology.analyses.attention.entropy import ENTROPY
-from bertology.analyses.attention.targets import TARGETS
+from bertology.analyses.attention.entropy import entropy_site
+from bertology.analyses.attention.targets.analysis import targets_site
 from bertology.recording.recorder import record
-from recording_cost.material import Setting, corpus_of, padding, setting
+from recording_cost.material import Setting, load_sentences, padding, setting
 from recording_cost.memory import print_memory
 from recording_cost.peers import PEERS, Make, NotInstalled
-from timing import NAME_WIDTH, Run, Time, measured
+from timing import NAME_WIDTH, Run, Time, measure_time
 
-MARK = 1.10
+TARGET = 1.10
 AT_ONCE = 250
 LIMIT = "bare SDPA forward, nothing returned: the limit"
 
@@ -41,10 +41,10 @@ def main() -> None:
         print_memory(options.model, keep_kernels=options.keep_kernels)
         return
     torch.set_num_threads(options.threads)
-    whole = setting(options.model, corpus_of(options.limit))
+    whole = setting(options.model, load_sentences(options.limit))
     parts = [whole.part(whole.corpus[start : start + AT_ONCE]) for start in range(0, len(whole.corpus), AT_ONCE)]
     _print_setting(whole, parts)
-    measured(_bare(parts[0]))  # warms up
+    measure_time(_bare(parts[0]))  # warms up
     pairs = _in_turns(parts, OURS, options.rounds)
     seconds = len(parts) * statistics.median(bare.wall for _, bare in next(iter(pairs.values())))
     print(f"{'':<{NAME_WIDTH}}{'seconds':>9}{'x limit':>9}{'x limit':>9}  middle half")
@@ -56,15 +56,17 @@ def main() -> None:
             _print_row(name, _in_turns(parts, {name: make}, 1)[name], len(parts))
         except NotInstalled:
             print(f"{name:<{NAME_WIDTH}}not installed")
-    print(f"\nmark: at most {MARK:.2f} x the limit; the higher of bertology's by processor time is {worst:.2f}")
+    print(f"\ntarget: at most {TARGET:.2f} x the limit; the higher of bertology's by processor time is {worst:.2f}")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--limit", type=int, default=1000, help="sentences")
     parser.add_argument("--rounds", type=int, default=3, help="times each way of ours is run on all sentences")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
-    parser.add_argument("--model", default="", help="a model; the real encoder beside the checkout, or a built-in one")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads")
+    parser.add_argument(
+        "--model", default="", help="model (default: ../shared/models/gte-small if present, otherwise built-in)"
+    )
     parser.add_argument("--core", action="store_true", help="leave out what people do today")
     parser.add_argument("--memory", action="store_true", help="peak memory with reduced sites instead of time")
     parser.add_argument(
@@ -81,7 +83,9 @@ def _bare(ours: Setting) -> Run:
     def run() -> None:
         with torch.inference_mode():
             for batch in batches:
-                model(input_ids=batch.ids, attention_mask=batch.mask, token_type_ids=batch.types)
+                model(
+                    input_ids=batch.input_ids, attention_mask=batch.attention_mask, token_type_ids=batch.token_type_ids
+                )
 
     return run
 
@@ -91,11 +95,11 @@ def _everything(ours: Setting) -> Run:
 
 
 def _shares(ours: Setting) -> Run:
-    return lambda: record(ours.encoder, ours.corpus, [TARGETS])
+    return lambda: record(ours.encoder, ours.corpus, [targets_site])
 
 
 def _statistics(ours: Setting) -> Run:
-    return lambda: record(ours.encoder, ours.corpus, [TARGETS, ENTROPY])
+    return lambda: record(ours.encoder, ours.corpus, [targets_site, entropy_site])
 
 
 OURS: dict[str, Make] = {
@@ -110,7 +114,7 @@ def _in_turns(parts: Sequence[Setting], ways: dict[str, Make], rounds: int) -> d
     pairs: dict[str, list[Pair]] = {name: [] for name in ways}
     for number, part in enumerate(part for _ in range(rounds) for part in parts):
         order: list[tuple[str, Run]] = [("", _bare(part)), *((name, make(part)) for name, make in ways.items())]
-        taken = {name: measured(run) for name, run in (reversed(order) if number % 2 else order)}
+        taken = {name: measure_time(run) for name, run in (reversed(order) if number % 2 else order)}
         for name in ways:
             pairs[name].append((taken[name], taken[""]))
     return pairs
@@ -118,12 +122,12 @@ def _in_turns(parts: Sequence[Setting], ways: dict[str, Make], rounds: int) -> d
 
 def _print_setting(whole: Setting, parts: Sequence[Setting]) -> None:
     encoder = whole.encoder
-    pieces = sum(len(entry.pieces) for entry in whole.plan.entries)
+    tokens = sum(len(entry.tokens) for entry in whole.plan.inputs)
     batches = sum(len(shard) for part in parts for shard in part.plan.shards)
     waste = statistics.mean(padding(part.plan) for part in parts)
     print(
         f"{encoder.name}: {encoder.layers} layers x {encoder.heads} heads x {encoder.width}, float32, "
-        f"{torch.get_num_threads()} threads\n{len(whole.corpus)} sentences of {whole.corpus.name}, {pieces} pieces, "
+        f"{torch.get_num_threads()} threads\n{len(whole.corpus)} sentences of {whole.corpus.name}, {tokens} tokens, "
         f"{len(parts)} times {batches / len(parts):.0f} batches with {waste:.0%} padding\n"
     )
 

@@ -5,8 +5,8 @@
     python benchmarks/similarity.py --memory # peak memory at two numbers of stimuli, each in a process of its own
 
 Stimuli are made: a second model that sees the first one's states turned, with noise. `intervals` leaves out each of 20
-groups of sentences as the analysis does; `blockwise` is the way of kernels that are no inner product. The mark is that
-of processor time, one thread unless --threads says otherwise.
+groups of sentences as the analysis does; `blockwise` is the way of kernels that are no inner product. The target is
+that of processor time, one thread unless --threads says otherwise.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import pearsonr
 
-from bertology.maths import kernel_sums
-from bertology.maths.jackknife import dealt
-from bertology.maths.kernel_similarity import pearson
+from bertology.analyses.geometry.representation_similarity import kernel_similarity
+from bertology.analyses.geometry.representation_similarity.kernel_similarity import pearson
+from bertology.estimates.jackknife import assign_groups
 
-MARK = 5
+TARGET = 5
 GROUPS, SENTENCE = 20, 20
 MEMORY_SIZES = (2000, 8000)
 
@@ -49,20 +49,24 @@ def with_scipy(first: States, second: States) -> float:
 
 
 def without_intervals(first: States, second: States) -> float:
-    rows = kernel_sums.unit_rows(first), kernel_sums.unit_rows(second)
-    return float(pearson(kernel_sums.of_features(*rows, np.zeros(len(first), np.intp)))[0])
+    rows = kernel_similarity.unit_rows(first), kernel_similarity.unit_rows(second)
+    return float(pearson(kernel_similarity.feature_kernel_sums(*rows, np.zeros(len(first), np.intp)))[0])
 
 
 def with_intervals(first: States, second: States) -> float:
-    groups = dealt(np.arange(len(first)) // SENTENCE, GROUPS, seed=0)
+    groups = assign_groups(np.arange(len(first)) // SENTENCE, GROUPS, seed=0)
     return float(
-        pearson(kernel_sums.of_features(kernel_sums.unit_rows(first), kernel_sums.unit_rows(second), groups))[0]
+        pearson(
+            kernel_similarity.feature_kernel_sums(
+                kernel_similarity.unit_rows(first), kernel_similarity.unit_rows(second), groups
+            )
+        )[0]
     )
 
 
 def blockwise(first: States, second: States) -> float:
-    rows = [kernel_sums.inner_product(kernel_sums.unit_rows(vectors)) for vectors in (first, second)]
-    return float(pearson(kernel_sums.of_kernels(rows[0], rows[1], np.zeros(len(first), np.intp)))[0])
+    rows = [kernel_similarity.inner_product(kernel_similarity.unit_rows(vectors)) for vectors in (first, second)]
+    return float(pearson(kernel_similarity.kernel_sums(rows[0], rows[1], np.zeros(len(first), np.intp)))[0])
 
 
 WAYS: dict[str, Callable[[States, States], float]] = {
@@ -97,7 +101,7 @@ def main() -> None:
     for name, seconds in taken.items():
         apart = np.abs(values[name] - values["scipy: pdist, pearsonr"]).max()
         print(f"{name:<28}{seconds:>8.2f} s{slow / seconds:>8.1f} x faster, largest difference {apart:.1e}")
-    print(f"mark: {MARK} x; with intervals {slow / taken['bertology, with intervals']:.1f} x")
+    print(f"target: {TARGET} x; with intervals {slow / taken['bertology, with intervals']:.1f} x")
 
 
 def _options() -> argparse.Namespace:

@@ -1,7 +1,7 @@
-"""What a page of attention costs in a real browser, beside BertViz on the same attention.
+"""Cost of an attention page in a real browser, compared with BertViz on the same attention.
 
-python benchmarks/views.py                          # 6x12 heads at 16 to 512 pieces, 12x12 at 512
-python benchmarks/views.py --pieces 16 64           # a quick look
+python benchmarks/views.py                          # 6x12 heads at 16 to 512 tokens, 12x12 at 512
+python benchmarks/views.py --tokens 16 64           # a quick look
 python benchmarks/views.py --bertviz NODE_MODULES   # BertViz too, where it is installed; its d3, jquery and requirejs
                                                     # are read from NODE_MODULES instead of the network
 """
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 MODEL = ROOT.parent / "shared" / "models" / "gte-small"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PATIENCE = 120_000
-MARKS = {(6, 512): (12.0, 1.5), (12, 512): (25.0, None)}
+TARGETS = {(6, 512): (12.0, 1.5), (12, 512): (25.0, None)}
 FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)))"
 LIBRARIES = {
     "require.min.js": "requirejs/require.js",
@@ -173,57 +173,57 @@ def _peak(session: CDPSession) -> float:
     return max(peaks[1:], default=peaks[0])
 
 
-def attention(pieces: int, layers: int) -> tuple[Maps, list[str]]:
+def attention(n_tokens: int, layers: int) -> tuple[Maps, list[str]]:
     """Real attention of an encoder with 12 heads where it is there, else made rows of the same sharpness."""
     if MODEL.is_dir():
         import bertology
-        from bertology.recording.recorder import Policy
+        from bertology.recording.plan import RecordingConfig
 
         encoder = bertology.load(str(MODEL))
         text = " ".join(path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
-        policy = Policy(long="truncate", max_pieces=pieces)
-        recording = bertology.record(encoder, bertology.read_text(text), ["attention"], policy=policy)
+        policy = RecordingConfig(overflow="truncate", max_length=n_tokens)
+        recording = bertology.record(encoder, bertology.corpus_from_texts(text), ["attention"], config=policy)
         maps = np.asarray(recording["attention"][0][:layers], np.float32)
-        return maps, list(recording.entries[0].pieces.tokens)
+        return maps, list(recording.inputs[0].tokens.tokens)
     print("no encoder in ../shared/models: the attention is made", file=sys.stderr)
-    rows = np.random.default_rng(0).dirichlet(np.full(pieces, 0.05), size=(layers, 12, pieces))
-    return rows.astype(np.float32), [f"piece{i}" for i in range(pieces)]
+    rows = np.random.default_rng(0).dirichlet(np.full(n_tokens, 0.05), size=(layers, 12, n_tokens))
+    return rows.astype(np.float32), [f"piece{i}" for i in range(n_tokens)]
 
 
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pieces", type=int, nargs="+", default=[16, 64, 128, 256, 512])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 64, 128, 256, 512])
     parser.add_argument("--bertviz", type=Path, metavar="NODE_MODULES")
-    parser.add_argument("--bertviz-up-to", type=int, default=128, help="pieces; 256 and more take minutes")
+    parser.add_argument("--bertviz-up-to", type=int, default=128, help="tokens; 256 and more take minutes")
     given = parser.parse_args()
     program = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
     if program is None:
         print("no Chromium on this machine: nothing measured")
         return
-    sizes = [(6, pieces) for pieces in given.pieces] + ([(12, 512)] if 512 in given.pieces else [])
+    sizes = [(6, n_tokens) for n_tokens in given.n_tokens] + ([(12, 512)] if 512 in given.n_tokens else [])
     print("hover and layer: milliseconds by the clock / of processor")
     print(
-        f"{'':<11}{'heads':>6}{'pieces':>7}{'view':>7}{'MB':>8}{'paint s':>9}{'hover':>16}{'layer':>16}{'peak MB':>9}"
+        f"{'':<11}{'heads':>6}{'n_tokens':>7}{'view':>7}{'MB':>8}{'paint s':>9}{'hover':>16}{'layer':>16}{'peak MB':>9}"
     )
     with sync_playwright() as playwright:
-        for layers, pieces in sizes:
-            maps, tokens = attention(pieces, layers)
-            tools = [OURS] + ([BERTVIZ] if given.bertviz and pieces <= given.bertviz_up_to else [])
+        for layers, n_tokens in sizes:
+            maps, tokens = attention(n_tokens, layers)
+            tools = [OURS] + ([BERTVIZ] if given.bertviz and n_tokens <= given.bertviz_up_to else [])
             for tool in tools:
                 for view in ("head", "model"):
                     browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
                     cost = measured(browser, tool, maps, tokens, view, given.bertviz)
                     browser.close()
-                    _print(tool, layers, pieces, view, cost)
+                    _print(tool, layers, n_tokens, view, cost)
 
 
-def _print(tool: Tool, layers: int, pieces: int, view: str, cost: Cost) -> None:
+def _print(tool: Tool, layers: int, n_tokens: int, view: str, cost: Cost) -> None:
     latencies = [
         f"{clock:.0f} / {processor:.0f}" if view == "head" else "" for clock, processor in (cost.hover, cost.layer)
     ]
-    size, seconds = MARKS.get((layers, pieces), (None, None))
+    size, seconds = TARGETS.get((layers, n_tokens), (None, None))
     marks = (
         ("size", cost.megabytes, size),
         ("paint", cost.paint_seconds, seconds),
@@ -231,9 +231,9 @@ def _print(tool: Tool, layers: int, pieces: int, view: str, cost: Cost) -> None:
         ("layer", cost.layer[0], 150.0),
     )
     missed = [what for what, value, mark in marks if tool is OURS and mark is not None and value > mark]
-    told = f"  over its mark: {', '.join(missed)}" if missed else ""
+    told = f"  over its target: {', '.join(missed)}" if missed else ""
     told += f"  not painted within {PATIENCE // 1000} s" if np.isnan(cost.paint_seconds) else ""
-    place = f"{tool.name:<11}{f'{layers}x12':>6}{pieces:>7}{view:>7}"
+    place = f"{tool.name:<11}{f'{layers}x12':>6}{n_tokens:>7}{view:>7}"
     numbers = f"{cost.megabytes:>8.2f}{cost.paint_seconds:>9.2f}{latencies[0]:>16}{latencies[1]:>16}"
     print(f"{place}{numbers}{cost.peak_megabytes:>9.0f}{told}", flush=True)
 

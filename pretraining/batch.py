@@ -1,4 +1,4 @@
-"""What does one step see? A pure function of seed and step, so a resumed run draws what an unbroken one would."""
+"""The batch of one training step: a function of seed and step only, so that resumed runs see the same batches."""
 
 from dataclasses import dataclass
 

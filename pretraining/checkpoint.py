@@ -1,4 +1,4 @@
-"""Where was it? The whole state of a run in one file, written so that a kill at any moment leaves a good one."""
+"""Checkpoints: the complete state of a run in one file, replaced atomically."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What text is there to train on? Documents of sentences, one sentence a line, a blank line between documents."""
+"""The training text: one sentence per line, a blank line between documents."""
 
 import io
 import lzma

@@ -1,4 +1,4 @@
-"""What can the model be claimed to do? All figures of the model card, from one Hugging Face directory."""
+"""Compute all numbers of the model card from a model in Hugging Face format."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What ships? The weights in half precision as a Hugging Face directory with its tokeniser."""
+"""Export the weights in half precision, with the tokeniser, in Hugging Face format."""
 
 import copy
 import shutil

@@ -1,4 +1,4 @@
-"""Which pieces must be guessed? 15 % of each sequence, 80/10/10 masked, replaced, kept (Devlin et al. 2019)."""
+"""Masking for MLM: 15 % of the tokens, of which 80/10/10 % are masked, replaced or kept (Devlin et al. 2019)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is trained? Hugging Face's BertForPreTraining, with the word predictions made only where a piece is hidden."""
+"""The model: BertForPreTraining, with the MLM head applied to masked positions only."""
 
 from dataclasses import dataclass
 

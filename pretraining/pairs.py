@@ -1,4 +1,4 @@
-"""What is a training sequence? `[CLS] A [SEP] B [SEP]` with true segments, or one sentence (Devlin et al. 2019)."""
+"""Training sequences: `[CLS] A [SEP] B [SEP]`, or a single sentence (Devlin et al. 2019)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How small can an early model be kept? Matrices as 8-bit integers with one scale a row, the rest in half precision."""
+"""Quantise a model: matrices as 8-bit integers with one scale per row, the rest in half precision."""
 
 import argparse
 import shutil
@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from bertology.encoder.packed import SCALE, TENSORS
+from bertology.encoder.int8_checkpoint import SCALE_SUFFIX, TENSORS
 
 
 def pack(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -20,12 +20,12 @@ def pack(weights: dict[str, Tensor]) -> dict[str, Tensor]:
             continue
         scale = value.float().abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / 127
         packed[name] = (value.float() / scale).round().to(torch.int8)
-        packed[name + SCALE] = scale[:, 0].contiguous()
+        packed[name + SCALE_SUFFIX] = scale[:, 0].contiguous()
     return packed
 
 
 def main() -> None:
-    """Pack a model directory into half the size, as `bertology.encoder.packed` reads it; its tokeniser is left out."""
+    """Quantise a model directory to int8, as `bertology.encoder.int8_checkpoint` reads it, without its tokeniser."""
     parser = argparse.ArgumentParser(prog="python -m pretraining.quantise", description=main.__doc__)
     parser.add_argument("model", type=Path, help="a Hugging Face directory")
     parser.add_argument("-o", "--output", type=Path, required=True, help="directory to write")

@@ -1,4 +1,4 @@
-"""How is it trained? Every choice that changes the weights, in one value that is stored with them."""
+"""The training configuration: every choice that affects the weights; it is stored with them."""
 
 from dataclasses import dataclass, field
 

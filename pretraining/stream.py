@@ -1,4 +1,4 @@
-"""How are places in the text drawn? Tokens on the training device, documents drawn by a power of their length."""
+"""Sampling from the text: tokens on the training device, documents sampled by a power of their length."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What does the model read? The whole text as one run of piece ids, with where sentences and documents begin."""
+"""The training text as one array of token ids, with the starts of sentences and documents."""
 
 import argparse
 from collections.abc import Iterable, Iterator

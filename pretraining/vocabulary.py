@@ -1,4 +1,4 @@
-"""Which word pieces does the model know? A lower-case WordPiece vocabulary learned from the text (Wu et al. 2016)."""
+"""Train a lower-case WordPiece vocabulary on the text (Wu et al. 2016)."""
 
 import argparse
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The command line in this process: what it printed, what it said, how it ended."""
+"""Run the command line in this process and capture its output and exit status."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from bertology.cli.main import main
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
+class CommandResult:
+    """Exit status and output of a command."""
 
     status: int
     out: str
     err: str
 
 
-def bertology(*words: str) -> Ended:
-    """Run `bertology WORDS`; anything but a clean exit (a traceback) fails the test by itself."""
+def bertology(*arguments: str) -> CommandResult:
+    """Run `bertology ARGUMENTS`; an exception other than SystemExit fails the test."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), patch("sys.argv", ["bertology", *words]):
+    with redirect_stdout(out), redirect_stderr(err), patch("sys.argv", ["bertology", *arguments]):
         try:
             main()
         except SystemExit as stop:
-            return Ended(int(stop.code or 0), out.getvalue(), err.getvalue())
+            return CommandResult(int(stop.code or 0), out.getvalue(), err.getvalue())
     raise AssertionError("main() returned")

@@ -1,151 +1,152 @@
-"""Planted truth: recordings whose attention and hidden states are made by the test, so that the answer is known."""
+"""Planted recordings: attention and hidden states constructed by a test, so that the right answer is known."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bertology.corpus.corpus import Corpus, Input, Item
-from bertology.corpus.sentence import Frame, Sentence, Span, from_text
-from bertology.encoder.pieces import Pieces, Special
-from bertology.recording.entry import Entry
-from bertology.recording.recording import EncoderCard, Recording
+from bertology.arrays import Array, FloatArray
+from bertology.corpus.corpus import Corpus, Example, TextInput
+from bertology.corpus.sentence import SemanticFrame, Sentence, Span, sentence_from_text
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import SpecialToken, TokenisedInput
+from bertology.recording.recording import EncoderSummary, Recording
 
-Floats = NDArray[np.float64]
-HeadMap = Callable[[Entry], Floats]
+HeadAttention = Callable[[RecordedInput], FloatArray]
+"""A planted head: the attention pattern of an input."""
 
 
-def corpus_of(*texts: str | tuple[str, str]) -> Corpus:
-    """A corpus of sentences and pairs without annotation."""
-    items: list[Item] = []
+def make_corpus(*texts: str | tuple[str, str]) -> Corpus:
+    """A corpus of sentences and pairs without annotations."""
+    examples: list[Example] = []
     for text in texts:
         if isinstance(text, str):
-            items.append(Item((from_text(text),)))
+            examples.append(Example((sentence_from_text(text),)))
         else:
-            items.append(Item((from_text(text[0]), from_text(text[1])), "pair"))
-    return Corpus(tuple(items), name="planted")
+            examples.append(Example((sentence_from_text(text[0]), sentence_from_text(text[1])), "pair"))
+    return Corpus(tuple(examples), name="planted")
 
 
 ROLES = {"nsubj": "ARG0", "obj": "ARG1", "obl": "ARGM-LOC", "advmod": "ARGM-ADV"}
 
 
 def with_roles(sentence: Sentence) -> Sentence:
-    """The sentence with a frame for each verb, whose roles are filled as the tree has it."""
-    relations, heads = sentence.relations or (), sentence.heads or ()
-    frames: list[Frame] = []
+    """The sentence with a semantic frame for each verb, whose roles follow the dependency tree."""
+    relations, governors = sentence.relations or (), sentence.governors or ()
+    frames: list[SemanticFrame] = []
     for verb, tag in enumerate(sentence.pos or ()):
-        filled = [
+        arguments = [
             Span(word, word + 1, ROLES[relations[word]])
-            for word, head in enumerate(heads)
-            if head == verb and relations[word] in ROLES
+            for word, governor in enumerate(governors)
+            if governor == verb and relations[word] in ROLES
         ]
-        if tag == "VERB" and filled:
-            frames.append(Frame(verb, "", tuple(filled)))
+        if tag == "VERB" and arguments:
+            frames.append(SemanticFrame(verb, "", tuple(arguments)))
     return replace(sentence, frames=tuple(frames))
 
 
-def asked(corpus: Corpus) -> Corpus:
-    """Every sentence as a passage with the words in its middle for an answer, the one before it as the question."""
-    parts = list(corpus.sentences)
-    items: list[Item] = []
-    for question, passage in pairwise(parts):
+def question_corpus(corpus: Corpus) -> Corpus:
+    """Every sentence as a passage whose middle word is the answer, with the sentence before it as the question."""
+    examples: list[Example] = []
+    for question, passage in pairwise(list(corpus.sentences)):
         middle = len(passage) // 2
-        items.append(Item((question, replace(passage, answers=(Span(middle, middle + 1),))), "question"))
-    return replace(corpus, items=tuple(items))
+        examples.append(Example((question, replace(passage, answer_spans=(Span(middle, middle + 1),))), "question"))
+    return replace(corpus, examples=tuple(examples))
 
 
-def entries_of(corpus: Corpus) -> tuple[Entry, ...]:
-    """[CLS] words [SEP] (words [SEP]): one piece a word, ids by a stable numbering of the words."""
-    vocabulary = {word: number for number, word in enumerate(sorted({w for s in corpus.sentences for w in s.words}))}
+def recorded_inputs(corpus: Corpus) -> tuple[RecordedInput, ...]:
+    """[CLS] words [SEP] (words [SEP]): one token per word, ids by alphabetical order of the words."""
+    words = sorted({word for sentence in corpus.sentences for word in sentence.words})
+    vocabulary = {word: index for index, word in enumerate(words)}
     return tuple(
-        Entry(number, variant, 0, shown, pieces_of(shown, vocabulary))
-        for number, item in enumerate(corpus)
-        for variant, shown in enumerate(item.inputs)
+        RecordedInput(example_index, input_index, 0, text, tokenise(text, vocabulary))
+        for example_index, example in enumerate(corpus)
+        for input_index, text in enumerate(example.text_inputs)
     )
 
 
-def pieces_of(shown: Input, vocabulary: dict[str, int]) -> Pieces:
-    """[CLS] words [SEP], one piece a word, numbered by the vocabulary."""
-    tokens, part, word, special, ids = ["[CLS]"], [-1], [-1], [int(Special.CLS)], [1]
-    count = 0
-    for index, sentence in enumerate(shown.parts):
-        for text in sentence.words:
-            tokens.append(text)
-            part.append(index)
-            word.append(count)
-            special.append(int(Special.NONE))
-            ids.append(10 + vocabulary[text])
-            count += 1
+def tokenise(text: TextInput, vocabulary: dict[str, int]) -> TokenisedInput:
+    """[CLS] words [SEP], one token per word, with ids of the vocabulary."""
+    tokens, segment_ids, word_ids, special_kinds, ids = ["[CLS]"], [-1], [-1], [int(SpecialToken.CLS)], [1]
+    n_words = 0
+    for index, sentence in enumerate(text.segments):
+        for word in sentence.words:
+            tokens.append(word)
+            segment_ids.append(index)
+            word_ids.append(n_words)
+            special_kinds.append(int(SpecialToken.NONE))
+            ids.append(10 + vocabulary[word])
+            n_words += 1
         tokens.append("[SEP]")
-        part.append(-1)
-        word.append(-1)
-        special.append(int(Special.SEP))
+        segment_ids.append(-1)
+        word_ids.append(-1)
+        special_kinds.append(int(SpecialToken.SEP))
         ids.append(2)
-    return Pieces(
+    return TokenisedInput(
         ids=np.array(ids, np.int32),
         tokens=tuple(tokens),
-        types=np.maximum(np.array(part, np.int32), 0),
-        part=np.array(part, np.int32),
-        word=np.array(word, np.int32),
-        special=np.array(special, np.int32),
-        words=count,
+        type_ids=np.maximum(np.array(segment_ids, np.int32), 0),
+        segment_ids=np.array(segment_ids, np.int32),
+        word_ids=np.array(word_ids, np.int32),
+        special_kinds=np.array(special_kinds, np.int32),
+        n_words=n_words,
     )
 
 
-def recording_of(
-    corpus: Corpus, layers: Sequence[Sequence[HeadMap]], hidden: Callable[[Entry], Floats] | None = None
+def make_recording(
+    corpus: Corpus,
+    layers: Sequence[Sequence[HeadAttention]],
+    hidden: Callable[[RecordedInput], FloatArray] | None = None,
 ) -> Recording:
-    """A recording in which head h of layer l has the map `layers[l][h](entry)`."""
-    entries = entries_of(corpus)
-    maps: list[NDArray[Any]] = [
-        np.stack([np.stack([head(entry) for head in layer]) for layer in layers]).astype(np.float32)
-        for entry in entries
+    """A recording in which head h of layer l has the attention `layers[l][h](recorded_input)`."""
+    inputs = recorded_inputs(corpus)
+    attention: list[Array] = [
+        np.stack([np.stack([head(recorded) for head in layer]) for layer in layers]).astype(np.float32)
+        for recorded in inputs
     ]
-    sites: dict[str, Sequence[NDArray[Any]]] = {"attention": maps}
+    sites: dict[str, Sequence[Array]] = {"attention": attention}
     if hidden is not None:
-        sites["hidden"] = [hidden(entry).astype(np.float32) for entry in entries]
-    card = EncoderCard("planted", "0" * 32, len(layers), len(layers[0]), 8)
-    return Recording(card, corpus, entries, sites)
+        sites["hidden"] = [hidden(recorded).astype(np.float32) for recorded in inputs]
+    encoder = EncoderSummary("planted", "0" * 32, len(layers), len(layers[0]), 8)
+    return Recording(encoder, corpus, inputs, sites)
 
 
-def uniform(entry: Entry) -> Floats:
-    """A head that looks at all pieces alike."""
-    n = len(entry.pieces)
+def uniform_head(recorded: RecordedInput) -> FloatArray:
+    """A head that attends to all tokens equally."""
+    n = len(recorded.tokens)
     return np.full((n, n), 1 / n)
 
 
-def looking_at(offset: int) -> HeadMap:
-    """A head that looks `offset` pieces away, and at itself where there is no such piece."""
+def offset_head(offset: int) -> HeadAttention:
+    """A head that attends `offset` tokens away, and to itself if there is no such token."""
 
-    def head(entry: Entry) -> Floats:
-        n = len(entry.pieces)
-        places = np.arange(n) + offset
-        places = np.where((places < 0) | (places >= n), np.arange(n), places)
-        return np.eye(n)[places]
-
-    return head
-
-
-def at_kind(kind: Special) -> HeadMap:
-    """A head that spreads its attention over the special pieces of one kind."""
-
-    def head(entry: Entry) -> Floats:
-        there = (entry.pieces.special == kind).astype(np.float64)
-        return np.tile(there / there.sum(), (len(there), 1))
+    def head(recorded: RecordedInput) -> FloatArray:
+        n = len(recorded.tokens)
+        targets = np.arange(n) + offset
+        targets = np.where((targets < 0) | (targets >= n), np.arange(n), targets)
+        return np.eye(n)[targets]
 
     return head
 
 
-def noise(seed: int) -> HeadMap:
+def special_head(kind: SpecialToken) -> HeadAttention:
+    """A head that attends equally to the special tokens of one kind."""
+
+    def head(recorded: RecordedInput) -> FloatArray:
+        is_target = (recorded.tokens.special_kinds == kind).astype(np.float64)
+        return np.tile(is_target / is_target.sum(), (len(is_target), 1))
+
+    return head
+
+
+def random_head(seed: int) -> HeadAttention:
     """A head whose rows are random distributions."""
 
-    def head(entry: Entry) -> Floats:
-        n = len(entry.pieces)
-        return np.random.default_rng([seed, *entry.pieces.ids.tolist()]).dirichlet(np.ones(n), size=n)
+    def head(recorded: RecordedInput) -> FloatArray:
+        n = len(recorded.tokens)
+        return np.random.default_rng([seed, *recorded.tokens.ids.tolist()]).dirichlet(np.ones(n), size=n)
 
     return head

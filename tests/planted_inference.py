@@ -1,6 +1,6 @@
-"""Planted inference: made-up words whose vectors hold the answer in the relation of premise and hypothesis alone.
+"""Planted inference: made-up words whose vectors give the label only by the relation of premise and hypothesis.
 
-`p7` is a premise; `e7` has its vector, `c7` the opposite one, `n7` one of its own. `x` words are noise.
+`p7` is a premise; `e7` has the same vector, `c7` the opposite one, `n7` an unrelated one. `x` words are noise.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ LABELS = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 
 
 def vectors(words: Sequence[str]) -> NDArray[np.float32]:
-    """(word, width): the planted vector of each."""
+    """(word, width) planted vectors."""
     return np.stack([_vector(word) for word in words]) if words else np.zeros((0, WIDTH), np.float32)
 
 
 def _vector(word: str) -> NDArray[np.float32]:
     kind, number = word[0], word[1:]
-    own = number if kind in "pec" else word
-    drawn = np.random.default_rng(zlib.crc32(own.encode())).normal(size=WIDTH).astype(np.float32)
-    return -drawn if kind == "c" else drawn
+    key = number if kind in "pec" else word
+    vector = np.random.default_rng(zlib.crc32(key.encode())).normal(size=WIDTH).astype(np.float32)
+    return -vector if kind == "c" else vector
 
 
 def training(count: int) -> str:
-    """Pairs to learn from, as a table of label, premise and hypothesis."""
+    """Training pairs, as a table of label, premise and hypothesis."""
     rows = [f"{LABELS[kind]}\tp{n}\t{kind}{n}" for n in range(count) for kind in "enc"]
     return "\n".join(["label\tpremise\thypothesis", *rows, ""])
 
 
 def diagnostic(count: int) -> str:
-    """Pairs of logic in which the vectors hold the answer, and of knowledge in which they hold nothing."""
+    """Pairs of the category logic, whose vectors give the label, and of knowledge, whose vectors do not."""
     rows = [
         row
         for n in range(count)

@@ -1,157 +1,158 @@
-"""Models whose attention and states are made by hand: built to satisfy a finding, to violate it, or of noise."""
+"""Encoders with constructed attention and hidden states: built to satisfy a claim, to violate it, or of noise."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 import planted
-from bertology.corpus.builtin import corpus_named
-from bertology.corpus.corpus import Input
-from bertology.encoder.attend import LayerActivations
-from bertology.encoder.encoder import Batch, Objective, Output
-from bertology.encoder.pieces import Pieces
+from bertology.arrays import Array, FloatArray
+from bertology.corpus.corpus import TextInput
+from bertology.corpus.read import load_corpus
+from bertology.encoder.attention_hook import LayerActivations
+from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective
+from bertology.encoder.tokens import TokenisedInput
 
-Ints = NDArray[np.integer[Any]]
-Floats = NDArray[np.float64]
-Look = Callable[[Ints, int], Floats]
-"""The map of a head for the ids of a sentence; the number makes noise differ from head to head."""
-State = Callable[[Ints, int], Floats]
-"""The states of a layer, by its number, for the ids of a sentence."""
+AttentionFunction = Callable[[Array, int], FloatArray]
+"""Attention pattern of a head for the token ids of a sentence; the head's number varies the noise between heads."""
+StateFunction = Callable[[Array, int], FloatArray]
+"""Hidden states of a layer for the token ids of a sentence."""
 
 LAYERS, HEADS, WIDTH = 12, 2, 24
 CLS, SEP = 1, 2
-ENGLISH = corpus_named("english")
-WORDS = {word: place for place, word in enumerate(sorted({w for s in ENGLISH.sentences for w in s.words}))}
-STOPS = tuple(10 + WORDS[mark] for mark in (".", ",") if mark in WORDS)
+ENGLISH = load_corpus("english")
+WORD_IDS = {word: index for index, word in enumerate(sorted({w for s in ENGLISH.sentences for w in s.words}))}
+PUNCTUATION = tuple(10 + WORD_IDS[mark] for mark in (".", ",") if mark in WORD_IDS)
 
 
 def generator(*parts: object) -> np.random.Generator:
     return np.random.default_rng(list(hashlib.sha256(repr(parts).encode()).digest()[:16]))
 
 
-def looking_at(*targets: int) -> Look:
-    """All of it, evenly, on pieces with these ids; on all pieces where a sentence has none."""
+def attention_to(*targets: int) -> AttentionFunction:
+    """Equal attention to all tokens with these ids; to all tokens in a sentence without them."""
 
-    def look(ids: Ints, head: int) -> Floats:
-        hit = np.isin(ids, targets)
-        share = (hit if hit.any() else np.ones(len(ids))).astype(float)
-        return np.tile(share / share.sum(), (len(ids), 1))
+    def attention(ids: Array, head: int) -> FloatArray:
+        is_target = np.isin(ids, targets)
+        weights = (is_target if is_target.any() else np.ones(len(ids))).astype(float)
+        return np.tile(weights / weights.sum(), (len(ids), 1))
 
-    return look
+    return attention
 
 
-def evenly(ids: Ints, head: int) -> Floats:
+def uniform_attention(ids: Array, head: int) -> FloatArray:
     return np.full((len(ids), len(ids)), 1 / len(ids))
 
 
-def at_the_next(ids: Ints, head: int) -> Floats:
+def attention_to_next(ids: Array, head: int) -> FloatArray:
     return np.roll(np.eye(len(ids)), 1, axis=1)
 
 
-def at_random(ids: Ints, head: int) -> Floats:
+def random_attention(ids: Array, head: int) -> FloatArray:
     return generator("look", ids.tolist(), head).dirichlet(np.ones(len(ids)), len(ids))
 
 
-def at_other_random(ids: Ints, head: int) -> Floats:
-    return at_random(ids, head + LAYERS * HEADS)
+def other_random_attention(ids: Array, head: int) -> FloatArray:
+    return random_attention(ids, head + LAYERS * HEADS)
 
 
-def of_words(ids: Ints, layer: int) -> Floats:
-    """One vector a word, whatever stands around it."""
+def word_states(ids: Array, layer: int) -> FloatArray:
+    """One vector per word, regardless of context."""
     return np.stack([generator("word", int(word)).normal(size=WIDTH) for word in ids])
 
 
-def of_nothing(ids: Ints, layer: int, salt: str = "") -> Floats:
-    """Another vector for each word in each sentence and layer."""
+def random_states(ids: Array, layer: int, salt: str = "") -> FloatArray:
+    """A different vector for each word in each sentence and layer."""
     return generator("nothing", salt, ids.tolist(), layer).normal(size=(len(ids), WIDTH))
 
 
-def of_other_nothing(ids: Ints, layer: int) -> Floats:
-    return of_nothing(ids, layer, "other")
+def other_random_states(ids: Array, layer: int) -> FloatArray:
+    return random_states(ids, layer, "other")
 
 
-def in_a_cone(ids: Ints, layer: int) -> Floats:
-    """Vectors that all point to one side."""
-    return of_nothing(ids, layer) + 5.0
+def cone_states(ids: Array, layer: int) -> FloatArray:
+    """Vectors in a narrow cone."""
+    return random_states(ids, layer) + 5.0
 
 
 @dataclass(frozen=True)
 class PlantedEncoder:
-    """An encoder that computes nothing: layer l looks as `looks[l]` says and has the states of `states[l]`."""
+    """An encoder without weights: layer l has the attention of `attention[l]` and the states of `states[l]`."""
 
     name: str
-    looks: Sequence[Look]
-    states: Sequence[State]
+    attention: Sequence[AttentionFunction]
+    states: Sequence[StateFunction]
     layers: int = LAYERS
     heads: int = HEADS
     width: int = WIDTH
-    max_pieces: int = 512
-    outputs: frozenset[str] = frozenset()
+    max_length: int = 512
+    task_heads: frozenset[str] = frozenset()
     causal: bool = False
-    reach: tuple[int | None, ...] = ()
-    mask_id: int | None = None
+    attention_windows: tuple[int | None, ...] = ()
+    mask_token_id: int | None = None
     device: str = "cpu"
 
     @property
     def fingerprint(self) -> str:
         return hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        return [planted.pieces_of(shown, WORDS) for shown in inputs]
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        return [planted.tokenise(text, WORD_IDS) for text in inputs]
 
     def randomised(self, seed: int = 0) -> PlantedEncoder:
-        return noise("random")
+        return noise_model("random")
 
-    def run(
+    def forward(
         self,
-        batch: Batch,
+        batch: ModelInputs,
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
         objective: Objective | None = None,
-    ) -> Output:
-        rows = [row[: int(mask.sum())].numpy() for row, mask in zip(batch.ids, batch.mask, strict=True)]
+    ) -> ModelOutput:
+        rows = [ids[: int(mask.sum())].numpy() for ids, mask in zip(batch.input_ids, batch.attention_mask, strict=True)]
+        length = batch.input_ids.shape[1]
         for layer in range(self.layers) if on_layer is not None else ():
-            maps = torch.zeros(len(rows), self.heads, *batch.ids.shape[1:], batch.ids.shape[1])
+            attention = torch.zeros(len(rows), self.heads, length, length)
             for row, ids in enumerate(rows):
                 for head in range(self.heads):
-                    look = self.looks[layer](ids, layer * self.heads + head)
-                    maps[row, head, : len(ids), : len(ids)] = torch.from_numpy(look)
+                    pattern = self.attention[layer](ids, layer * self.heads + head)
+                    attention[row, head, : len(ids), : len(ids)] = torch.from_numpy(pattern)
             assert on_layer is not None
-            on_layer(LayerActivations(layer, maps))
-        states = tuple(self._padded(rows, batch.ids, layer) for layer in range(self.layers + 1)) if hidden else ()
-        return Output(states, {})
+            on_layer(LayerActivations(layer, attention))
+        n_layers = self.layers + 1 if hidden else 0
+        return ModelOutput(tuple(self._padded_states(rows, length, layer) for layer in range(n_layers)), {})
 
-    def _padded(self, rows: Sequence[Ints], like: Tensor, layer: int) -> Tensor:
-        states = torch.zeros(*like.shape, self.width)
+    def _padded_states(self, rows: Sequence[Array], length: int, layer: int) -> Tensor:
+        states = torch.zeros(len(rows), length, self.width)
         for row, ids in enumerate(rows):
             states[row, : len(ids)] = torch.from_numpy(self.states[layer](ids, layer))
         return states
 
 
-def model(
-    name: str, *, looks: dict[range, Look] | None = None, states: dict[range, State] | None = None
+def planted_model(
+    name: str,
+    *,
+    attention: Mapping[range, AttentionFunction] | None = None,
+    states: Mapping[range, StateFunction] | None = None,
 ) -> PlantedEncoder:
-    """A model of noise but for these layers (from 1; 0 are the embeddings)."""
-    every: list[Look] = [at_random] * LAYERS
-    for span, look in (looks or {}).items():
-        for layer in span:
-            every[layer - 1] = look
-    held: list[State] = [of_nothing] * (LAYERS + 1)
-    for span, state in (states or {}).items():
-        for layer in span:
-            held[layer] = state
-    return PlantedEncoder(name, every, held)
+    """A model of noise except in these layers (from 1; 0 is the embeddings)."""
+    attention_by_layer: list[AttentionFunction] = [random_attention] * LAYERS
+    for layers, function in (attention or {}).items():
+        for layer in layers:
+            attention_by_layer[layer - 1] = function
+    states_by_layer: list[StateFunction] = [random_states] * (LAYERS + 1)
+    for layers, function in (states or {}).items():
+        for layer in layers:
+            states_by_layer[layer] = function
+    return PlantedEncoder(name, attention_by_layer, states_by_layer)
 
 
-def noise(name: str = "noise") -> PlantedEncoder:
-    """A model of nothing but noise."""
-    return model(name)
+def noise_model(name: str = "noise") -> PlantedEncoder:
+    """A model with random attention and states in every layer."""
+    return planted_model(name)

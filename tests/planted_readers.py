@@ -1,4 +1,4 @@
-"""Readers of multiple choice whose answers are known: the right options by heart, the longest ones, or anything."""
+"""Multiple-choice readers with known predictions: the gold option, the longest option, or an arbitrary one."""
 
 from __future__ import annotations
 
@@ -9,65 +9,71 @@ from typing import Any
 import torch
 
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Batch, Output
+from bertology.encoder.encoder import ModelInputs, ModelOutput, TaskEncoder
 from bertology.encoder.huggingface import HuggingFaceEncoder
+from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.load import load
-from bertology.encoder.task_heads import with_head
-from bertology.encoder.variant import Variant
+from bertology.encoder.task_heads import add_task_head
 
-Likes = Callable[[bool, int, int], float]
-"""What an option is worth: whether it is the right one, its words, and a number that says nothing."""
-
-
-def only_what_is_right(right: bool, words: int, nothing: int) -> float:
-    """Whatever else is said, the right option."""
-    return float(right)
+OptionScore = Callable[[bool, int, int], float]
+"""The score of an option: whether it is the gold option, its number of words, and an arbitrary number."""
 
 
-def the_longest(right: bool, words: int, nothing: int) -> float:
-    """The option of most words, and of those that are as long the right one."""
-    return 10.0 * words + right
+def gold_option(is_gold: bool, n_words: int, arbitrary: int) -> float:
+    """Prefers the gold option."""
+    return float(is_gold)
 
 
-def anything(right: bool, words: int, nothing: int) -> float:
-    """No option for any reason."""
-    return float(nothing)
+def longest_option(is_gold: bool, n_words: int, arbitrary: int) -> float:
+    """Prefers the option with the most words, and among equally long ones the gold option."""
+    return 10.0 * n_words + is_gold
+
+
+def arbitrary_option(is_gold: bool, n_words: int, arbitrary: int) -> float:
+    """Prefers an arbitrary option."""
+    return float(arbitrary)
 
 
 @dataclass(frozen=True, eq=False)
 class Reader(HuggingFaceEncoder):
-    """Answers by `likes`; `right` are the pieces of each passage, its question and the right option."""
+    """Scores options by `option_score`; `gold_inputs` are the tokens of each passage, question and gold option."""
 
-    likes: Likes = only_what_is_right
-    right: frozenset[tuple[int, ...]] = frozenset()
-    begins: tuple[bool, ...] = ()
-    """By piece, whether a word begins with it."""
+    option_score: OptionScore = gold_option
+    gold_inputs: frozenset[tuple[int, ...]] = frozenset()
+    starts_word: tuple[bool, ...] = ()
+    """By token id, whether the token starts a word."""
 
     @property
-    def max_pieces(self) -> int:
-        """However long a text is."""
+    def max_length(self) -> int:
+        """No limit."""
         return 10_000
 
-    def run(self, batch: Batch, **asked: Any) -> Output:
-        """The worth of each row, which ends in an option."""
-        worth = [
-            self._worth(ids[mask > 0].tolist(), ids[(mask > 0) & (types == 1)].tolist())
-            for ids, types, mask in zip(batch.ids, batch.types, batch.mask, strict=True)
+    def forward(self, batch: ModelInputs, **options: Any) -> ModelOutput:
+        """The score of each row, which ends with an option."""
+        rows = zip(batch.input_ids, batch.token_type_ids, batch.attention_mask, strict=True)
+        scores = [
+            self._score(ids[mask > 0].tolist(), ids[(mask > 0) & (types == 1)].tolist()) for ids, types, mask in rows
         ]
-        return Output((), {"choice": torch.tensor(worth)[:, None]})
+        return ModelOutput((), {"choice": torch.tensor(scores)[:, None]})
 
-    def _worth(self, pieces: list[int], option: list[int]) -> float:
-        words = sum(self.begins[piece] for piece in option)
-        return self.likes(tuple(pieces) in self.right, words, hash(tuple(pieces)) % 1000)
+    def _score(self, tokens: list[int], option: list[int]) -> float:
+        n_words = sum(self.starts_word[token] for token in option)
+        return self.option_score(tuple(tokens) in self.gold_inputs, n_words, hash(tuple(tokens)) % 1000)
 
 
-def reader(corpus: Corpus, likes: Likes) -> Reader:
-    """One that knows the right options of a corpus."""
+def reader(corpus: Corpus, option_score: OptionScore) -> Reader:
+    """A reader that knows the gold options of a corpus."""
     base = load("tiny")
-    assert isinstance(base, HuggingFaceEncoder)
-    headed = with_head(base, "choice", (), variant=Variant(), seed=0)
-    right = [item.inputs[int(item.label or 0)] for item in corpus]
-    known = frozenset(tuple(pieces.ids.tolist()) for pieces in headed.tokenise(right))
-    vocabulary: Mapping[str, int] = headed.tokenizer.get_vocab()
-    begins = tuple(not piece.startswith("##") for piece in sorted(vocabulary, key=lambda piece: vocabulary[piece]))
-    return Reader("reader", headed.model, headed.tokenizer, headed.tokeniser, likes=likes, right=known, begins=begins)
+    assert isinstance(base, TaskEncoder)
+    encoder = add_task_head(base, "choice", (), variant=LayerVariant(), seed=0)
+    gold_texts = [example.text_inputs[int(example.label or 0)] for example in corpus]
+    vocabulary: Mapping[str, int] = encoder.hf_tokenizer.get_vocab()
+    return Reader(
+        "reader",
+        encoder.model,
+        encoder.hf_tokenizer,
+        encoder.tokeniser,
+        option_score=option_score,
+        gold_inputs=frozenset(tuple(tokens.ids.tolist()) for tokens in encoder.tokenise(gold_texts)),
+        starts_word=tuple(not token.startswith("##") for token in sorted(vocabulary, key=lambda t: vocabulary[t])),
+    )

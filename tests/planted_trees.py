@@ -1,4 +1,4 @@
-"""Planted trees: hidden states in which the dependency tree lies, and treebanks short enough for them."""
+"""Planted trees: hidden states that embed the dependency tree, and treebanks of short sentences."""
 
 from __future__ import annotations
 
@@ -7,57 +7,58 @@ from collections.abc import Callable
 import numpy as np
 
 import planted
-from bertology.corpus.builtin import corpus_named
+from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT
-from bertology.recording.entry import Entry
+from bertology.encoder.token_batch import RecordedInput
 from bertology.recording.recording import Recording
-from bertology.recording.sites import RAW
+from bertology.recording.sites import RAW_SITES
 
-SITE = RAW["hidden.words"]
-LONGEST = 12
+SITE = RAW_SITES["hidden.words"]
+MAX_WORDS = 12
 WIDTH = 16
 
 
 def short_sentences(count: int = 120) -> Corpus:
     """Sentences with trees of 2 to 12 words."""
-    corpus = corpus_named("english", limit=600)
-    kept = [item for item in corpus if 2 <= len(item.parts[0]) <= LONGEST]
-    return Corpus(tuple(kept[:count]), name="short")
+    corpus = load_corpus("english", limit=600)
+    examples = [example for example in corpus if 2 <= len(example.segments[0]) <= MAX_WORDS]
+    return Corpus(tuple(examples[:count]), name="short")
 
 
-def embedded(entry: Entry) -> planted.Floats:
-    """(word, WIDTH): every word is one step from its head along a direction of its own, the root nowhere.
+def exact_states(recorded: RecordedInput) -> FloatArray:
+    """(word, WIDTH) states in which each word is one step from its governor along its own axis, and the root is 0.
 
-    Squared distances are tree distances, squared lengths depths.
+    Squared distances are tree distances, squared norms depths.
     """
-    heads = entry.input.parts[0].heads or ()
-    states = np.zeros((len(heads), WIDTH))
-    for word in range(len(heads)):
-        above = word
-        while heads[above] != ROOT:
-            states[word, above] += 1
-            above = heads[above]
+    governors = recorded.text.segments[0].governors or ()
+    states = np.zeros((len(governors), WIDTH))
+    for word in range(len(governors)):
+        ancestor = word
+        while governors[ancestor] != ROOT:
+            states[word, ancestor] += 1
+            ancestor = governors[ancestor]
     return states
 
 
-def mixed(entry: Entry) -> planted.Floats:
-    """The same behind a fixed linear map that can be undone."""
-    mixing = np.eye(WIDTH) + 0.3 * np.random.default_rng(7).normal(size=(WIDTH, WIDTH)) / np.sqrt(WIDTH)
-    return embedded(entry) @ mixing
+def mapped_states(recorded: RecordedInput) -> FloatArray:
+    """The exact states after a fixed invertible linear map."""
+    linear_map = np.eye(WIDTH) + 0.3 * np.random.default_rng(7).normal(size=(WIDTH, WIDTH)) / np.sqrt(WIDTH)
+    return exact_states(recorded) @ linear_map
 
 
-def noise(entry: Entry) -> planted.Floats:
-    """States that depend on the words of the sentence and on nothing else."""
-    return np.random.default_rng(entry.pieces.ids.tolist()).normal(size=(entry.pieces.words, WIDTH))
+def noise_states(recorded: RecordedInput) -> FloatArray:
+    """Random states that depend only on the words of the sentence."""
+    return np.random.default_rng(recorded.tokens.ids.tolist()).normal(size=(recorded.tokens.n_words, WIDTH))
 
 
-def recording_of(corpus: Corpus, *layers: Callable[[Entry], planted.Floats]) -> Recording:
+def make_recording(corpus: Corpus, *layers: Callable[[RecordedInput], FloatArray]) -> Recording:
     """A recording whose layers have these states of words, and zeros for special tokens."""
 
-    def hidden(entry: Entry) -> planted.Floats:
-        states = np.zeros((len(layers), len(entry.pieces), WIDTH))
-        states[:, entry.pieces.word >= 0] = np.stack([layer(entry) for layer in layers])
+    def hidden(recorded: RecordedInput) -> FloatArray:
+        states = np.zeros((len(layers), len(recorded.tokens), WIDTH))
+        states[:, recorded.tokens.word_ids >= 0] = np.stack([layer(recorded) for layer in layers])
         return states
 
-    return planted.recording_of(corpus, [[planted.uniform]] * max(1, len(layers) - 1), hidden)
+    return planted.make_recording(corpus, [[planted.uniform_head]] * max(1, len(layers) - 1), hidden)

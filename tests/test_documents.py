@@ -1,4 +1,4 @@
-"""The documentation is executed: every Python block and every bertology command of the README and docs."""
+"""Every Python block and every bertology command of the README and docs runs, and links resolve."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ WITH_BLOCKS = [path for path in DOCUMENTS if BLOCK.search(path.read_text("utf-8"
 
 
 @pytest.mark.parametrize("document", WITH_BLOCKS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_what_the_documentation_says_works(
+def test_code_blocks_of_the_documentation_run(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
+    namespace: dict[str, object] = {}
     for language, code in BLOCK.findall(document.read_text("utf-8")):
         if language == "python":
-            exec(compile(code, str(document), "exec"), names)
+            exec(compile(code, str(document), "exec"), namespace)
         else:
             for line in code.splitlines():
-                words = shlex.split(line, comments=True)
-                if words and words[0] == "bertology":
-                    ended = bertology(*words[1:])
-                    assert ended.status == 0, f"{line}: {ended.err}"
+                arguments = shlex.split(line, comments=True)
+                if arguments and arguments[0] == "bertology":
+                    result = bertology(*arguments[1:])
+                    assert result.status == 0, f"{line}: {result.err}"
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
@@ -45,23 +45,23 @@ def test_the_examples_run(
     assert capsys.readouterr().out.strip()
 
 
-def test_the_readme_names_both_commands() -> None:
+def test_the_readme_names_the_main_make_targets() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert "make report" in readme and "make test" in readme
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_between_documents_lead_somewhere(document: Path) -> None:
+def test_links_between_documents_resolve(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
         assert (document.parent / target).exists(), target
 
 
-def test_the_page_of_the_command_line_names_options_that_exist() -> None:
+def test_the_command_line_page_names_existing_options() -> None:
     pytest.importorskip("mkdocs", reason="the documentation's packages are not installed")
     page = runpy.run_path(str(ROOT / "docs" / "generate.py"))["_command_line"]()
     for name, part in zip(COMMANDS, page.split("\n## bertology ")[1:], strict=True):
         listed = re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)
-        told = bertology(name, "--help").out
+        help_text = bertology(name, "--help").out
         assert part.startswith(f"{name}\n") and listed
         for flag in re.findall(r"--?[a-z][a-z-]*", " ".join(listed)):
-            assert re.search(rf"(?<![\w-]){flag}(?![\w-])", told), f"bertology {name} {flag}"
+            assert re.search(rf"(?<![\w-]){flag}(?![\w-])", help_text), f"bertology {name} {flag}"

@@ -1,20 +1,30 @@
-"""The layout shows the design: imports go one way, two files know transformers, importing the package is light."""
+"""The layout is the design: imports go one way, names are unique, words are the field's, importing is light."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "src" / "bertology"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "bertology"
 ORDER = [
-    "errors", "citations", "maths", "corpus", "encoder", "recording", "results", "finetuning", "measures",
-    "analyses", "claims", "views", "report", "interface", "cli",
+    "errors", "lazy", "arrays", "html", "citations", "atomic_files", "estimates", "numerics", "corpus", "encoder",
+    "statistics", "recording", "results", "training", "analyses", "claims", "views", "api", "cli",
 ]  # fmt: skip
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+TREES = {module: ast.parse((PACKAGE / module).read_text("utf-8")) for module in MODULES}
+
+SHARED_FUNCTION_NAMES = {
+    "matches": "every corpus reader has one",
+    "run": "the public function and the group of commands",
+}
+"""Public functions that several modules define on purpose, as parts of one protocol."""
 
 
 def imported(path: Path) -> set[str]:
@@ -29,25 +39,99 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_go_one_way(module: str) -> None:
-    own = ORDER.index(module.split("/")[0])
+    position = ORDER.index(module.split("/")[0])
     for name in imported(PACKAGE / module):
         parts = name.split(".")
         if parts[0] == "bertology" and len(parts) > 1 and parts[1] in ORDER:
-            assert ORDER.index(parts[1]) <= own, f"{module} imports {name}, which is above it"
+            assert ORDER.index(parts[1]) <= position, f"{module} imports {name}, which is above it"
 
 
-def test_only_files_of_the_encoder_import_transformers() -> None:
-    """One wraps models to watch them, one names the classes that they are trained and saved as, one opens them."""
-    knowing = [
-        module for module in MODULES if any(n.split(".")[0] == "transformers" for n in imported(PACKAGE / module))
-    ]
-    assert knowing == ["encoder/huggingface.py", "encoder/task_heads.py", "encoder/transformer_files.py"]
+def test_every_top_level_module_has_a_position() -> None:
+    names = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert names - {"__init__"} == set(ORDER)
 
 
-def test_maths_knows_nothing_of_bert() -> None:
+def test_only_encoder_imports_transformers() -> None:
+    importers = [m for m in MODULES if any(n.split(".")[0] == "transformers" for n in imported(PACKAGE / m))]
+    assert importers and all(module.startswith("encoder/") for module in importers)
+
+
+def test_numerics_knows_arrays_and_estimates_only() -> None:
     for module in MODULES:
-        if module.startswith("maths/"):
-            assert not {n for n in imported(PACKAGE / module) if n.startswith("bertology") and ".maths" not in n}
+        if module.startswith("numerics/"):
+            own = {n for n in imported(PACKAGE / module) if n.startswith("bertology.")}
+            assert all(n.split(".")[1] in {"numerics", "estimates", "arrays", "lazy"} for n in own), module
+
+
+def test_no_public_class_is_defined_in_two_modules() -> None:
+    homes: defaultdict[str, list[str]] = defaultdict(list)
+    for module, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
+def test_no_public_function_is_defined_in_two_modules() -> None:
+    homes: defaultdict[str, list[str]] = defaultdict(list)
+    for module, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                homes[node.name].append(module)
+    shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
+    assert {name: modules for name, modules in shared.items() if name not in SHARED_FUNCTION_NAMES} == {}
+
+
+SUITES = {"contract", "golden"}
+"""Tests of all analyses together."""
+
+OLD_WORDS = (
+    "piece", "pieces", "sheet", "sheets", "lesson", "lessons", "learner", "learners", "told", "said", "asked", "found",
+    "place", "places", "drawn", "resting", "stretches", "tap", "tapped", "journey", "station", "shelf", "workplace",
+)  # fmt: skip
+"""Words of the first build that name no variable, function, class or field any more; see docs/glossary.md."""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_identifiers_use_the_words_of_the_glossary(module: str) -> None:
+    identifiers: set[str] = set()
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            identifiers.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            identifiers.add(node.name)
+        elif isinstance(node, ast.arg):
+            identifiers.add(node.arg)
+    words = {name: set(re.findall(r"[a-z]+", re.sub(r"([A-Z])", r"_\1", name).lower())) for name in identifiers}
+    assert {name for name, parts in words.items() if parts & set(OLD_WORDS)} == set()
+
+
+def test_the_test_tree_mirrors_the_source_tree() -> None:
+    """A test file lies where its module or package lies: tests/a/test_b.py for a/b.py, or for the package a/b."""
+    strays: list[str] = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        relative = path.relative_to(ROOT / "tests")
+        if len(relative.parts) == 1 or relative.parts[0] in {"pretraining", "docs", "benchmarks", "frontend"}:
+            continue
+        if not (PACKAGE / relative.parts[0]).exists():
+            strays.append(str(relative))
+            continue
+        target = PACKAGE / relative.parent
+        while not target.exists():
+            target = target.parent
+        subject = relative.stem.removeprefix("test_")
+        if subject in SUITES:
+            continue
+        if not target.is_dir() or not _names_something(target, subject):
+            strays.append(str(relative))
+    assert strays == []
+
+
+def _names_something(directory: Path, subject: str) -> bool:
+    """Whether a module or package in the directory, or the directory itself, has the name, or a name it begins with."""
+    names = {path.stem for path in directory.iterdir()} | {directory.name}
+    names |= {path.stem for path in directory.rglob("*.py")}
+    return any(subject == name or subject.startswith(f"{name}_") for name in names)
 
 
 @pytest.mark.parametrize("statement", ["import bertology", "from bertology import Corpus, read, Result, analysis"])
@@ -67,6 +151,15 @@ def test_help_and_list_need_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_torch_is_imported_by_one_lazy_module_or_at_the_top() -> None:
+    """No function imports torch: modules take it from `bertology.lazy`, or import it at the top."""
+    for module, tree in TREES.items():
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                imports = [n for n in ast.walk(function) if isinstance(n, ast.Import)]
+                assert not any(alias.name == "torch" for n in imports for alias in n.names), module
 
 
 def test_everything_public_is_there() -> None:

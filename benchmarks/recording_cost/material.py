@@ -9,16 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bertology.corpus.corpus import Corpus, of_sentences
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
 from bertology.corpus.read import read
-from bertology.corpus.sentence import sentence
-from bertology.encoder.encoder import Batch
+from bertology.corpus.sentence import sentence_from_words
+from bertology.encoder.builtin import TINY_WORDS
+from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
-from bertology.encoder.tiny import WORDS
-from bertology.recording.frame import Frame
-from bertology.recording.plan import Plan, make_plan
-from bertology.recording.policy import Policy
+from bertology.encoder.token_batch import TokenBatch
+from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
 
 SHARED = Path(__file__).parents[3] / "shared"
 MODEL = SHARED / "models" / "gte-small"
@@ -32,24 +31,28 @@ class Setting:
 
     encoder: HuggingFaceEncoder
     corpus: Corpus
-    plan: Plan
+    plan: RecordingPlan
     plain_model: Callable[[str], Any]
 
     @property
     def texts(self) -> list[str]:
         """The sentences in file order."""
-        return [item.parts[0].text for item in self.corpus]
+        return [example.segments[0].text for example in self.corpus]
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[ModelInputs]:
         """The batches, padded and ready."""
-        return [Frame([self.plan.entries[i] for i in batch]).batch for shard in self.plan.shards for batch in shard]
+        return [
+            TokenBatch([self.plan.inputs[i] for i in batch]).model_inputs
+            for shard in self.plan.shards
+            for batch in shard
+        ]
 
     def part(self, corpus: Corpus) -> Setting:
         """The same encoder on another corpus."""
-        return Setting(self.encoder, corpus, make_plan(self.encoder, corpus, Policy()), self.plain_model)
+        return Setting(self.encoder, corpus, make_plan(self.encoder, corpus, RecordingConfig()), self.plain_model)
 
 
-def setting(model: str, corpus: Corpus, policy: Policy = Policy()) -> Setting:
+def setting(model: str, corpus: Corpus, config: RecordingConfig = RecordingConfig()) -> Setting:
     """A model by name, or the real one, or the built-in one, and the plan for the corpus."""
     encoder = load(model or (str(MODEL) if MODEL.is_dir() else "tiny"))
     assert isinstance(encoder, HuggingFaceEncoder), "the benchmark is about transformers"
@@ -62,21 +65,23 @@ def setting(model: str, corpus: Corpus, policy: Policy = Policy()) -> Setting:
         made.load_state_dict(encoder.model.state_dict())
         return made.eval()
 
-    return Setting(encoder, corpus, make_plan(encoder, corpus, policy), plain)
+    return Setting(encoder, corpus, make_plan(encoder, corpus, config), plain)
 
 
-def padding(plan: Plan) -> float:
-    """Padding as a share of the real pieces."""
-    batches = [[len(plan.entries[i].pieces) for i in batch] for shard in plan.shards for batch in shard]
+def padding(plan: RecordingPlan) -> float:
+    """Padding as a share of the real tokens."""
+    batches = [[len(plan.inputs[i].tokens) for i in batch] for shard in plan.shards for batch in shard]
     return sum(max(lengths) * len(lengths) for lengths in batches) / sum(map(sum, batches)) - 1
 
 
-def corpus_of(count: int) -> Corpus:
+def load_sentences(count: int) -> Corpus:
     """So many sentences of a treebank, or made ones of the same mixture of lengths where it is absent."""
     file = DEV if count <= 2000 else TRAIN
     if file.is_file():
         return read(file, limit=count)
     random_ = random.Random(0)
-    known = WORDS.split()
+    known = TINY_WORDS.split()
     lengths = [min(80, max(1, round(random_.lognormvariate(2.4, 0.8)))) for _ in range(count)]
-    return of_sentences([sentence([random_.choice(known) for _ in range(n)]) for n in lengths], name="made sentences")
+    return corpus_from_sentences(
+        [sentence_from_words([random_.choice(known) for _ in range(n)]) for n in lengths], name="made sentences"
+    )

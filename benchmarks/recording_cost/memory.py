@@ -20,7 +20,7 @@ from pathlib import Path
 from bertology.analyses import registry
 from bertology.corpus.corpus import Corpus
 from bertology.recording.recorder import record
-from recording_cost.material import corpus_of, setting
+from recording_cost.material import load_sentences, setting
 
 SIZES = (1000, 4000, 12000)
 ANALYSES = ("attention/targets", "attention/entropy")
@@ -33,23 +33,23 @@ def print_memory(
 ) -> None:
     """A table of peaks; the passes must not need more for more sentences."""
     environment = dict(os.environ) if keep_kernels else {**os.environ, "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"}
-    print(f"{'sentences':>9}{'seconds':>9}{'peak MiB':>10}{'model':>9}{'corpus':>9}{'pieces':>9}{'passes':>9}")
+    print(f"{'sentences':>9}{'seconds':>9}{'peak MiB':>10}{'model':>9}{'corpus':>9}{'tokens':>9}{'passes':>9}")
     for size in sizes:
         command = [sys.executable, "-m", "recording_cost.memory", str(size), model, *analyses]
         ran = subprocess.run(
             command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1], env=environment
         )
         found: dict[str, float] = json.loads(ran.stdout)
-        cells = "".join(f"{found[name]:>9.0f}" for name in ("model", "corpus", "pieces", "passes"))
+        cells = "".join(f"{found[name]:>9.0f}" for name in ("model", "corpus", "tokens", "passes"))
         print(f"{size:>9}{found['seconds']:>9.0f}{found['peak']:>10.0f}{cells}", flush=True)
     print(
-        "\npeak = interpreter, torch and model + the corpus as read + its pieces and their description on disk"
+        "\npeak = interpreter, torch and model + the corpus as read + its tokens and their description on disk"
         "\n       + what the forward passes add, which must be flat"
     )
 
 
 def _no_longer_than(words: int, corpus: Corpus) -> Corpus:
-    return replace(corpus, items=tuple(item for item in corpus if len(item.parts[0]) <= words))
+    return replace(corpus, examples=tuple(example for example in corpus if len(example.segments[0]) <= words))
 
 
 def _resident() -> float:
@@ -64,11 +64,11 @@ def _peak() -> float:
 def measure(size: int, model: str, analyses: Sequence[str]) -> dict[str, float]:
     """MiB of this process at each step, and the seconds recording took."""
     declared = [registry.get(name) for name in analyses]
-    sites = [site for analysis in declared for site in analysis.sites(analysis.settled({}))]
-    encoder = setting(model, corpus_of(8)).encoder
-    record(encoder, corpus_of(8), sites)
+    sites = [site for analysis in declared for site in analysis.sites(analysis.resolve_options({}))]
+    encoder = setting(model, load_sentences(8)).encoder
+    record(encoder, load_sentences(8), sites)
     steps = [_resident()]
-    corpus = _no_longer_than(LONGEST, corpus_of(size))
+    corpus = _no_longer_than(LONGEST, load_sentences(size))
     steps.append(_resident())
 
     def note(done: int, total: int) -> None:
@@ -85,7 +85,7 @@ def measure(size: int, model: str, analyses: Sequence[str]) -> dict[str, float]:
         "peak": _peak(),
         "model": loaded,
         "corpus": read - loaded,
-        "pieces": planned - read,
+        "tokens": planned - read,
         "passes": _peak() - planned,
     }
 

@@ -36,7 +36,7 @@ def _kept(layers: Sequence[torch.Tensor], lengths: Sequence[int], *, squares: bo
 def _loop(size: int, **padding: Any) -> Make:
     def make(ours: Setting) -> Run:
         model = ours.plain_model("eager")
-        tokenizer = ours.encoder.tokenizer
+        tokenizer = ours.encoder.hf_tokenizer
 
         def run() -> list[Any]:
             kept: list[Any] = []
@@ -66,11 +66,11 @@ def _nnsight(ours: Setting) -> Run:
         kept: list[Any] = []
         with torch.inference_mode():
             for batch in batches:
-                lengths = batch.mask.sum(1).tolist()
+                lengths = batch.attention_mask.sum(1).tolist()
                 with traced.trace(
-                    input_ids=batch.ids,
-                    attention_mask=batch.mask,
-                    token_type_ids=batch.types,
+                    input_ids=batch.input_ids,
+                    attention_mask=batch.attention_mask,
+                    token_type_ids=batch.token_type_ids,
                     output_attentions=True,
                     output_hidden_states=True,
                 ):
@@ -93,7 +93,7 @@ def _transformer_lens(ours: Setting) -> Run:
     with_head.bert.load_state_dict(bare.state_dict(), strict=False)
     bridge: Any = importlib.import_module("transformer_lens.model_bridge").TransformerBridge
     hooked = bridge.boot_transformers(
-        "google-bert/bert-base-uncased", hf_model=with_head, tokenizer=ours.encoder.tokenizer
+        "google-bert/bert-base-uncased", hf_model=with_head, tokenizer=ours.encoder.hf_tokenizer
     )
     batches = ours.batches()
     layers = range(ours.encoder.layers)
@@ -105,12 +105,12 @@ def _transformer_lens(ours: Setting) -> Run:
         with torch.inference_mode():
             for batch in batches:
                 _, cache = hooked.run_with_cache(
-                    batch.ids,
-                    attention_mask=batch.mask,
-                    token_type_ids=batch.types,
+                    batch.input_ids,
+                    attention_mask=batch.attention_mask,
+                    token_type_ids=batch.token_type_ids,
                     names_filter=[*maps, *states],
                 )
-                lengths = batch.mask.sum(1).tolist()
+                lengths = batch.attention_mask.sum(1).tolist()
                 kept += _kept([cache[name] for name in maps], lengths, squares=True)
                 kept += _kept([cache[name] for name in states], lengths, squares=False)
         return kept

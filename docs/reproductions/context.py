@@ -1,210 +1,221 @@
-"""The numbers of context.md: frozen contextual, static and random features under the same small models.
+"""The numbers of context.md: frozen contextual, static and random features with the same classifiers.
 
     python docs/reproductions/context.py MODEL GLOVE DATA          # prints the tables
-    python docs/reproductions/context.py MODEL GLOVE DATA --write  # and puts them into the page
+    python docs/reproductions/context.py MODEL GLOVE DATA --write  # also writes them into the page
 
-MODEL is a model as `bertology run` takes it, GLOVE a file or folder of word vectors, DATA a folder with `ner`,
-`sentiment` and `nli` (the page says which files). `--store` keeps features and finished cells, so that a run that was
-stopped goes on and the tables of one `--task` can be made before the others.
+MODEL is a model as for `bertology run --model`, GLOVE a file or directory of word vectors, DATA a directory with `ner`,
+`sentiment` and `nli` (the page says which files). With `--store` an interrupted run resumes, and the tables of one
+`--task` can be made before the others.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reproduction_page import markdown_table, percent, written
+from reproduction_page import join_parts, markdown_table, percent, write_numbers
 
 import bertology
-from bertology.corpus.builtin import corpus_named
+from bertology.analyses import registry
+from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.corpus import Corpus
-from bertology.recording.shorten import cut
-from bertology.results.estimate import Estimate
+from bertology.corpus.read import load_corpus
+from bertology.estimates.estimate import Estimate
+from bertology.recording.overflow import slice_sentence
 from bertology.results.shapes import Curve, Table
 
 PAGE = Path(__file__).with_name("context.md")
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """One task: the file judged (and learnt from), how it is read, and what else is learnt with."""
+class Task:
+    """A corpus with its format, the options of its analyses, another classifier, and the maximum length of a text."""
 
     title: str
     file: str
-    format: str | None
-    options: dict[str, Any]
-    learners: str = ""
-    words: int = 0
+    format: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    classifier: str = ""
+    max_words: int = 0
 
 
-LESSONS = {
-    "wnut": Lesson(
-        "Names in WNUT-17: span F1",
+TASKS = {
+    "wnut": Task(
+        "Named entities in WNUT-17: span F1",
         "ner/emerging.dev.conll",
-        None,
-        {"train": "ner/wnut17train.conll", "train_limit": 500, "items": 400},
-        "bilstm-crf",
+        options={"train_corpus": "ner/wnut17train.conll", "train_size": 500, "sample_size": 400},
+        classifier="bilstm-crf",
     ),
-    "crossner": Lesson(
-        "Names in CrossNER politics: span F1",
+    "crossner": Task(
+        "Named entities in CrossNER politics: span F1",
         "ner/crossner-politics/test.txt",
-        None,
-        {"train": "ner/crossner-politics/train.txt"},
+        options={"train_corpus": "ner/crossner-politics/train.txt"},
     ),
-    "imdb": Lesson("Sentiment in IMDB: accuracy", "sentiment/imdb", "labelled", {"items": 400}, words=100),
-    "mr": Lesson("Sentiment in MR: accuracy", "sentiment/mr", "labelled", {}, "cnn"),
-    "snli": Lesson("Entailment in SNLI: accuracy", "nli/snli", "pairs", {}),
-    "mnli": Lesson("Entailment in MNLI: accuracy", "nli/mnli_matched", "pairs", {}),
+    "imdb": Task("Sentiment in IMDB: accuracy", "sentiment/imdb", "labelled", {"sample_size": 400}, max_words=100),
+    "mr": Task("Sentiment in MR: accuracy", "sentiment/mr", "labelled", classifier="cnn"),
+    "snli": Task("Entailment in SNLI: accuracy", "nli/snli", "pairs"),
+    "mnli": Task("Entailment in MNLI: accuracy", "nli/mnli_matched", "pairs"),
 }
-
-
 LAYERS = "layers"
+SPLITS = {"train": "training", "validation": "validation", "test": "test"}
+MAX_CLASSIFIER_SEEDS = 2
 
 
 def tables(options: argparse.Namespace) -> str:
     """All tables as Markdown."""
-    names = {
+    features = {
         "model": "model",
-        "its input vectors": "static",
-        options.second: options.second,
+        "input embeddings": "static",
+        options.second_model: options.second_model,
         "GloVe 50-d": f"glove:{options.glove}",
         "random 300-d": "circulant:300",
     }
-    asked = options.task or [*LESSONS, LAYERS]
-    parts = [_layers(options) if key == LAYERS else _of(LESSONS[key], names, options) for key in asked]
-    return "\n\n".join(parts)
+    names = options.task or [*TASKS, LAYERS]
+    return join_parts(_layers(options) if name == LAYERS else _task(TASKS[name], features, options) for name in names)
 
 
 def _layers(options: argparse.Namespace) -> str:
-    """Names in WNUT-17 by single layers of the model, on fewer items."""
-    lesson = LESSONS["wnut"]
-    depth = bertology.load(options.model).layers
-    places = sorted({round(depth * share) for share in (1 / 3, 2 / 3)})
-    given = {
-        "features": ",".join([*(f"model#{place}" for place in places), "model", "static"]),
-        "train": str(options.data / lesson.options["train"]),
-        "train_limit": 250,
-        "items": 200,
-        "seeds": min(3, options.seeds),
-    }
-    table: Table = _run("meaning/compare", options, _read(lesson, options), given, None)
-    rows = [[row, percent(table.measures["linear"][place])] for place, row in enumerate(table.rows_named)]
-    said = table.units["linear"].partition("; ")[2]
-    title = f"### Names in WNUT-17 by layer: span F1\n\n{said[0].upper()}{said[1:]}."
-    return f"{title}\n\n{markdown_table(('', 'linear'), rows)}"
+    """Named entities in WNUT-17 by single layers of the model, on fewer examples."""
+    task = TASKS["wnut"]
+    n_layers = bertology.load(options.model).layers
+    layers = sorted({round(n_layers * fraction) for fraction in (1 / 3, 2 / 3)})
+    table: Table = _run(
+        "features/comparison",
+        options,
+        _read(task, options),
+        {
+            "features": ",".join([*(f"model#{layer}" for layer in layers), "model", "static"]),
+            "train_corpus": str(options.data / task.options["train_corpus"]),
+            "train_size": 250,
+            "sample_size": 200,
+            "n_seeds": min(3, options.n_seeds),
+        },
+    )
+    score = "score (linear)"
+    rows = [[name, percent(table.measures[score][row])] for row, name in enumerate(table.row_names)]
+    title = f"### Named entities in WNUT-17 by layer: span F1\n\n{_sample(table)}"
+    return f"{title}\n\n{markdown_table(('', score), rows)}"
 
 
-def _of(lesson: Lesson, names: dict[str, str], options: argparse.Namespace) -> str:
-    corpus = _read(lesson, options)
-    given: dict[str, Any] = {**lesson.options, "features": ",".join(names.values()), "seeds": options.seeds}
-    if "train" in given:
-        given["train"] = str(options.data / given["train"])
-        given["train_limit"] = min(given.get("train_limit", 0) or options.items, options.items)
-    given["items"] = min(given.get("items", options.items), options.items)
-
-    def ran(analysis: str, **more: Any) -> Any:
-        tell = _tell if options.progress else None
-        return _run(analysis, options, corpus, {**given, **more}, tell)
-
-    curve: Curve = ran("meaning/curves", sizes=options.sizes, least=options.least)
-    met: Table = ran("meaning/crossings", sizes=options.sizes, least=options.least)
-    labels = {name: label for label, name in names.items()}
-    sizes = next(iter(curve.units.values())).partition("; ")[2]
-    parts = [f"### {lesson.title}\n\n{sizes[0].upper()}{sizes[1:]}.", _curves(curve, labels)]
-    if lesson.learners:
-        found: Table = ran("meaning/compare", learners=lesson.learners, seeds=min(2, options.seeds))
-        parts.append(_other(found, lesson.learners, labels))
-    return "\n\n".join([*parts, _meetings(met, labels)])
+def _task(task: Task, features: Mapping[str, str], options: argparse.Namespace) -> str:
+    corpus = _read(task, options)
+    run_options = {**task.options, "features": ",".join(features.values()), "n_seeds": options.n_seeds}
+    if "train_corpus" in run_options:
+        run_options["train_corpus"] = str(options.data / run_options["train_corpus"])
+        run_options["train_size"] = min(run_options.get("train_size", 0) or options.sample_size, options.sample_size)
+    run_options["sample_size"] = min(run_options.get("sample_size", options.sample_size), options.sample_size)
+    sizes = {"n_train_sizes": options.n_train_sizes, "min_train_fraction": options.min_train_fraction}
+    curve: Curve = _run("features/learning_curves", options, corpus, {**run_options, **sizes})
+    efficiency: Table = _run("features/data_efficiency", options, corpus, {**run_options, **sizes})
+    labels = {feature: label for label, feature in features.items()}
+    parts = [f"### {task.title}\n\n{_sample(curve)}", _learning_curves(curve, labels)]
+    if task.classifier:
+        n_seeds = min(MAX_CLASSIFIER_SEEDS, options.n_seeds)
+        classifier_options = {**run_options, "classifiers": task.classifier, "n_seeds": n_seeds}
+        comparison: Table = _run("features/comparison", options, corpus, classifier_options)
+        parts.append(_other_classifier(comparison, task.classifier, labels))
+    return "\n\n".join([*parts, _data_efficiency(efficiency, labels)])
 
 
-def _run(analysis: str, options: argparse.Namespace, corpus: Corpus, given: dict[str, Any], tell: Any) -> Any:
-    from bertology.analyses import registry
-    from bertology.analyses.run import Subject, run
-
+def _run(analysis: str, options: argparse.Namespace, corpus: Corpus, run_options: Mapping[str, Any]) -> Any:
     encoder = bertology.load(options.model)
-    return run(registry.get(analysis), Subject(corpus, encoder, store=options.store), given, progress=tell).data
+    inputs = RunInputs(corpus, encoder, store=options.store)
+    progress = _print_progress if options.progress else None
+    return run_analysis(registry.get(analysis), inputs, run_options, progress=progress).data
 
 
-def _tell(title: str) -> Callable[[int, int], None]:
+def _print_progress(title: str) -> Callable[[int, int], None]:
     return lambda done, total: print(f"{title}: {done} of {total}", flush=True) if done == total else None
 
 
-def _read(lesson: Lesson, options: argparse.Namespace) -> Corpus:
-    """The items judged, long texts cut to their first words."""
-    corpus = corpus_named(str(options.data / lesson.file), lesson.format)
-    if not lesson.words:
+def _read(task: Task, options: argparse.Namespace) -> Corpus:
+    """The test corpus, with long texts truncated to their first words."""
+    corpus = load_corpus(str(options.data / task.file), task.format)
+    if not task.max_words:
         return corpus
-    longest = lesson.words
-    items = tuple(replace(item, parts=tuple(cut(p, 0, min(len(p), longest)) for p in item.parts)) for item in corpus)
-    return replace(corpus, items=items)
+    truncated = tuple(
+        replace(
+            example,
+            segments=tuple(
+                slice_sentence(segment, 0, min(len(segment), task.max_words)) for segment in example.segments
+            ),
+        )
+        for example in corpus
+    )
+    return replace(corpus, examples=truncated)
 
 
-def _curves(curve: Curve, labels: dict[str, str]) -> str:
+def _sample(result: Curve | Table) -> str:
+    sizes = result.sample
+    splits = ", ".join(f"{short} {sizes[f'{split} examples']}" for short, split in SPLITS.items())
+    return f"{sizes['labels']} labels; {splits} examples; {sizes['seeds']} seeds."
+
+
+def _learning_curves(curve: Curve, labels: Mapping[str, str]) -> str:
     first = next(iter(labels))
-    guesses = {name: own[first] for name, own in curve.baselines.items() if first in own}
+    baselines = {name: measures[first] for name, measures in curve.baselines.items() if first in measures}
     rows = [
         [
             str(int(size)),
-            *(percent(curve.measures[name][place]) for name in labels),
-            *(f"{100 * guess.value[place]:.1f}" for guess in guesses.values()),
+            *(percent(curve.measures[feature][row]) for feature in labels),
+            *(f"{100 * estimates.value[row]:.1f}" for estimates in baselines.values()),
         ]
-        for place, size in enumerate(curve.points)
+        for row, size in enumerate(curve.x)
     ]
-    return markdown_table(("items", *labels.values(), *guesses), rows)
+    return markdown_table(("training examples", *labels.values(), *baselines), rows)
 
 
-def _other(table: Table, learner: str, labels: dict[str, str]) -> str:
-    """One row: what another learner gets at full data."""
-    scores = {row: table.measures[learner][place] for place, row in enumerate(table.rows_named)}
-    row = [f"{learner}, 2 seeds", *(percent(scores[name]) for name in labels)]
-    return markdown_table(("all items", *labels.values()), [row])
+def _other_classifier(table: Table, classifier: str, labels: Mapping[str, str]) -> str:
+    """One row: the scores of another classifier with all training examples."""
+    estimates = table.measures[f"score ({classifier})"]
+    scores = [percent(estimates[table.row_names.index(feature)]) for feature in labels]
+    row = [f"{classifier}, {table.sample['seeds']} seeds", *scores]
+    return markdown_table(("all training examples", *labels.values()), [row])
 
 
-def _meetings(table: Table, labels: dict[str, str]) -> str:
+def _data_efficiency(table: Table, labels: Mapping[str, str]) -> str:
     rows: list[list[str]] = []
-    for place, row in enumerate(table.rows_named):
-        better, _, weaker = row.partition(" over ")
-        bound = "at least " if "at least" in table.notes[row] else ""
+    for row, name in enumerate(table.row_names):
+        better, _, weaker = name.partition(" over ")
+        bound = "at least " if table.attributes["ratio_is_lower_bound"][row] else ""
         rows.append(
             [
                 f"{labels[better]} over {labels[weaker]}",
-                percent(table.measures["leads by"][place]),
-                bound + _number(table.measures["data factor"][place]),
-                _number(table.measures["curves meet at"][place]),
+                percent(table.measures["score difference"][row]),
+                bound + _one_digit(table.measures["data ratio"][row]),
+                _one_digit(table.measures["crossing point"][row]),
             ]
         )
-    return markdown_table(("", "leads by", "data factor", "curves meet at"), rows)
+    return markdown_table(("", "score difference", "data ratio", "crossing point"), rows)
 
 
-def _number(estimate: Estimate) -> str:
-    if not estimate.n:
-        return ""
-    return f"{estimate.value:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]"
+def _one_digit(estimate: Estimate) -> str:
+    return f"{estimate.value:.1f} [{estimate.low:.1f}, {estimate.high:.1f}]" if estimate.n else ""
 
 
 def main() -> None:
-    """Print the tables; with --write put them into the page."""
+    """Print the tables; with --write, also write them into the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("model", help="a model, as `bertology run --model` takes it")
-    parser.add_argument("glove", type=Path, help="a file or folder of word vectors")
-    parser.add_argument("data", type=Path, help="the folder with ner, sentiment and nli")
-    parser.add_argument("--second", default="mini", help="another model")
-    parser.add_argument("--task", action="append", choices=[*LESSONS, LAYERS], help="only this one; may be given again")
-    parser.add_argument("--items", type=int, default=1000, help="the most items to learn from and be judged by")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--sizes", type=int, default=7)
-    parser.add_argument("--least", type=float, default=0.01, help="the smallest training size, as a share of all")
-    parser.add_argument("--store", type=Path, help="keep features and finished cells here")
-    parser.add_argument("--progress", action="store_true", help="tell what is done")
-    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    parser.add_argument("model", help="model, as for `bertology run --model`")
+    parser.add_argument("glove", type=Path, help="file or directory of word vectors")
+    parser.add_argument("data", type=Path, help="directory with ner, sentiment and nli")
+    parser.add_argument("--second-model", default="mini", help="another model to compare")
+    parser.add_argument("--task", action="append", choices=[*TASKS, LAYERS], help="only this task; may be repeated")
+    parser.add_argument("--sample-size", type=int, default=1000, help="maximum number of training and test examples")
+    parser.add_argument("--n-seeds", type=int, default=5, help="number of repetitions")
+    parser.add_argument("--n-train-sizes", type=int, default=7, help="number of training sizes")
+    parser.add_argument("--min-train-fraction", type=float, default=0.01, help="smallest training size, as a fraction")
+    parser.add_argument("--store", type=Path, help="directory for features and finished results")
+    parser.add_argument("--progress", action="store_true", help="print progress")
+    parser.add_argument("--write", action="store_true", help="write the tables into the page")
     options = parser.parse_args()
     numbers = tables(options)
     print(numbers)
     if options.write:
-        PAGE.write_text(written(PAGE.read_text("utf-8"), numbers), "utf-8")
+        write_numbers(PAGE, numbers)
 
 
 if __name__ == "__main__":

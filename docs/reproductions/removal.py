@@ -1,9 +1,9 @@
-"""The numbers of removal.md: what happens to fine-tuned models when heads and layers are taken away.
+"""The numbers of removal.md: the effect of removing heads and layers from fine-tuned models.
 
-    python docs/reproductions/removal.py measure MODEL CORPUS --items 200 -o FILE.json
-    python docs/reproductions/removal.py page FILE.json ...   # puts the tables into the page
+    python docs/reproductions/removal.py measure MODEL CORPUS --sample-size 200 -o FILE.json
+    python docs/reproductions/removal.py page FILE.json ...   # writes the tables into the page
 
-MODEL is a name or a folder in Hugging Face form, CORPUS what it can be asked. One process a model.
+MODEL is a built-in name or a directory in Hugging Face format, CORPUS a corpus for its task. One process per model.
 """
 
 from __future__ import annotations
@@ -15,152 +15,159 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reproduction_page import markdown_table, written
+from reproduction_page import capitalise, join_parts, markdown_table, write_numbers
 
 import bertology
-from bertology.corpus.builtin import corpus_named
-from bertology.results.estimate import Estimates
-from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Table
+from bertology.corpus.read import load_corpus
+from bertology.estimates.estimate import Estimates
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Table
 
 PAGE = Path(__file__).with_name("removal.md")
-SCORE, LOSS = "change of score", "change of loss"
-ORDERS = ("gradient", "relevance", "confidence", "ablation", "random")
+SCORE_CHANGE, LOSS_CHANGE = "change in score", "change in loss"
+USEFUL, HARMFUL = "significantly useful", "significantly harmful"
+CORRELATION = "correlation with absolute loss change"
+RANDOM_HEADS, ALL_KEPT = "random heads (same number)", "all heads kept (proportion)"
+RANKINGS = ("gradient", "relevance", "confidence", "ablation", "random")
+PRUNE_FRACTION = 0.125
+N_LISTED_HEADS = 3
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Everything of one model as plain numbers."""
-    corpus = corpus_named(options.corpus)
+    """All results of one model as plain numbers."""
+    corpus = load_corpus(options.corpus)
     encoder = bertology.load(options.model)
-    few: dict[str, Any] = {"items": options.items}
 
     def run(name: str, **more: Any) -> Any:
-        return bertology.run(name, encoder, corpus, store=options.store, **few, **more).data
+        result = bertology.run(name, encoder, corpus, store=options.store, sample_size=options.sample_size, **more)
+        return result.data
 
-    heads, layers, alone = (
-        run("causes/heads"),
-        run("causes/heads", by="layer"),
-        run("causes/heads", by="layer_except_one", how="zero"),
+    heads = run("interventions/head_ablation")
+    layers = run("interventions/head_ablation", ablate="layer")
+    single_heads = run("interventions/head_ablation", ablate="all-but-one", ablation="zero")
+    assert isinstance(heads, HeadGrid)
+    assert isinstance(layers, LayerCurve) and isinstance(single_heads, LayerCurve)
+    prediction = run("interventions/importance_vs_ablation")
+    assert isinstance(prediction, Table)
+    pruning = run(
+        "interventions/head_pruning", rank_by=",".join(RANKINGS), prune_fraction=PRUNE_FRACTION, normalise="none"
     )
-    assert isinstance(heads, HeadGrid) and isinstance(layers, LayerCurve) and isinstance(alone, LayerCurve)
-    foretold = run("causes/importance_against_ablation")
-    assert isinstance(foretold, Table)
-    pruned = run("causes/pruning", order=",".join(ORDERS), step=0.125, scale="none")
-    gated = run("causes/gates", penalties=options.prices)
-    assert isinstance(pruned, Curve) and isinstance(gated, Curve)
+    gates = run("interventions/head_gates", l0_penalties=options.l0_penalties)
+    assert isinstance(pruning, Curve) and isinstance(gates, Curve)
+    ablation_measures = (SCORE_CHANGE, LOSS_CHANGE, USEFUL, HARMFUL)
+    shuffled = prediction.baselines["shuffled heads"][CORRELATION]
+    kept_proportions = gates.baselines.get(ALL_KEPT, {})
     return {
         "model": Path(options.model).name,
         "corpus": Path(options.corpus).name,
-        "items": options.items,
-        "unit": heads.units[SCORE],
-        "heads": {name: _numbers(heads.measures[name]) for name in (SCORE, LOSS, "helps", "hurts")},
-        "layers": {name: _numbers(layers.measures[name]) for name in (SCORE, LOSS, "helps", "hurts")},
-        "alone": _numbers(alone.measures[SCORE]),
-        "foretold": {row: _numbers(foretold.measures["change"])[0][place]
-                     for place, row in enumerate(foretold.rows_named)},
-        "foretold_chance": [float(part[0]) for part in _bounds(foretold.baselines["shuffled"]["change"])],
-        "left": pruned.points.tolist(),
-        "pruned": {name: _numbers(one) for name, one in pruned.measures.items()},
-        "whole": float(pruned.baselines["whole model"]["gradient"].value[0]),
-        "prices": gated.points.tolist(),
-        "gated": {name: _numbers(one) for name, one in gated.measures.items()},
-        "gated_random": _numbers(gated.baselines["as many random heads"]["score"]),
-        "gated_share": _numbers(gated.baselines.get("share kept of all heads", {}).get("positional")),
-    }  # fmt: skip
+        "unit": heads.units[SCORE_CHANGE],
+        "sample": dict(heads.sample),
+        "heads": {name: _to_lists(heads.measures[name]) for name in ablation_measures},
+        "layers": {name: _to_lists(layers.measures[name]) for name in ablation_measures},
+        "all_but_one": _to_lists(single_heads.measures[SCORE_CHANGE]),
+        "correlations": dict(zip(prediction.row_names, prediction.measures[CORRELATION].value.tolist(), strict=True)),
+        "shuffled_correlations": [float(shuffled.low[0]), float(shuffled.high[0])],
+        "heads_left": pruning.x.tolist(),
+        "pruning": {ranking: _to_lists(pruning.measures[f"score ({ranking})"]) for ranking in RANKINGS},
+        "all_heads": float(pruning.baselines["all heads"]["score (gradient)"].value[0]),
+        "l0_penalties": gates.x.tolist(),
+        "gates": {name: _to_lists(estimates) for name, estimates in gates.measures.items()},
+        "random_heads": _to_lists(gates.baselines[RANDOM_HEADS]["score"]),
+        "all_kept": next((_to_lists(estimates) for estimates in kept_proportions.values()), []),
+    }
 
 
-def _numbers(estimates: Estimates | None) -> list[Any]:
-    return [] if estimates is None else [part.tolist() for part in (estimates.value, estimates.low, estimates.high)]
-
-
-def _bounds(estimates: Estimates) -> tuple[Any, Any]:
-    return estimates.low, estimates.high
+def _to_lists(estimates: Estimates) -> list[Any]:
+    return [array.tolist() for array in (estimates.value, estimates.low, estimates.high)]
 
 
 def tables(runs: Sequence[dict[str, Any]]) -> str:
     """All tables as Markdown."""
-    return "\n\n".join(part for run in runs for part in _of_model(run))
+    return join_parts(part for run in runs for part in _model_parts(run))
 
 
-def _of_model(run: dict[str, Any]) -> list[str]:
-    title = f"### {run['model']} on {run['corpus']}\n\n{run['unit']}."
-    return [title, _heads(run), _layers(run), _foretold(run), _pruned(run), _gated(run)]
+def _model_parts(run: dict[str, Any]) -> list[str]:
+    reference = next(value for name, value in run["sample"].items() if name.endswith("of the intact model"))
+    sample = f"{capitalise(run['unit'])} (reference {reference:.3f}, {run['sample']['examples']} examples)."
+    title = f"### {run['model']} on {run['corpus']}\n\n{sample}"
+    return [title, _heads(run), _layers(run), _correlations(run), _pruning(run), _gates(run)]
 
 
 def _heads(run: dict[str, Any]) -> str:
-    value, low, high = (np.array(part) for part in run["heads"][SCORE])
-    helps, hurts = (np.array(run["heads"][name][0]).sum() for name in ("helps", "hurts"))
-    order = np.argsort(value, axis=None)
-    named = [(int(place), *np.unravel_index(place, value.shape)) for place in (*order[:3], *order[-3:])]
-    rows = [
-        [f"{layer + 1}-{head + 1}", _points(value[layer, head], low[layer, head], high[layer, head])]
-        for _, layer, head in named
-    ]
-    clear = f"Of {value.size} heads {int(helps)} clearly help and {int(hurts)} clearly hurt (loss, Holm's correction)."
-    mean = f"Mean over heads {100 * value.mean():+.2f} points."
-    return f"**One head at a time** attends to all pieces alike. {clear} {mean}\n\n" + markdown_table(
-        ("head", "change of the score, points"), rows
+    value, low, high = (np.array(array) for array in run["heads"][SCORE_CHANGE])
+    n_useful, n_harmful = (int(np.array(run["heads"][name][0]).sum()) for name in (USEFUL, HARMFUL))
+    order = np.argsort(value, axis=None).tolist()
+    rows: list[list[str]] = []
+    for index in (*order[:N_LISTED_HEADS], *order[-N_LISTED_HEADS:]):
+        bounds = (float(array.flat[index]) for array in (value, low, high))
+        rows.append([str(Head(*divmod(index, value.shape[1]))), _points(*bounds)])
+    summary = (
+        f"Of {value.size} heads {n_useful} are significantly useful and {n_harmful} significantly harmful "
+        f"(loss, Holm correction). Mean over heads {100 * value.mean():+.2f} points."
     )
+    table = markdown_table(("head", "change in score, points"), rows)
+    return f"**One head at a time** with uniform attention. {summary}\n\n{table}"
 
 
 def _layers(run: dict[str, Any]) -> str:
     rows = [
-        [str(layer + 1), _points(*(part[layer] for part in run["layers"][SCORE])),
-         _points(*(part[layer] for part in run["alone"]))]
-        for layer in range(len(run["alone"][0]))
-    ]  # fmt: skip
-    columns = ("layer", "all heads attend to all alike", "all but the best head removed")
-    return f"**A whole layer**, change of the score in points:\n\n{markdown_table(columns, rows)}"
-
-
-def _foretold(run: dict[str, Any]) -> str:
-    low, high = run["foretold_chance"]
-    rows = [[name, f"{value:.2f}"] for name, value in run["foretold"].items()]
-    head = (
-        f"**What foretells a removal?** Rank correlation with the change of the loss; chance {low:.2f} to {high:.2f}."
-    )
-    return f"{head}\n\n{markdown_table(('measure', 'correlation'), rows)}"
-
-
-def _pruned(run: dict[str, Any]) -> str:
-    rows = [
-        [f"{int(left)}", *(f"{100 * run['pruned'][name][0][place]:.1f}" for name in ORDERS)]
-        for place, left in enumerate(run["left"])
+        [
+            str(layer + 1),
+            _points(*(array[layer] for array in run["layers"][SCORE_CHANGE])),
+            _points(*(array[layer] for array in run["all_but_one"])),
+        ]
+        for layer in range(len(run["all_but_one"][0]))
     ]
-    wide = max(
-        run["pruned"]["gradient"][2][place] - run["pruned"]["gradient"][1][place] for place in range(len(run["left"]))
-    )
-    head = (
-        f"**Pruning**, score in % by heads left and by what they are ordered by; whole model {100 * run['whole']:.1f}, "
-        f"intervals up to {50 * wide:.1f} points to each side."
-    )
-    return f"{head}\n\n{markdown_table(('heads left', *ORDERS), rows)}"
+    columns = ("layer", "uniform attention in all heads", "all but the best head removed")
+    return f"**A whole layer**, change in score, points:\n\n{markdown_table(columns, rows)}"
 
 
-def _gated(run: dict[str, Any]) -> str:
-    functions = [name for name in run["gated"] if name not in ("score", "heads kept")]
-    rows: list[list[str]] = []
-    for place, price in enumerate(run["prices"]):
-        kept = run["gated"]["heads kept"]
-        row = [f"{price:g}", f"{kept[0][place]:.0f}", _share(run["gated"]["score"], place)]
-        row += [_share(run["gated_random"], place), *(f"{run['gated'][name][0][place]:.2f}" for name in functions)]
-        rows.append([*row, f"{run['gated_share'][0][place]:.2f}" if run["gated_share"] else ""])
-    columns = (
-        "price",
-        "heads kept",
-        "score",
-        "as many random heads",
-        *(f"{name} kept" for name in functions),
-        "all kept",
+def _correlations(run: dict[str, Any]) -> str:
+    low, high = run["shuffled_correlations"]
+    rows = [[name, f"{value:.2f}"] for name, value in run["correlations"].items()]
+    title = (
+        "**What predicts the effect of a removal?** Rank correlation with the absolute change in loss; "
+        f"chance {low:.2f} to {high:.2f}."
     )
-    return f"**Gates**, by the price of an open head:\n\n{markdown_table(columns, rows)}"
+    return f"{title}\n\n{markdown_table(('importance measure', CORRELATION), rows)}"
+
+
+def _pruning(run: dict[str, Any]) -> str:
+    rows = [
+        [str(int(n_heads)), *(f"{100 * run['pruning'][ranking][0][row]:.1f}" for ranking in RANKINGS)]
+        for row, n_heads in enumerate(run["heads_left"])
+    ]
+    _, low, high = run["pruning"]["gradient"]
+    width = max(upper - lower for lower, upper in zip(low, high, strict=True))
+    title = (
+        f"**Pruning**, score in % by heads left and importance measure; all heads {100 * run['all_heads']:.1f}, "
+        f"intervals up to {50 * width:.1f} points to each side."
+    )
+    return f"{title}\n\n{markdown_table(('heads left', *RANKINGS), rows)}"
+
+
+def _gates(run: dict[str, Any]) -> str:
+    functions = [name for name in run["gates"] if name not in ("score", "heads kept")]
+    rows = [
+        [
+            f"{penalty:g}",
+            f"{run['gates']['heads kept'][0][row]:.0f}",
+            _percent(run["gates"]["score"], row),
+            _percent(run["random_heads"], row),
+            *(f"{run['gates'][name][0][row]:.2f}" for name in functions),
+            f"{run['all_kept'][0][row]:.2f}" if run["all_kept"] else "",
+        ]
+        for row, penalty in enumerate(run["l0_penalties"])
+    ]
+    columns = ("L0 penalty", "heads kept", "score", RANDOM_HEADS, *functions, ALL_KEPT)
+    return f"**Gates**, by L0 penalty:\n\n{markdown_table(columns, rows)}"
 
 
 def _points(value: float, low: float, high: float) -> str:
     return f"{100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
-def _share(parts: Sequence[Sequence[float]], place: int) -> str:
-    value, low, high = (part[place] for part in parts)
+def _percent(arrays: Sequence[Sequence[float]], row: int) -> str:
+    value, low, high = (array[row] for array in arrays)
     return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
@@ -168,22 +175,22 @@ def main() -> None:
     """Measure one model, or write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("measure")
-    one.add_argument("model")
-    one.add_argument("corpus")
-    one.add_argument("--items", type=int, default=200)
-    one.add_argument("--prices", default="0.01,0.05,0.2")
-    one.add_argument("--store", type=Path, help="where finished parts are kept")
-    one.add_argument("-o", "--output", type=Path, required=True)
-    page = commands.add_parser("page")
-    page.add_argument("files", nargs="+", type=Path)
+    command = commands.add_parser("measure", help="measure one model")
+    command.add_argument("model", help="built-in name or directory in Hugging Face format")
+    command.add_argument("corpus", help="corpus for the model's task")
+    command.add_argument("--sample-size", type=int, default=200, help="number of examples")
+    command.add_argument("--l0-penalties", default="0.01,0.05,0.2", help="penalties on open gates")
+    command.add_argument("--store", type=Path, help="directory for finished results")
+    command.add_argument("-o", "--output", type=Path, required=True, help="JSON file to write")
+    page = commands.add_parser("page", help="write the page")
+    page.add_argument("files", nargs="+", type=Path, help="JSON files of measured models")
     options = parser.parse_args()
     if options.command == "measure":
         options.output.write_text(json.dumps(measure(options)), "utf-8")
         return
-    found = tables([json.loads(file.read_text("utf-8")) for file in options.files])
-    print(found)
-    PAGE.write_text(written(PAGE.read_text("utf-8"), found), "utf-8")
+    numbers = tables([json.loads(file.read_text("utf-8")) for file in options.files])
+    print(numbers)
+    write_numbers(PAGE, numbers)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The numbers of sentence-tasks.md: what each layer knows about a sentence as a whole, by ten tasks.
+"""The numbers of sentence-tasks.md: what each layer encodes about a sentence as a whole, by ten probing tasks.
 
     python docs/reproductions/sentence_tasks.py MODEL TREEBANK -o tasks.json     # measures, and prints the tables
-    python docs/reproductions/sentence_tasks.py --from tasks.json --write        # puts them into the page
+    python docs/reproductions/sentence_tasks.py --from tasks.json --write        # writes them into the page
 
-MODEL is a folder in Hugging Face form, TREEBANK a file in CoNLL-U of which the tasks are made. `--limit` takes so many
-sentences of each task, `--tasks` some of the tasks, `--device cuda` runs the model on an accelerator.
+MODEL is a directory in Hugging Face format, TREEBANK a CoNLL-U file that the tasks are made from. `--limit` uses only
+the first sentences of each task, `--tasks` selects tasks, `--device cuda` runs the model on a GPU.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reproduction_page import markdown_table, written
+from reproduction_page import join_parts, markdown_table, write_numbers
 from scipy.stats import rankdata
 
 import bertology
-from bertology.corpus.builtin import corpus_named
+from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
-from bertology.results.estimate import Estimates
+from bertology.estimates.estimate import Estimates
 from bertology.results.shapes import LayerCurve
 
 PAGE = Path(__file__).with_name("sentence-tasks.md")
-VECTORS = {"cls": "[CLS]", "mean": "the mean of the pieces"}
+POOLINGS = {"cls": "[CLS]", "mean": "mean over tokens"}
+MAJORITY, UNTRAINED, CONTROL = "majority class", "untrained model", "control task"
 
 # Jawahar et al. 2019, table 2: accuracy of bert-base-uncased by layer 1 to 12, [CLS], SentEval's data.
 JAWAHAR = {
@@ -44,38 +45,33 @@ JAWAHAR = {
 }
 
 
-def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """Accuracies with intervals by vector, task and layer, beside their baselines."""
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Accuracies with intervals by task, pooling and layer, and their baselines."""
     encoder = load(options.model, device=options.device)
-    found: dict[str, Any] = {"seeds": options.seeds, "probe": options.probe, "limit": options.limit, "tasks": {}}
+    tasks: dict[str, Any] = {}
     for task in options.tasks.split(",") if options.tasks else JAWAHAR:
-        corpus = corpus_named(f"tasks:{task}:{options.treebank}", limit=options.limit or None)
-        for vector in VECTORS:
+        corpus = load_corpus(f"tasks:{task}:{options.treebank}", limit=options.limit or None)
+        for pooling in POOLINGS:
             start = time.perf_counter()
             curve = bertology.run(
-                "probes/sentence", encoder, corpus, vector=vector, probe=options.probe, seeds=options.seeds
+                "probes/sentence", encoder, corpus, pooling=pooling, probe=options.probe, n_seeds=options.n_seeds
             ).data
             assert isinstance(curve, LayerCurve)
-            found["tasks"].setdefault(task, {})[vector] = _kept(curve)
-            print(f"{task} by {VECTORS[vector]}: {time.perf_counter() - start:.0f} s", flush=True)
-    return found
+            tasks.setdefault(task, {})[pooling] = _to_json(curve)
+            print(f"{task} by {POOLINGS[pooling]}: {time.perf_counter() - start:.0f} s", flush=True)
+    return {"n_seeds": options.n_seeds, "probe": options.probe, "limit": options.limit, "tasks": tasks}
 
 
-def _kept(curve: LayerCurve) -> dict[str, Any]:
-    baselines = {
-        name: _numbers(some["accuracy"])
-        for name, some in curve.baselines.items()
-        if name in {"majority", "random weights", "control labels"}
-    }
+def _to_json(curve: LayerCurve) -> dict[str, Any]:
     return {
-        "accuracy": _numbers(curve.measures["accuracy"]),
-        "compression": _numbers(curve.measures["compression"]),
-        "sizes": curve.units["accuracy"].partition("(")[2].rstrip(")"),
-        **baselines,
+        "accuracy": _estimates_to_json(curve.measures["accuracy"]),
+        "compression": _estimates_to_json(curve.measures["compression"]),
+        "sample": dict(curve.sample),
+        **{name: _estimates_to_json(curve.baselines[name]["accuracy"]) for name in (MAJORITY, UNTRAINED, CONTROL)},
     }
 
 
-def _numbers(estimates: Estimates) -> dict[str, list[float]]:
+def _estimates_to_json(estimates: Estimates) -> dict[str, list[float]]:
     return {
         "value": estimates.value.tolist(),
         "low": estimates.low.tolist(),
@@ -83,104 +79,123 @@ def _numbers(estimates: Estimates) -> dict[str, list[float]]:
     }
 
 
-def tables(found: dict[str, Any]) -> str:
+def tables(results: dict[str, Any]) -> str:
     """All tables as Markdown."""
-    parts = [f"{found['seeds']} seeds, {found['probe']} probes.", _sizes(found)]
-    parts += [_by_layer(found, vector) for vector in VECTORS]
-    parts += [_beside_the_paper(found)]
-    return "\n\n".join(parts)
+    return join_parts(
+        [
+            f"{results['n_seeds']} seeds, {results['probe']} probes.",
+            _tasks(results),
+            *(_by_layer(results, pooling) for pooling in POOLINGS),
+            _compare_with_paper(results),
+        ]
+    )
 
 
-def _sizes(found: dict[str, Any]) -> str:
+def _tasks(results: dict[str, Any]) -> str:
     rows: list[list[str]] = []
-    for task, own in found["tasks"].items():
-        kept = own["cls"]
-        ours = f"{100 * kept['majority']['value'][0]:.1f}"
-        rows.append([_named(task), kept["sizes"], ours, _least_width(kept)])
-    columns = ("task", "classes and sentences", "majority", "half an interval, at most")
+    for task, by_pooling in results["tasks"].items():
+        result = by_pooling["cls"]
+        sizes = result["sample"]
+        sample = (
+            f"{sizes['labels']} labels; train {sizes['training examples']}, test {sizes['test examples']} sentences"
+        )
+        rows.append(
+            [_task_name(task), sample, f"{100 * result[MAJORITY]['value'][0]:.1f}", _largest_half_width(result)]
+        )
+    columns = ("task", "labels and sentences", MAJORITY, "largest half-width of an interval")
     return f"### The tasks\n\n{markdown_table(columns, rows)}"
 
 
-def _least_width(kept: dict[str, Any]) -> str:
-    low, high = kept["accuracy"]["low"], kept["accuracy"]["high"]
-    return f"{50 * max(b - a for a, b in zip(low, high, strict=True)):.1f}"
+def _largest_half_width(result: dict[str, Any]) -> str:
+    low, high = result["accuracy"]["low"], result["accuracy"]["high"]
+    return f"{50 * max(upper - lower for lower, upper in zip(low, high, strict=True)):.1f}"
 
 
-def _by_layer(found: dict[str, Any], vector: str) -> str:
-    tasks = list(found["tasks"])
-    layers = len(found["tasks"][tasks[0]][vector]["accuracy"]["value"])
-    peaks = {task: _peak(found["tasks"][task][vector]["accuracy"]["value"]) for task in tasks}
+def _by_layer(results: dict[str, Any], pooling: str) -> str:
+    by_task = {task: by_pooling[pooling] for task, by_pooling in results["tasks"].items()}
+    n_layers = len(next(iter(by_task.values()))["accuracy"]["value"])
     rows = [
-        [str(layer), *(_cell(found["tasks"][task][vector], layer, peaks[task]) for task in tasks)]
-        for layer in range(layers)
+        [str(layer), *(_format_accuracy(result, layer) for result in by_task.values())] for layer in range(n_layers)
     ]
-    title = f"### By layer, {VECTORS[vector]}"
-    said = "Accuracy in percent, in brackets how much above the same architecture with random weights."
-    return f"{title}\n\n{said}\n\n{markdown_table(('layer', *map(_named, tasks)), rows)}"
+    title = f"### By layer, {POOLINGS[pooling]}"
+    explanation = "Accuracy in percent; in brackets the difference from the untrained model."
+    return f"{title}\n\n{explanation}\n\n{markdown_table(('layer', *map(_task_name, by_task)), rows)}"
 
 
-def _cell(kept: dict[str, Any], layer: int, peak: int) -> str:
-    value, fresh = (100 * kept[name]["value"][layer] for name in ("accuracy", "random weights"))
-    number = f"**{value:.1f}**" if layer == peak else f"{value:.1f}"
-    return f"{number} ({value - fresh:.1f})"
+def _format_accuracy(result: dict[str, Any], layer: int) -> str:
+    accuracy, untrained = (100 * result[name]["value"][layer] for name in ("accuracy", UNTRAINED))
+    is_best = layer == _best_layer(result["accuracy"]["value"])
+    number = f"**{accuracy:.1f}**" if is_best else f"{accuracy:.1f}"
+    return f"{number} ({accuracy - untrained:.1f})"
 
 
-def _beside_the_paper(found: dict[str, Any]) -> str:
+def _compare_with_paper(results: dict[str, Any]) -> str:
     rows: list[list[str]] = []
-    for task, own in found["tasks"].items():
-        ours = [own[vector]["accuracy"] for vector in VECTORS]
-        peaks = [_peak(one["value"]) for one in ours]
-        told = [
-            f"{100 * one['value'][peak]:.1f} [{100 * one['low'][peak]:.1f}, {100 * one['high'][peak]:.1f}] at {peak}"
-            for one, peak in zip(ours, peaks, strict=True)
-        ]
-        paper = JAWAHAR[task]
-        best = _peak(paper)
-        rows.append([_named(task), *told, f"{paper[best]:.1f} at {best + 1}", _agreement(ours[0]["value"][1:], paper)])
+    for task, by_pooling in results["tasks"].items():
+        published = JAWAHAR[task]
+        best = _best_layer(published)
+        rows.append(
+            [
+                _task_name(task),
+                *(_format_best(by_pooling[pooling]["accuracy"]) for pooling in POOLINGS),
+                f"{published[best]:.1f} at {best + 1}",
+                _spearman(by_pooling["cls"]["accuracy"]["value"][1:], published),
+            ]
+        )
     columns = (
-        "task", "best layer, [CLS]", "best layer, mean", "best layer of BERT-base", "Spearman of the two [CLS] curves"
-    )  # fmt: skip
-    return f"### Beside the paper\n\n{markdown_table(columns, rows)}"
+        "task",
+        "best layer, [CLS]",
+        "best layer, mean",
+        "best layer of BERT-base",
+        "Spearman of the two [CLS] curves",
+    )
+    return f"### Compared with the paper\n\n{markdown_table(columns, rows)}"
 
 
-def _agreement(ours: Sequence[float], paper: Sequence[float]) -> str:
-    """How alike the order of layers is, where there are as many of them."""
-    if len(ours) != len(paper):
+def _format_best(accuracy: dict[str, list[float]]) -> str:
+    layer = _best_layer(accuracy["value"])
+    value, low, high = (100 * accuracy[name][layer] for name in ("value", "low", "high"))
+    return f"{value:.1f} [{low:.1f}, {high:.1f}] at {layer}"
+
+
+def _spearman(values: Sequence[float], published: Sequence[float]) -> str:
+    """Spearman's correlation over layers; empty if the models have different numbers of layers."""
+    if len(values) != len(published):
         return ""
-    return f"{np.corrcoef(rankdata(ours), rankdata(paper))[0, 1]:.2f}"
+    return f"{np.corrcoef(rankdata(values), rankdata(published))[0, 1]:.2f}"
 
 
-def _peak(values: Sequence[float]) -> int:
+def _best_layer(values: Sequence[float]) -> int:
     return max(range(len(values)), key=lambda layer: values[layer])
 
 
-def _named(task: str) -> str:
+def _task_name(task: str) -> str:
     return task.replace("_", " ")
 
 
 def main() -> None:
-    """Measure or read, print the tables, and write them into the page where asked to."""
+    """Measure or read the results, print the tables, and with --write, write them into the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("model", nargs="?", default="", help="a folder in Hugging Face form, or a name")
-    parser.add_argument("treebank", nargs="?", default="", help="the treebank to make tasks of")
-    parser.add_argument("--from", dest="kept", default="", help="what was measured before, in place of both")
-    parser.add_argument("--tasks", default="", help="tasks, with commas between; all ten where it is left out")
-    parser.add_argument("--limit", type=int, default=0, help="sentences of each task; 0 for all")
+    parser.add_argument("model", nargs="?", default="", help="built-in name or directory in Hugging Face format")
+    parser.add_argument("treebank", nargs="?", default="", help="treebank that the tasks are made from")
+    parser.add_argument("--from", dest="source", default="", help="file with results, instead of model and treebank")
+    parser.add_argument("--tasks", default="", help="tasks, comma-separated (default: all ten)")
+    parser.add_argument("--limit", type=int, default=0, help="use only the first N sentences of each task (0: all)")
     parser.add_argument("--probe", default="linear", help="linear, or mlp:50 as in the paper")
-    parser.add_argument("--seeds", type=int, default=3, help="probes of each layer")
-    parser.add_argument("--device", default="cpu", help="where to run the model")
-    parser.add_argument("-o", "--output", default="", help="a file for what was measured")
-    parser.add_argument("--write", action="store_true", help="put the tables into the page")
+    parser.add_argument("--n-seeds", type=int, default=3, help="number of repetitions")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("-o", "--output", default="", help="file for the results")
+    parser.add_argument("--write", action="store_true", help="write the tables into the page")
     options = parser.parse_args()
-    if not options.kept and not (options.model and options.treebank):
-        parser.error("give a model and a treebank, or what was measured with --from")
-    found = json.loads(Path(options.kept).read_text("utf-8")) if options.kept else measured(options)
+    if not options.source and not (options.model and options.treebank):
+        parser.error("give a model and a treebank, or a file with results (--from)")
+    results = json.loads(Path(options.source).read_text("utf-8")) if options.source else measure(options)
     if options.output:
-        Path(options.output).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    told = tables(found)
-    print(told)
+        Path(options.output).write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    numbers = tables(results)
+    print(numbers)
     if options.write:
-        PAGE.write_text(written(PAGE.read_text("utf-8"), told), "utf-8")
+        write_numbers(PAGE, numbers)
 
 
 if __name__ == "__main__":

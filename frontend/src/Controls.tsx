@@ -1,8 +1,9 @@
-// What can be chosen: the view, the layer and heads, and what is left out, merged or aggregated.
+// The controls: view, layer and heads, and how weights are filtered, merged and combined.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { headColour, type Palette } from "./colours";
-import { weighable } from "./compose";
+import { headColour } from "./colours";
+import type { Palette } from "./palette";
+import { canWeightByNorm } from "./compose";
 import type { Source } from "./source";
 import type { State, Update } from "./state";
 
@@ -27,23 +28,23 @@ export function Controls({ state, update, source, sources, palette, exports }: P
   const [more, setMore] = useState(false);
   const views = (Object.keys(VIEW_NAMES) as State["view"][]).filter((view) => available(view, source, sources));
   return (
-    <div class="controls" role="toolbar" aria-label="What to show">
+    <div class="controls" role="toolbar" aria-label="Settings">
       <div class="tabs" role="group" aria-label="View">
         {views.map((view) => (
           <button type="button" key={view} data-view={view} aria-pressed={state.view === view} onClick={() => update({ view })}>{VIEW_NAMES[view]}</button>
         ))}
       </div>
       {sources.length > 1 && state.view !== "difference" && (
-        <Choice name="Shown" value={String(state.run)} options={sources.map((one, index) => [String(index), one.run.name])} choose={(value) => update({ run: Number(value) })} />
+        <Choice name="Run" value={String(state.run)} options={sources.map((one, index) => [String(index), one.run.name])} choose={(value) => update({ run: Number(value) })} />
       )}
       {run.quantities.length > 1 && (
         <Choice name="Quantity" value={String(state.quantity)} options={run.quantities.map((one, index) => [String(index), one.name])} choose={(value) => update({ quantity: Number(value) })} />
       )}
       {state.view !== "model" && state.view !== "difference" && <LayerChoice state={state} update={update} layers={source.layers} />}
       {(state.view === "head" || state.view === "matrix" || state.view === "neuron") && <HeadChoice state={state} update={update} source={source} palette={palette} />}
-      <button type="button" class="more" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer choices" : "More choices"}</button>
+      <button type="button" class="more" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer settings" : "More settings"}</button>
       <div class={`secondary ${more ? "open" : ""}`}>
-        {(state.view === "head" || state.view === "matrix") && <Together state={state} update={update} source={source} />}
+        {(state.view === "head" || state.view === "matrix") && <Aggregation state={state} update={update} source={source} />}
         {(state.view === "head" || state.view === "matrix") && run.trees.length > 0 && <TreeChoice state={state} update={update} source={source} />}
         {state.view !== "neuron" && <Filters state={state} update={update} source={source} />}
         <div class="right">
@@ -55,19 +56,19 @@ export function Controls({ state, update, source, sources, palette, exports }: P
   );
 }
 
-function Together({ state, update, source }: { state: State; update: Update; source: Source }) {
-  const norm: [string, string][] = weighable(state, source) ? [["norm", "norm-weighted mean"]] : [];
+function Aggregation({ state, update, source }: { state: State; update: Update; source: Source }) {
+  const norm: [string, string][] = canWeightByNorm(state, source) ? [["norm", "norm-weighted mean"]] : [];
   return (
     <>
-      <Choice name="Heads together" value={state.fusion} options={[["each", "each by itself"], ["mean", "mean"], ["max", "max"], ...norm]} choose={(fusion) => update({ fusion: fusion as State["fusion"] })} />
-      <Choice name="Across layers" value={state.across} options={[["one", "one layer"], ["mean", "mean of all"], ["max", "max of all"], ...norm, ["rollout", "rollout up to it"]]} choose={(across) => update({ across: across as State["across"] })} />
+      <Choice name="Combine heads" value={state.fusion} options={[["each", "separate"], ["mean", "mean"], ["max", "maximum"], ...norm]} choose={(fusion) => update({ fusion: fusion as State["fusion"] })} />
+      <Choice name="Combine layers" value={state.across} options={[["one", "one layer"], ["mean", "mean of all"], ["max", "maximum of all"], ...norm, ["rollout", "rollout up to this layer"]]} choose={(across) => update({ across: across as State["across"] })} />
     </>
   );
 }
 
 function TreeChoice({ state, update, source }: { state: State; update: Update; source: Source }) {
-  const named = source.run.trees.map((tree): [string, string] => [tree.directed ? "gold" : "found", tree.name]);
-  const options: [string, string][] = [["all", "all"], ...new Map(named), ["none", "none"]];
+  const trees = source.run.trees.map((tree): [string, string] => [tree.directed ? "gold" : "predicted", tree.name]);
+  const options: [string, string][] = [["all", "all"], ...new Map(trees), ["none", "none"]];
   return <Choice name="Dependency arcs" value={state.tree} options={options.length > 3 ? options : options.slice(1).map(([key, name]) => [key === "none" ? key : "all", name])} choose={(tree) => update({ tree: tree as State["tree"] })} />;
 }
 
@@ -75,16 +76,16 @@ function Filters({ state, update, source }: { state: State; update: Update; sour
   const { run } = source;
   return (
     <>
-      {run.pieces.some((piece, index) => index > 0 && piece.word >= 0 && piece.word === run.pieces[index - 1].word) && (
-        <Choice name="Tokens" value={state.units} options={[["pieces", "word pieces"], ["words", "whole words"]]} choose={(units) => update({ units: units as State["units"], token: -1, sortRow: -1, sortColumn: -1 })} />
+      {run.tokens.some((token, index) => index > 0 && token.word_index >= 0 && token.word_index === run.tokens[index - 1].word_index) && (
+        <Choice name="Tokens" value={state.units} options={[["tokens", "tokens"], ["words", "words"]]} choose={(units) => update({ units: units as State["units"], token: -1, sortRow: -1, sortColumn: -1 })} />
       )}
-      {run.pieces.some((piece) => piece.special) && (
-        <Choice name="Special tokens" value={state.special} options={[["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, rows sum to 1"]]} choose={(special) => update({ special: special as State["special"] })} />
+      {run.tokens.some((token) => token.special) && (
+        <Choice name="Special tokens" value={state.special} options={[["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, renormalised"]]} choose={(special) => update({ special: special as State["special"] })} />
       )}
-      {run.pair && (
+      {run.is_pair && (
         <Choice name="Sentences" value={state.part} options={[["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]]} choose={(part) => update({ part: part as State["part"] })} />
       )}
-      <Choice name="Keep" value={state.keep} options={[["all", "every weight"], ["threshold", "weights from"], ["top", "strongest"]]} choose={(keep) => update({ keep: keep as State["keep"] })} />
+      <Choice name="Weights" value={state.keep} options={[["all", "all"], ["threshold", "above a threshold"], ["top", "strongest per token"]]} choose={(keep) => update({ keep: keep as State["keep"] })} />
       {state.keep === "threshold" && (
         <label class="choice">
           <span>Threshold {state.threshold.toFixed(2)}</span>
@@ -94,7 +95,7 @@ function Filters({ state, update, source }: { state: State; update: Update; sour
       {state.keep === "top" && (
         <label class="choice">
           <span>Per token</span>
-          <input type="number" min="1" max={source.pieces} value={state.top} onInput={(event) => update({ top: Math.max(1, Math.trunc(Number(event.currentTarget.value)) || 1) })} />
+          <input type="number" min="1" max={source.nTokens} value={state.top} onInput={(event) => update({ top: Math.max(1, Math.trunc(Number(event.currentTarget.value)) || 1) })} />
         </label>
       )}
     </>
@@ -132,20 +133,20 @@ function LayerChoice({ state, update, layers }: { state: State; update: Update; 
 }
 
 function HeadChoice({ state, update, source, palette }: { state: State; update: Update; source: Source; palette: Palette }) {
-  const one = state.view === "neuron";
+  const single = state.view === "neuron";
   const every = Array.from({ length: source.heads }, (_, head) => head);
   const toggle = (head: number, alone: boolean) => {
-    if (alone || one) return update({ heads: [head] });
+    if (alone || single) return update({ heads: [head] });
     const heads = state.heads.includes(head) ? state.heads.filter((other) => other !== head) : [...state.heads, head].sort((a, b) => a - b);
     return heads.length ? update({ heads }) : undefined;
   };
   return (
     <div class="choice heads" role="group" aria-label="Heads">
-      <span>{one ? "Head" : "Heads (double-click: only this one)"}</span>
+      <span>{single ? "Head" : "Heads (double-click: only this one)"}</span>
       <div class="chips">
         {every.map((head) => {
-          const found = source.labels(state.layer, head);
-          const pressed = one ? state.heads[0] === head : state.heads.includes(head);
+          const labels = source.labels(state.layer, head);
+          const pressed = single ? state.heads[0] === head : state.heads.includes(head);
           return (
             <button
               type="button"
@@ -153,18 +154,18 @@ function HeadChoice({ state, update, source, palette }: { state: State; update: 
               data-chip={head + 1}
               class="chip"
               aria-pressed={pressed}
-              aria-label={[`Head ${head + 1}`, ...found.map(({ label }) => label)].join(", ")}
-              title={[`Head ${state.layer + 1}-${head + 1}`, ...found.map(({ label, evidence }) => `${label} (${evidence})`)].join("\n")}
+              aria-label={[`Head ${head + 1}`, ...labels.map(({ label }) => label)].join(", ")}
+              title={[`Head ${state.layer + 1}-${head + 1}`, ...labels.map(({ label, evidence }) => `${label} (${evidence})`)].join("\n")}
               style={{ "--colour": headColour(palette, head) }}
               onClick={(event) => toggle(head, event.shiftKey)}
               onDblClick={() => toggle(head, true)}
             >
               {head + 1}
-              {found.length > 0 && <i class="dot" />}
+              {labels.length > 0 && <i class="dot" />}
             </button>
           );
         })}
-        {!one && (
+        {!single && (
           <button type="button" class="chip all" onClick={() => update({ heads: state.heads.length === every.length ? [state.heads[0]] : every })}>
             {state.heads.length === every.length ? "one" : "all"}
           </button>

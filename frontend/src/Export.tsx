@@ -1,4 +1,4 @@
-// What is on screen as a file: the drawing as SVG or PNG, the weights as CSV or JSON, or a link to this picture.
+// Exports of the current view: drawing (SVG, PNG), weights (CSV, JSON), or a link to it.
 import { useState } from "preact/hooks";
 import type { Picture } from "./compose";
 import { download, type Figure, pngOf, svgOf } from "./figure";
@@ -6,23 +6,23 @@ import { download, type Figure, pngOf, svgOf } from "./figure";
 interface Props {
   figure: () => Figure | null;
   picture: Picture;
-  paper: string;
+  background: string;
   name: string;
   link: (() => string) | null;
 }
 
-export function Export({ figure, picture, paper, name, link }: Props) {
-  const [said, setSaid] = useState("");
+export function Export({ figure, picture, background, name, link }: Props) {
+  const [message, setMessage] = useState("");
   const file = `${name.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60) || "view"}`;
-  const saved = (suffix: string, content: Blob) => {
+  const save = (suffix: string, content: Blob) => {
     download(`${file}.${suffix}`, content);
-    setSaid(`${file}.${suffix}`);
+    setMessage(`${file}.${suffix}`);
   };
   const kinds: [string, () => void][] = [
-    ["svg", () => figure() && saved("svg", new Blob([svgOf(figure()!, paper)], { type: "image/svg+xml" }))],
-    ["png", () => figure() && void pngOf(figure()!, paper).then((blob) => saved("png", blob), (error: Error) => setSaid(error.message))],
-    ["csv", () => saved("csv", new Blob([csv(picture)], { type: "text/csv" }))],
-    ["json", () => saved("json", new Blob([JSON.stringify(json(picture))], { type: "application/json" }))],
+    ["svg", () => figure() && save("svg", new Blob([svgOf(figure()!, background)], { type: "image/svg+xml" }))],
+    ["png", () => figure() && void pngOf(figure()!, background).then((blob) => save("png", blob), (error: Error) => setMessage(error.message))],
+    ["csv", () => save("csv", new Blob([csv(picture)], { type: "text/csv" }))],
+    ["json", () => save("json", new Blob([JSON.stringify(json(picture))], { type: "application/json" }))],
     ["pdf", () => window.print()],
   ];
   return (
@@ -33,9 +33,9 @@ export function Export({ figure, picture, paper, name, link }: Props) {
           <button type="button" key={kind} data-export={kind} onClick={act}>{kind === "pdf" ? "PDF (print)" : kind.toUpperCase()}</button>
         ))}
         {link && (
-          <button type="button" data-export="link" onClick={() => void navigator.clipboard?.writeText(link()).then(() => setSaid("Link copied"), () => setSaid(link()))}>Copy link</button>
+          <button type="button" data-export="link" onClick={() => void navigator.clipboard?.writeText(link()).then(() => setMessage("Link copied"), () => setMessage(link()))}>Copy link</button>
         )}
-        <span role="status" class="note">{said}</span>
+        <span role="status" class="note">{message}</span>
       </div>
     </details>
   );
@@ -48,14 +48,14 @@ export function csv(picture: Picture): string {
       picture.columns.forEach((to, column) => {
         const value = weights[row * picture.columns.length + column];
         if (value !== value) return;
-        lines.push([quoted(name), from, quoted(picture.units[from].text), to, quoted(picture.units[to].text), value.toPrecision(5)].join(","));
+        lines.push([quote(name), from, quote(picture.units[from].text), to, quote(picture.units[to].text), value.toPrecision(5)].join(","));
       });
     });
   }
   return lines.join("\r\n") + "\r\n";
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -66,8 +66,8 @@ function json(picture: Picture): object {
   return {
     from: picture.rows.map(token),
     to: picture.columns.map(token),
-    share_on_screen: picture.share,
-    maps: picture.series.map(({ name, weights }) => ({
+    fraction_shown: picture.fraction,
+    heads: picture.series.map(({ name, weights }) => ({
       head: name,
       weights: picture.rows.map((_, row) => Array.from(weights.subarray(row * width, (row + 1) * width), rounded)),
     })),

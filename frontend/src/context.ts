@@ -1,5 +1,5 @@
-// What every view is given.
-import type { Palette } from "./colours";
+// The properties of all views.
+import type { Palette } from "./palette";
 import type { Picture } from "./compose";
 import type { Figure } from "./figure";
 import type { Payload } from "./payload";
@@ -7,10 +7,10 @@ import type { Source } from "./source";
 import type { State, Update } from "./state";
 import type { Arcs } from "./trees";
 
-/** A token under the pointer or chosen: its place among the rows (from) or the columns (to). */
-export interface Chosen {
+/** A hovered or pinned token: its position among the rows (from) or the columns (to). */
+export interface TokenSelection {
   side: "from" | "to";
-  place: number;
+  position: number;
 }
 
 export interface ViewProps {
@@ -23,20 +23,20 @@ export interface ViewProps {
   arcs: Arcs[];
   palette: Palette;
   width: number;
-  chosen: Chosen | null;
-  hover: (chosen: Chosen | null) => void;
+  selection: TokenSelection | null;
+  hover: (selection: TokenSelection | null) => void;
   setFigure: (figure: Figure) => void;
 }
 
-/** The place of the pinned token on its side, if it is on screen. */
-export function pinned(state: State, picture: Picture): Chosen | null {
+/** The position of the pinned token on its side, if it is on screen. */
+export function pinned(state: State, picture: Picture): TokenSelection | null {
   if (state.token < 0) return null;
-  const place = (state.side === "from" ? picture.rows : picture.columns).indexOf(state.token);
-  return place < 0 ? null : { side: state.side, place };
+  const position = (state.side === "from" ? picture.rows : picture.columns).indexOf(state.token);
+  return position < 0 ? null : { side: state.side, position };
 }
 
-export function pin(chosen: Chosen, state: State, picture: Picture): Partial<State> {
-  const token = (chosen.side === "from" ? picture.rows : picture.columns)[chosen.place];
-  const again = state.token === token && state.side === chosen.side;
-  return again ? { token: -1 } : { token, side: chosen.side };
+export function pin(selection: TokenSelection, state: State, picture: Picture): Partial<State> {
+  const token = (selection.side === "from" ? picture.rows : picture.columns)[selection.position];
+  const isPinned = state.token === token && state.side === selection.side;
+  return isPinned ? { token: -1 } : { token, side: selection.side };
 }

@@ -1,7 +1,7 @@
-// Numbers out of the payload: base64, deflate, then rows of whole numbers that each have a scale of their own.
-import type { Coded } from "./payload";
+// Decodes the arrays of the payload: base64, deflate, then rows of integers with one scale per row.
+import type { QuantisedRows } from "./payload";
 
-/** One layer: rows of `size` numbers, each the whole number in `levels` steps of its row's scale. */
+/** One layer: rows of `size` integers, in `levels` steps of the row's scale. */
 export interface Rows {
   scales: Float32Array;
   steps: Uint8Array | Uint16Array;
@@ -21,25 +21,25 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-export async function decodeLayer(coded: Coded, layer: number): Promise<Rows> {
-  const bytes = await inflate(coded.chunks[layer]);
-  const count = coded.heads * coded.rows;
+export async function decodeLayer(quantised: QuantisedRows, layer: number): Promise<Rows> {
+  const bytes = await inflate(quantised.chunks[layer]);
+  const count = quantised.heads * quantised.rows;
   const scales = new Float32Array(bytes.buffer, 0, count);
   const start = 4 * count;
   const steps =
-    coded.bytes === 1 ? new Uint8Array(bytes.buffer, start) : new Uint16Array(bytes.buffer, start, count * coded.size);
+    quantised.bytes === 1 ? new Uint8Array(bytes.buffer, start) : new Uint16Array(bytes.buffer, start, count * quantised.size);
   return { scales, steps };
 }
 
-/** (row, size) numbers of one head. */
-export function decodeHead(coded: Coded, { scales, steps }: Rows, head: number): Float32Array {
-  const { rows, size, levels, signed } = coded;
-  const numbers = new Float32Array(rows * size);
-  const middle = signed ? levels : 0;
+/** (row, size) values of one head. */
+export function decodeHead(quantised: QuantisedRows, { scales, steps }: Rows, head: number): Float32Array {
+  const { rows, size, levels, signed } = quantised;
+  const values = new Float32Array(rows * size);
+  const zero = signed ? levels : 0;
   for (let row = 0; row < rows; row++) {
     const step = scales[head * rows + row] / levels;
     const start = (head * rows + row) * size;
-    for (let i = 0; i < size; i++) numbers[row * size + i] = (steps[start + i] - middle) * step;
+    for (let i = 0; i < size; i++) values[row * size + i] = (steps[start + i] - zero) * step;
   }
-  return numbers;
+  return values;
 }

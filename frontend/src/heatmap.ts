@@ -1,4 +1,4 @@
-// A map of weights as pixels: one a cell, or the strongest cell of a block where there are more cells than pixels.
+// A matrix of weights as an image: one pixel per cell, or per block of cells, with its strongest weight.
 import type { Scale } from "./colours";
 
 export function heatmap(weights: ArrayLike<number>, rows: number, columns: number, side: number, scale: Scale): HTMLCanvasElement {
@@ -7,7 +7,7 @@ export function heatmap(weights: ArrayLike<number>, rows: number, columns: numbe
   canvas.width = Math.max(1, width);
   canvas.height = Math.max(1, height);
   if (!rows || !columns) return canvas;
-  const strongest = height === rows && width === columns ? weights : pooled(weights, rows, columns, height, width);
+  const strongest = height === rows && width === columns ? weights : pool(weights, rows, columns, height, width);
   const context = canvas.getContext("2d")!;
   const image = context.createImageData(width, height);
   scale.fill(new Uint32Array(image.data.buffer), strongest);
@@ -15,15 +15,15 @@ export function heatmap(weights: ArrayLike<number>, rows: number, columns: numbe
   return canvas;
 }
 
-function pooled(weights: ArrayLike<number>, rows: number, columns: number, height: number, width: number): Float32Array {
+function pool(weights: ArrayLike<number>, rows: number, columns: number, height: number, width: number): Float32Array {
   const strongest = new Float32Array(height * width);
   const across = Uint32Array.from({ length: columns }, (_, column) => Math.trunc((column * width) / columns));
   for (let row = 0; row < rows; row++) {
     const start = Math.trunc((row * height) / rows) * width;
     for (let column = 0; column < columns; column++) {
-      const place = start + across[column];
+      const position = start + across[column];
       const value = weights[row * columns + column];
-      if (Math.abs(value) > Math.abs(strongest[place])) strongest[place] = value;
+      if (Math.abs(value) > Math.abs(strongest[position])) strongest[position] = value;
     }
   }
   return strongest;

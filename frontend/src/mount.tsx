@@ -1,16 +1,17 @@
-// The views inside an element, with a style of their own that nothing around them can change.
+// Mounts the views in an element, with a style that is isolated from the page.
 import { render } from "preact";
-import { App, type Keeper } from "./App";
+import { App, type StateStore } from "./App";
 import type { Payload } from "./payload";
+import palette from "./palette.css?inline";
 import style from "./style.css?inline";
 
-export function mount(host: HTMLElement, payload: Payload, keeper: Keeper): () => void {
+export function mount(host: HTMLElement, payload: Payload, store: StateStore): () => void {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   root.innerHTML = "";
   const sheet = document.createElement("style");
-  sheet.textContent = style;
-  const place = document.createElement("div");
-  root.append(sheet, place);
-  render(<App payload={payload} keeper={keeper} />, place);
-  return () => render(null, place);
+  sheet.textContent = palette + style;
+  const container = document.createElement("div");
+  root.append(sheet, container);
+  render(<App payload={payload} store={store} />, container);
+  return () => render(null, container);
 }

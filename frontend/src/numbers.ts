@@ -1,6 +1,6 @@
-// How numbers are written: as many digits as the coding holds, no more than are read at a glance.
+// Number formats: no more digits than the quantised values have or a reader needs.
 
-export function weight(value: number): string {
+export function formatWeight(value: number): string {
   if (value !== value) return "·";
   const size = Math.abs(value);
   if (size === 0) return "0";
@@ -9,16 +9,16 @@ export function weight(value: number): string {
   return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(3);
 }
 
-/** For a cell of a table whose largest size is `reach`. */
-export function compact(value: number, reach: number): string {
+/** For a cell of a table whose largest absolute value is `max`. */
+export function formatCell(value: number, max: number): string {
   if (value !== value) return "·";
   if (value === 0) return "0";
-  if (reach < 0.0005) return value.toExponential(0);
-  return value.toFixed(Math.abs(value) >= 10 ? 0 : reach < 0.02 ? 4 : 2).replace(/^(-?)0\./, "$1.");
+  if (max < 0.0005) return value.toExponential(0);
+  return value.toFixed(Math.abs(value) >= 10 ? 0 : max < 0.02 ? 4 : 2).replace(/^(-?)0\./, "$1.");
 }
 
-export function percent(share: number): string {
-  const value = 100 * share;
+export function formatPercent(fraction: number): string {
+  const value = 100 * fraction;
   if (value > 99.95) return "100 %";
   return value < 0.1 && value > 0 ? "under 0.1 %" : `${value.toFixed(1)} %`;
 }

@@ -1,44 +1,44 @@
-// The host in documents: a page of its own, whose state stands in its address, or fragments of another page, which keep
-// theirs to themselves. A fragment is made when it comes near the screen; until then its numbers are text.
-import type { Keeper } from "./App";
+// The host in documents: a page, with its state in the address, or fragments of another page, with their own state.
+// Fragments start when they come near the screen.
+import type { StateStore } from "./App";
 import { mount } from "./mount";
 import type { Payload } from "./payload";
 
-const address: Keeper = {
+const addressStore: StateStore = {
   read: () => location.hash.slice(1),
   write: (hash) => {
     if (location.hash.slice(1) === hash) return;
     try {
       history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
     } catch {
-      // A page inside a notebook's frame has no address of its own.
+      // A page in a notebook's frame has no address.
     }
   },
-  listen: (changed) => window.addEventListener("hashchange", changed),
+  listen: (onChange) => window.addEventListener("hashchange", onChange),
   link: location.protocol === "about:" ? null : (hash) => `${location.href.split("#")[0]}#${hash}`,
 };
 
-function aside(state: string): Keeper {
+function localStore(state: string): StateStore {
   return { read: () => state, write: (hash) => void (state = hash), listen: () => {}, link: null };
 }
 
-function begin(host: HTMLElement): void {
+function start(host: HTMLElement): void {
   const text = document.querySelector(`script[data-bertology-payload="${host.dataset.bertologyView}"]`)!.textContent!;
-  mount(host, JSON.parse(text) as Payload, host.dataset.state === undefined ? address : aside(host.dataset.state));
+  mount(host, JSON.parse(text) as Payload, host.dataset.state === undefined ? addressStore : localStore(host.dataset.state));
 }
 
-const near = new IntersectionObserver(
-  (seen) => {
-    for (const { target, isIntersecting } of seen) {
+const observer = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
-      near.unobserve(target);
-      begin(target as HTMLElement);
+      observer.unobserve(target);
+      start(target as HTMLElement);
     }
   },
   { rootMargin: "400px" },
 );
 
 for (const host of document.querySelectorAll<HTMLElement>("[data-bertology-view]")) {
-  if (host.dataset.state === undefined) begin(host);
-  else near.observe(host);
+  if (host.dataset.state === undefined) start(host);
+  else observer.observe(host);
 }

@@ -1,14 +1,46 @@
-// Generated from src/bertology/views/payload.py by `python -m bertology.views.typescript`; do not edit.
+// Generated from src/bertology/views/payload.py by `python -m bertology.views.typescript frontend/src`; do not edit.
 
-/** An edge between two words: from a dependent to its head where the tree has directions. */
-export interface Arc {
+/** An edge between two words; in a directed tree from a dependent to its governor. */
+export interface DependencyArc {
   start: number;
   end: number;
   label: string;
 }
 
-/** Rows of numbers, one chunk a layer: (head, row, size) each; `signed` steps start at -levels. */
-export interface Coded {
+/** Edges over the words of an input, and their source. */
+export interface DependencyTree {
+  name: string;
+  description: string;
+  directed: boolean;
+  arcs: DependencyArc[];
+}
+
+/** What a head does and the evidence for it; layer and head are counted from 0. */
+export interface HeadLabel {
+  layer: number;
+  head: number;
+  label: string;
+  evidence: string;
+}
+
+/** One model on one input. `value_norms` are the norms of f(x), the transformed value vectors: (layer, head, 1, token), null if unknown. `causal`: a token attends only to earlier tokens. `attention_windows`: for each layer the distance up to which a token attends, null if unlimited; empty if it is unlimited in all layers. */
+export interface ModelRun {
+  name: string;
+  tokens: ViewToken[];
+  words: string[];
+  is_pair: boolean;
+  causal: boolean;
+  attention_windows: (number | null)[];
+  quantities: Quantity[];
+  value_norms: QuantisedRows | null;
+  query: QuantisedRows | null;
+  key: QuantisedRows | null;
+  labels: HeadLabel[];
+  trees: DependencyTree[];
+}
+
+/** Rows of numbers, one chunk per layer of shape (head, row, size); signed integers are offset by `levels`. */
+export interface QuantisedRows {
   heads: number;
   rows: number;
   size: number;
@@ -18,57 +50,25 @@ export interface Coded {
   chunks: string[];
 }
 
-/** What an analysis found a head to do, and on what evidence; counted from 0. */
-export interface HeadLabel {
-  layer: number;
-  head: number;
-  label: string;
-  evidence: string;
+/** A kind of weight between tokens: (layer, head, from, to). */
+export interface Quantity {
+  name: string;
+  description: string;
+  weights: QuantisedRows;
 }
 
-/** A piece as it is shown; `word` is its index among the words or -1, `segment` 0 or 1 in a pair. */
-export interface Piece {
+/** A token; `word_index` is the index of its word or -1, `segment` 0 or 1 in a pair. */
+export interface ViewToken {
   text: string;
-  word: number;
+  word_index: number;
   segment: number;
   special: boolean;
 }
 
-/** One kind of weight between pieces: (layer, head, from, to). */
-export interface Quantity {
-  name: string;
-  about: string;
-  maps: Coded;
-}
-
-/** One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known. `causal`: a piece sees only what is before it. `reach`: by layer, how many pieces away it sees, null as far as there are any; empty where all layers do. */
-export interface Run {
-  name: string;
-  pieces: Piece[];
-  words: string[];
-  pair: boolean;
-  causal: boolean;
-  reach: (number | null)[];
-  quantities: Quantity[];
-  lengths: Coded | null;
-  query: Coded | null;
-  key: Coded | null;
-  labels: HeadLabel[];
-  trees: Tree[];
-}
-
-/** Edges over the words of an input, where they come from, and how good they are. */
-export interface Tree {
-  name: string;
-  about: string;
-  directed: boolean;
-  arcs: Arc[];
-}
-
-/** Everything a page shows; `state` is what it opens with, as in the address of a link. */
+/** Everything a page shows; `state` is the initial state, as in the fragment of its address. */
 export interface Payload {
   title: string;
-  runs: Run[];
+  runs: ModelRun[];
   notes: string[];
   state: string;
 }

@@ -1,18 +1,18 @@
-// One drawing, two media: what is on screen (and in a PNG) and what is exported as SVG come from the same calls.
+// One drawing for two media: canvas (screen, PNG) and SVG (export).
 
 export type Anchor = "start" | "middle" | "end";
 
 export interface Pen {
-  /** Many lines of one colour and strength: x1, y1, x2, y2 one after the other. */
+  /** Lines of one colour, opacity and width: x1, y1, x2, y2 of each. */
   lines(points: number[], colour: string, opacity: number, width: number): void;
-  /** One curve bent towards two points on its way, broken where it is dashed. */
+  /** A cubic Bézier curve. */
   curve(points: Curve, colour: string, opacity: number, width: number, dashed?: boolean): void;
   rect(x: number, y: number, width: number, height: number, colour: string, outline?: boolean): void;
-  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, turned?: boolean): void;
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated?: boolean): void;
   image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void;
 }
 
-/** x and y of the start, of the two points that bend it, and of the end. */
+/** x and y of the start, the two control points and the end. */
 export type Curve = [number, number, number, number, number, number, number, number];
 
 export const FONT = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Liberation Sans', sans-serif";
@@ -59,7 +59,7 @@ export class CanvasPen implements Pen {
     }
   }
 
-  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, turned = false): void {
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated = false): void {
     const { context } = this;
     context.save();
     context.font = `${size}px ${FONT}`;
@@ -67,7 +67,7 @@ export class CanvasPen implements Pen {
     context.textAlign = anchor === "middle" ? "center" : anchor === "start" ? "left" : "right";
     context.textBaseline = "middle";
     context.translate(x, y);
-    if (turned) context.rotate(-Math.PI / 4);
+    if (rotated) context.rotate(-Math.PI / 4);
     context.fillText(text, 0, 0);
     context.restore();
   }
@@ -84,51 +84,51 @@ export class SvgPen implements Pen {
   lines(points: number[], colour: string, opacity: number, width: number): void {
     let path = "";
     for (let i = 0; i < points.length; i += 4) {
-      path += `M${short(points[i])} ${short(points[i + 1])}L${short(points[i + 2])} ${short(points[i + 3])}`;
+      path += `M${rounded(points[i])} ${rounded(points[i + 1])}L${rounded(points[i + 2])} ${rounded(points[i + 3])}`;
     }
-    const style = `stroke="${colour}" stroke-opacity="${short(opacity)}" stroke-width="${short(width)}"`;
+    const style = `stroke="${colour}" stroke-opacity="${rounded(opacity)}" stroke-width="${rounded(width)}"`;
     this.parts.push(`<path d="${path}" fill="none" ${style}/>`);
   }
 
   curve(points: Curve, colour: string, opacity: number, width: number, dashed = false): void {
-    const [x1, y1, ...rest] = points.map(short);
-    const style = `stroke="${colour}" stroke-opacity="${short(opacity)}" stroke-width="${short(width)}"`;
+    const [x1, y1, ...rest] = points.map(rounded);
+    const style = `stroke="${colour}" stroke-opacity="${rounded(opacity)}" stroke-width="${rounded(width)}"`;
     this.parts.push(`<path d="M${x1} ${y1}C${rest.join(" ")}" fill="none" ${style}${dashed ? ' stroke-dasharray="4 3"' : ""}/>`);
   }
 
   rect(x: number, y: number, width: number, height: number, colour: string, outline = false): void {
     const paint = outline ? `fill="none" stroke="${colour}"` : `fill="${colour}"`;
-    const size = `width="${short(width)}" height="${short(height)}"`;
-    this.parts.push(`<rect x="${short(x)}" y="${short(y)}" ${size} ${paint}/>`);
+    const size = `width="${rounded(width)}" height="${rounded(height)}"`;
+    this.parts.push(`<rect x="${rounded(x)}" y="${rounded(y)}" ${size} ${paint}/>`);
   }
 
-  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, turned = false): void {
-    const turn = turned ? ` transform="rotate(-45 ${short(x)} ${short(y)})"` : "";
-    const place = `x="${short(x)}" y="${short(y)}" font-size="${size}" fill="${colour}" text-anchor="${anchor}"`;
-    this.parts.push(`<text ${place} dominant-baseline="central"${turn}>${escaped(text)}</text>`);
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated = false): void {
+    const turn = rotated ? ` transform="rotate(-45 ${rounded(x)} ${rounded(y)})"` : "";
+    const position = `x="${rounded(x)}" y="${rounded(y)}" font-size="${size}" fill="${colour}" text-anchor="${anchor}"`;
+    this.parts.push(`<text ${position} dominant-baseline="central"${turn}>${escapeXml(text)}</text>`);
   }
 
   image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void {
-    const place = `x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"`;
+    const position = `x="${rounded(x)}" y="${rounded(y)}" width="${rounded(width)}" height="${rounded(height)}"`;
     const style = `style="image-rendering:pixelated"`;
-    this.parts.push(`<image ${place} ${style} preserveAspectRatio="none" href="${picture.toDataURL()}"/>`);
+    this.parts.push(`<image ${position} ${style} preserveAspectRatio="none" href="${picture.toDataURL()}"/>`);
   }
 
-  finished(width: number, height: number, paper: string): string {
+  toSvg(width: number, height: number, background: string): string {
     const size = `width="${Math.ceil(width)}" height="${Math.ceil(height)}"`;
     return (
       `<svg xmlns="http://www.w3.org/2000/svg" ${size} viewBox="0 0 ${Math.ceil(width)} ${Math.ceil(height)}" ` +
-      `font-family="${escaped(FONT)}"><rect width="100%" height="100%" fill="${paper}"/>${this.parts.join("")}</svg>`
+      `font-family="${escapeXml(FONT)}"><rect width="100%" height="100%" fill="${background}"/>${this.parts.join("")}</svg>`
     );
   }
 }
 
-function short(value: number): string {
+function rounded(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
-/** Text that may stand in XML: control characters, which may not even be written escaped, are made visible. */
-function escaped(text: string): string {
+/** Text for XML; control characters, which XML does not allow, are replaced. */
+function escapeXml(text: string): string {
   const safe = text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
   return safe.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;").replaceAll("'", "&#39;");
 }

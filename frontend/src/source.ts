@@ -1,51 +1,51 @@
-// The maps and vectors of one run, decoded a layer at a time when they are first looked at.
+// The arrays of one run, decoded by layer on first use.
 import { decodeHead, decodeLayer, type Rows } from "./decode";
-import type { Coded, HeadLabel, Run } from "./payload";
+import type { QuantisedRows, HeadLabel, ModelRun } from "./payload";
 
-/** Maps by layer and head, new ones each time; `rolled` holds those that rollout has multiplied already. */
-export interface Maps {
-  readonly rolled: Map<string, Float32Array>;
+/** Weights by layer and head, as new arrays; `rolloutCache` has the products that rollout has computed. */
+export interface HeadWeights {
+  readonly rolloutCache: Map<string, Float32Array>;
   head(layer: number, head: number): Float32Array;
 }
 
-export class Layers implements Maps {
-  readonly rolled = new Map<string, Float32Array>();
-  private readonly kept = new Map<number, Rows>();
+export class DecodedLayers implements HeadWeights {
+  readonly rolloutCache = new Map<string, Float32Array>();
+  private readonly cache = new Map<number, Rows>();
 
-  constructor(readonly coded: Coded) {}
+  constructor(readonly quantised: QuantisedRows) {}
 
   ready(layers: number[]): boolean {
-    return layers.every((layer) => this.kept.has(layer));
+    return layers.every((layer) => this.cache.has(layer));
   }
 
   async load(layers: number[]): Promise<void> {
     for (const layer of layers) {
-      if (!this.kept.has(layer)) this.kept.set(layer, await decodeLayer(this.coded, layer));
+      if (!this.cache.has(layer)) this.cache.set(layer, await decodeLayer(this.quantised, layer));
     }
   }
 
   head(layer: number, head: number): Float32Array {
-    return decodeHead(this.coded, this.rows(layer), head);
+    return decodeHead(this.quantised, this.rows(layer), head);
   }
 
   rows(layer: number): Rows {
-    const rows = this.kept.get(layer);
+    const rows = this.cache.get(layer);
     if (!rows) throw new Error(`layer ${layer + 1} was not loaded`);
     return rows;
   }
 }
 
-/** Heads that attend alike to all that a piece can see in their layer. */
-class Even implements Maps {
-  readonly rolled = new Map<string, Float32Array>();
+/** Heads that attend equally to all tokens visible in their layer. */
+class UniformAttention implements HeadWeights {
+  readonly rolloutCache = new Map<string, Float32Array>();
 
   constructor(private readonly source: Source) {}
 
   head(layer: number): Float32Array {
-    const n = this.source.pieces;
+    const n = this.source.nTokens;
     const weights = new Float32Array(n * n);
     for (let from = 0; from < n; from++) {
-      const [first, end] = this.source.seen(layer, from);
+      const [first, end] = this.source.visibleRange(layer, from);
       weights.fill(1 / (end - first), from * n + first, from * n + end);
     }
     return weights;
@@ -53,39 +53,39 @@ class Even implements Maps {
 }
 
 export class Source {
-  readonly quantities: Layers[];
-  readonly lengths: Layers | null;
-  readonly query: Layers | null;
-  readonly key: Layers | null;
-  readonly even: Maps = new Even(this);
+  readonly quantities: DecodedLayers[];
+  readonly valueNorms: DecodedLayers | null;
+  readonly query: DecodedLayers | null;
+  readonly key: DecodedLayers | null;
+  readonly uniform: HeadWeights = new UniformAttention(this);
 
-  constructor(readonly run: Run) {
-    this.quantities = run.quantities.map((coded) => new Layers(coded.maps));
-    this.lengths = run.lengths && new Layers(run.lengths);
-    this.query = run.query && new Layers(run.query);
-    this.key = run.key && new Layers(run.key);
+  constructor(readonly run: ModelRun) {
+    this.quantities = run.quantities.map((quantity) => new DecodedLayers(quantity.weights));
+    this.valueNorms = run.value_norms && new DecodedLayers(run.value_norms);
+    this.query = run.query && new DecodedLayers(run.query);
+    this.key = run.key && new DecodedLayers(run.key);
   }
 
   labels(layer: number, head: number): HeadLabel[] {
     return this.run.labels.filter((one) => one.layer === layer && one.head === head);
   }
 
-  /** The pieces that a piece can see in a layer: the first of them, and the one after the last. */
-  seen(layer: number, from: number): [number, number] {
-    const { causal, reach } = this.run;
-    const far = reach[layer] ?? this.pieces;
-    return [Math.max(0, from - far), causal ? from + 1 : Math.min(this.pieces, from + far + 1)];
+  /** The tokens visible to a token in a layer: the first, and the one after the last. */
+  visibleRange(layer: number, from: number): [number, number] {
+    const { causal, attention_windows } = this.run;
+    const window = attention_windows[layer] ?? this.nTokens;
+    return [Math.max(0, from - window), causal ? from + 1 : Math.min(this.nTokens, from + window + 1)];
   }
 
-  get pieces(): number {
-    return this.run.pieces.length;
+  get nTokens(): number {
+    return this.run.tokens.length;
   }
 
   get layers(): number {
-    return this.run.quantities[0].maps.chunks.length;
+    return this.run.quantities[0].weights.chunks.length;
   }
 
   get heads(): number {
-    return this.run.quantities[0].maps.heads;
+    return this.run.quantities[0].weights.heads;
   }
 }

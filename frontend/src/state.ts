@@ -1,13 +1,13 @@
-// What is on screen, and nothing else: it can be written into a link and read back.
+// The state of the views, which a link can contain.
 
 export const VIEWS = ["head", "model", "matrix", "neuron", "difference"] as const;
 export const ACROSS = ["one", "mean", "max", "norm", "rollout"] as const;
 export const FUSIONS = ["each", "mean", "max", "norm"] as const;
-export const UNITS = ["pieces", "words"] as const;
+export const UNITS = ["tokens", "words"] as const;
 export const SPECIALS = ["show", "hide", "renormalise"] as const;
 export const PARTS = ["all", "aa", "ab", "ba", "bb"] as const;
 export const KEEPS = ["all", "threshold", "top"] as const;
-export const TREES = ["all", "gold", "found", "none"] as const;
+export const TREES = ["all", "gold", "predicted", "none"] as const;
 export const SIDES = ["from", "to"] as const;
 export const THEMES = ["auto", "light", "dark"] as const;
 
@@ -25,10 +25,10 @@ export interface State {
   keep: (typeof KEEPS)[number];
   threshold: number;
   top: number;
-  token: number; // the pinned one, -1 for none
+  token: number; // the pinned unit, -1 for none
   side: (typeof SIDES)[number];
   tree: (typeof TREES)[number];
-  sortRow: number; // columns are sorted by this row, -1 for the order of the text
+  sortRow: number; // columns are sorted by this row, -1 for the original order
   sortColumn: number;
   theme: (typeof THEMES)[number];
 }
@@ -49,16 +49,16 @@ const CHOICES: { [name: string]: readonly string[] } = {
   theme: THEMES,
 };
 
-export function defaults(layers: number, heads: number, pieces: number): State {
+export function defaults(heads: number, nTokens: number): State {
   return {
     view: "head",
     run: 0,
     quantity: 0,
     layer: 0,
-    heads: Array.from({ length: pieces <= 32 ? heads : Math.min(heads, 1) }, (_, head) => head),
+    heads: Array.from({ length: nTokens <= 32 ? heads : Math.min(heads, 1) }, (_, head) => head),
     across: "one",
     fusion: "each",
-    units: "pieces",
+    units: "tokens",
     special: "show",
     part: "all",
     keep: "all",
@@ -70,31 +70,30 @@ export function defaults(layers: number, heads: number, pieces: number): State {
     sortRow: -1,
     sortColumn: -1,
     theme: "auto",
-    ...(layers === 0 ? { layer: 0 } : {}),
   };
 }
 
-/** Only what differs from the defaults; layers and heads are written as people count them, from 1. */
-export function toHash(state: State, usual: State): string {
-  const words = new URLSearchParams();
+/** The values that differ from the defaults; layers and heads are counted from 1. */
+export function toHash(state: State, defaultState: State): string {
+  const parameters = new URLSearchParams();
   for (const name of Object.keys(state) as (keyof State)[]) {
-    const [value, known] = [written(name, state[name]), written(name, usual[name])];
-    if (value !== known) words.set(name, value);
+    const [value, initial] = [format(name, state[name]), format(name, defaultState[name])];
+    if (value !== initial) parameters.set(name, value);
   }
-  return words.toString().replaceAll("%2C", ",");
+  return parameters.toString().replaceAll("%2C", ",");
 }
 
-/** The state a link asks for; what it says wrongly is left as usual. */
-export function fromHash(hash: string, usual: State, limits: { layers: number; heads: number }): State {
-  const state: Record<string, unknown> = { ...usual };
+/** The state in a link; invalid values are replaced by the defaults. */
+export function fromHash(hash: string, defaultState: State, limits: { layers: number; heads: number }): State {
+  const state: Record<string, unknown> = { ...defaultState };
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (name in CHOICES) {
       if (CHOICES[name].includes(text)) state[name] = text;
     } else if (name === "heads") {
-      const named = text.split(",").map((head) => Number(head) - 1);
-      const known = named.filter((head) => Number.isInteger(head) && head >= 0 && head < limits.heads);
-      if (known.length) state.heads = [...new Set(known)].sort((a, b) => a - b);
-    } else if (name in usual) {
+      const heads = text.split(",").map((head) => Number(head) - 1);
+      const valid = heads.filter((head) => Number.isInteger(head) && head >= 0 && head < limits.heads);
+      if (valid.length) state.heads = [...new Set(valid)].sort((a, b) => a - b);
+    } else if (name in defaultState) {
       const value = Number(text) - (name === "layer" ? 1 : 0);
       if (!text || !Number.isFinite(value)) continue;
       if (name === "layer" && !(Number.isInteger(value) && value >= 0 && value < limits.layers)) continue;
@@ -104,7 +103,7 @@ export function fromHash(hash: string, usual: State, limits: { layers: number; h
   return state as unknown as State;
 }
 
-function written(name: keyof State, value: State[keyof State]): string {
+function format(name: keyof State, value: State[keyof State]): string {
   if (name === "heads") return (value as number[]).map((head) => head + 1).join(",");
   if (name === "layer") return String((value as number) + 1);
   return String(value);

@@ -1,5 +1,5 @@
-// The host in notebooks (anywidget): the payload and the state are traits of the widget.
-import type { Keeper } from "./App";
+// The host in notebooks (anywidget): payload and state are traits of the widget.
+import type { StateStore } from "./App";
 import { mount } from "./mount";
 import type { Payload } from "./payload";
 
@@ -7,21 +7,21 @@ interface Model {
   get(name: "payload" | "state"): string;
   set(name: "state", value: string): void;
   save_changes(): void;
-  on(event: string, changed: () => void): void;
+  on(event: string, onChange: () => void): void;
 }
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
-  const keeper: Keeper = {
+  const store: StateStore = {
     read: () => model.get("state"),
     write: (hash) => {
       if (model.get("state") === hash) return;
       model.set("state", hash);
       model.save_changes();
     },
-    listen: (changed) => model.on("change:state", changed),
+    listen: (onChange) => model.on("change:state", onChange),
     link: null,
   };
-  return mount(el, JSON.parse(model.get("payload")) as Payload, keeper);
+  return mount(el, JSON.parse(model.get("payload")) as Payload, store);
 }
 
 export default { render };

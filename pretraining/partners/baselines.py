@@ -1,4 +1,4 @@
-"""What is reached without a model? The commonest class and a bag of words; for names none at all, and a lookup."""
+"""Baselines without a model: majority class and bag of words; for NER no entities and a lookup."""
 
 from __future__ import annotations
 
@@ -9,48 +9,51 @@ from typing import Any
 
 import numpy as np
 
-from bertology.corpus.corpus import Item
-from bertology.finetuning.examples import Seen
-from bertology.finetuning.metrics import Counts, count_names, estimate
+from bertology.corpus.corpus import Example
+from bertology.estimates.metrics import Counts, bootstrap_score
+from bertology.training.encoded_examples import EncodedDataset
+from bertology.training.tasks.token_classification import count_correct_spans
 
-Texts = Callable[[Seen], list[str]]
+Texts = Callable[[EncodedDataset], list[str]]
 
 
-def baselines(train: Seen, dev: Mapping[str, Seen], *, tags: bool) -> dict[str, Any]:
+def baselines(train: EncodedDataset, dev: Mapping[str, EncodedDataset], *, tags: bool) -> dict[str, Any]:
     """A figure of each baseline for each development part."""
-    judged = {part: seen.items for part, seen in dev.items()}
+    judged = {part: seen.examples for part, seen in dev.items()}
     if tags:
         found = {
-            "no names": {part: count_names(tags_of(items), [["O"] * len(i.parts[0]) for i in items])
+            "no names": {part: count_correct_spans(tags_of(items), [["O"] * len(i.segments[0]) for i in items])
                          for part, items in judged.items()},
-            "lookup": {part: by_lookup(train.items, items) for part, items in judged.items()},
+            "lookup": {part: by_lookup(train.examples, items) for part, items in judged.items()},
         }  # fmt: skip
     else:
-        usual = majority(train.items)
+        usual = majority(train.examples)
         found = {
             "commonest class": {part: _right([usual] * len(items), items) for part, items in judged.items()},
             "words": by_words(train, dev, last_texts),
             "pieces seen": by_words(train, dev, last_pieces),
         }
-    return {part: {name: asdict(estimate(counts[part])) for name, counts in found.items()} for part in dev}
+    return {part: {name: asdict(bootstrap_score(counts[part])) for name, counts in found.items()} for part in dev}
 
 
-def majority(items: Sequence[Item]) -> str:
+def majority(items: Sequence[Example]) -> str:
     """The commonest class."""
     return Counter(str(item.label) for item in items).most_common(1)[0][0]
 
 
-def last_texts(seen: Seen) -> list[str]:
+def last_texts(seen: EncodedDataset) -> list[str]:
     """The words of the whole text, of a pair the hypothesis."""
-    return [" ".join(item.parts[-1].words) for item in seen.items]
+    return [" ".join(item.segments[-1].words) for item in seen.examples]
 
 
-def last_pieces(seen: Seen) -> list[str]:
+def last_pieces(seen: EncodedDataset) -> list[str]:
     """What of it the model is shown, as numbers of pieces."""
-    return [" ".join(map(str, some.ids[some.types == some.types.max()])) for some in seen.examples]
+    return [
+        " ".join(map(str, some.input_ids[some.token_type_ids == some.token_type_ids.max()])) for some in seen.encoded
+    ]
 
 
-def by_words(train: Seen, dev: Mapping[str, Seen], texts: Texts) -> dict[str, Counts]:
+def by_words(train: EncodedDataset, dev: Mapping[str, EncodedDataset], texts: Texts) -> dict[str, Counts]:
     """What a logistic regression on the words and word pairs of these texts gets right."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -58,26 +61,26 @@ def by_words(train: Seen, dev: Mapping[str, Seen], texts: Texts) -> dict[str, Co
 
     words = CountVectorizer(ngram_range=(1, 2), binary=True, min_df=2, token_pattern=r"\S+")
     model = make_pipeline(words, LogisticRegression(C=0.05, max_iter=200))
-    model.fit(texts(train), [str(item.label) for item in train.items])
-    return {part: _right(model.predict(texts(seen)), seen.items) for part, seen in dev.items()}
+    model.fit(texts(train), [str(item.label) for item in train.examples])
+    return {part: _right(model.predict(texts(seen)), seen.examples) for part, seen in dev.items()}
 
 
-def by_lookup(train: Sequence[Item], items: Sequence[Item]) -> Counts:
+def by_lookup(train: Sequence[Example], items: Sequence[Example]) -> Counts:
     """Names found by giving each word the tag it had most often in training, O where it was never seen."""
     seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for item in train:
-        for word, tag in zip(item.parts[0].words, item.parts[0].tags or (), strict=True):
+        for word, tag in zip(item.segments[0].words, item.segments[0].tags or (), strict=True):
             seen[word.lower()]["O" if tag.endswith("?") else tag] += 1
     usual = {word: tags.most_common(1)[0][0] for word, tags in seen.items()}
-    found = [[usual.get(word.lower(), "O") for word in item.parts[0].words] for item in items]
-    return count_names(tags_of(items), found)
+    found = [[usual.get(word.lower(), "O") for word in item.segments[0].words] for item in items]
+    return count_correct_spans(tags_of(items), found)
 
 
-def tags_of(items: Sequence[Item]) -> list[Sequence[str]]:
+def tags_of(items: Sequence[Example]) -> list[Sequence[str]]:
     """The tag of every word."""
-    return [item.parts[0].tags or () for item in items]
+    return [item.segments[0].tags or () for item in items]
 
 
-def _right(answers: Sequence[str], items: Sequence[Item]) -> Counts:
+def _right(answers: Sequence[str], items: Sequence[Example]) -> Counts:
     right = [float(answer == item.label) for answer, item in zip(answers, items, strict=True)]
     return Counts(np.array(right), np.ones(len(right)))

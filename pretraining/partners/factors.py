@@ -1,4 +1,4 @@
-"""How can so much be learnt in so little? Each matrix is its base plus a product of two thin factors (Hu et al. 2021).
+"""Low-rank fine-tuning: each matrix is its base plus a product of two factors (Hu et al. 2021).
 
 Biases, layer norms and the head of the task are learnt whole; the embeddings stay as they are. What is learnt is what
 is stored: nothing is cut afterwards.

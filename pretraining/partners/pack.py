@@ -1,4 +1,4 @@
-"""What travels to the machine that trains? The examples of one task as numbers, and its baselines, in one file.
+"""The encoded examples of one task and its baselines in one file, for training on another machine.
 
 Readers of texts and a bag of words are needed only where the file is made. It names the tokeniser whose pieces it
 holds, and is refused for a base with another.
@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.encoder.transformer_files import load_directory
-from bertology.finetuning.examples import UNLABELLED, Example, Tokenise, classified, tagged
+from bertology.encoder.huggingface_loading import load_directory
+from bertology.training.encoded_examples import (
+    IGNORE_INDEX,
+    EncodedExample,
+    TokeniseFunction,
+    encode_classification,
+    encode_tagging,
+)
 from pretraining.partners.baselines import baselines
 from pretraining.partners.data import TASKS, Material
 
@@ -40,7 +46,7 @@ class Pack:
     task: str
     labels: tuple[str, ...]
     tokeniser: str
-    parts: dict[str, list[Example]]
+    parts: dict[str, list[EncodedExample]]
     facts: dict[str, Any]
 
     @property
@@ -49,7 +55,7 @@ class Pack:
         return self.task == "ner"
 
     @property
-    def dev(self) -> dict[str, list[Example]]:
+    def dev(self) -> dict[str, list[EncodedExample]]:
         """The parts that judge."""
         return {name: some for name, some in self.parts.items() if name not in {TRAIN, STOP}}
 
@@ -59,17 +65,19 @@ def prepare(task: str, base: Path, data: Path) -> Pack:
     return packed(task, TASKS[task](data), load_directory(base).tokenise, tokeniser_of(base))
 
 
-def packed(task: str, material: Material, tokenise: Tokenise, tokeniser: str, *, longest: int = LONGEST) -> Pack:
+def packed(
+    task: str, material: Material, tokenise: TokeniseFunction, tokeniser: str, *, longest: int = LONGEST
+) -> Pack:
     """Material as a pack, with its baselines."""
     tags = task == "ner"
-    see = tagged if tags else classified
+    see = encode_tagging if tags else encode_classification
     parts = {TRAIN: material.train, STOP: material.stop, **material.dev}
-    seen = {name: see(items, tokenise, material.labels, longest=longest) for name, items in parts.items()}
+    seen = {name: see(items, tokenise, material.labels, max_length=longest) for name, items in parts.items()}
     facts = {
-        "cut": {name: part.cut for name, part in seen.items()},
+        "cut": {name: part.n_truncated for name, part in seen.items()},
         "baselines": baselines(seen[TRAIN], {name: seen[name] for name in material.dev}, tags=tags),
     }
-    return Pack(task, material.labels, tokeniser, {name: part.examples for name, part in seen.items()}, facts)
+    return Pack(task, material.labels, tokeniser, {name: part.encoded for name, part in seen.items()}, facts)
 
 
 def write(pack: Pack, path: Path) -> None:
@@ -77,7 +85,9 @@ def write(pack: Pack, path: Path) -> None:
     arrays: dict[str, NDArray[Any]] = {}
     for place, examples in enumerate(pack.parts.values()):
         arrays |= {f"{place}/{name}": array for name, array in _arrays(examples).items()}
-    kinds = {name: [example.kind for example in some] for name, some in pack.parts.items() if name not in {TRAIN, STOP}}
+    kinds = {
+        name: [example.phenomenon for example in some] for name, some in pack.parts.items() if name not in {TRAIN, STOP}
+    }
     about = {"task": pack.task, "labels": pack.labels, "tokeniser": pack.tokeniser, "facts": pack.facts,
              "parts": list(pack.parts), "kinds": kinds}  # fmt: skip
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
@@ -104,23 +114,23 @@ def tokeniser_of(base: Path) -> str:
     return hashlib.sha256((base / "tokenizer.json").read_bytes()).hexdigest()[:32]
 
 
-def _arrays(examples: Sequence[Example]) -> dict[str, NDArray[Any]]:
+def _arrays(examples: Sequence[EncodedExample]) -> dict[str, NDArray[Any]]:
     wide = {
-        "ids": np.concatenate([example.ids for example in examples]),
-        "types": np.concatenate([example.types for example in examples]),
+        "ids": np.concatenate([example.input_ids for example in examples]),
+        "types": np.concatenate([example.token_type_ids for example in examples]),
         "labels": np.concatenate([example.labels for example in examples]),
         "lengths": np.array([len(example) for example in examples]),
     }
-    wide["labels"] = np.where(wide["labels"] == UNLABELLED, NO_LABEL, wide["labels"])
+    wide["labels"] = np.where(wide["labels"] == IGNORE_INDEX, NO_LABEL, wide["labels"])
     return {name: wide[name].astype(form) for name, form in FORMS.items()}
 
 
-def _examples(arrays: Mapping[str, NDArray[Any]], kinds: Sequence[str] | None) -> list[Example]:
+def _examples(arrays: Mapping[str, NDArray[Any]], kinds: Sequence[str] | None) -> list[EncodedExample]:
     ids, types, labels, lengths = (arrays[name].astype(np.int64) for name in FORMS)
     ends = np.cumsum(lengths)[:-1]
-    labels[labels == NO_LABEL] = UNLABELLED
+    labels[labels == NO_LABEL] = IGNORE_INDEX
     labelled = np.split(labels, ends) if len(labels) == len(ids) else np.split(labels, len(lengths))
     return [
-        Example(*one)
+        EncodedExample(*one)
         for one in zip(np.split(ids, ends), np.split(types, ends), labelled, kinds or [""] * len(lengths), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What can be claimed of a partner? Always measured on the stored files, as they load."""
+"""Numbers of a partner's model card, always measured on the stored files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from bertology.corpus.builtin import corpus_named
-from bertology.encoder.difference import load_difference
-from bertology.encoder.transformer_files import load_directory
-from bertology.finetuning.examples import Example
-from bertology.finetuning.metrics import Counts, estimate
+from bertology.corpus.read import load_corpus
+from bertology.encoder.delta_checkpoint import load_delta
+from bertology.encoder.huggingface_loading import load_directory
+from bertology.estimates.metrics import Counts, bootstrap_score
+from bertology.training.encoded_examples import EncodedExample
 from pretraining.partners.loop import RUN
 from pretraining.partners.measure import Logits, count, predict
 from pretraining.partners.pack import Pack
@@ -63,10 +63,10 @@ def scores(pack: Pack, found: Predictions) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for part, examples in pack.dev.items():
         counts = count(examples, found[part], pack.labels, tags=pack.tags)
-        for kind in ("", *sorted({example.kind for example in examples} - {""})):
+        for kind in ("", *sorted({example.phenomenon for example in examples} - {""})):
             rows = _of_kind(examples, kind)
             name = f"{part}: {kind}" if kind else part
-            figures[name] = asdict(estimate(Counts(counts.right[rows], counts.of[rows])))
+            figures[name] = asdict(bootstrap_score(Counts(counts.correct[rows], counts.total[rows])))
     return figures
 
 
@@ -74,8 +74,8 @@ def report(
     pack: Pack, base: Path, partner: Path, runs: Sequence[Path], shipped: Path, *, device: str
 ) -> dict[str, Any]:
     """All figures of the card: the stored partner, the runs by seed, the baselines, and how far each layer moved."""
-    encoder = load_difference(base, partner)
-    similarity = layer_similarity(load_directory(base), encoder, corpus_named("english"))
+    encoder = load_delta(base, partner)
+    similarity = layer_similarity(load_directory(base), encoder, load_corpus("english"))
     after = predictions(encoder.model.to(device), pack)
     before = {run.name: predictions(trained(pack, base, run).to(device), pack) for run in runs}
     rank = int(encoder.model.config.difference["rank"])
@@ -90,8 +90,8 @@ def report(
     }
 
 
-def _of_kind(examples: Sequence[Example], kind: str) -> list[int]:
-    return [place for place, example in enumerate(examples) if kind in {"", example.kind}]
+def _of_kind(examples: Sequence[EncodedExample], kind: str) -> list[int]:
+    return [place for place, example in enumerate(examples) if kind in {"", example.phenomenon}]
 
 
 def _all(found: Predictions) -> list[Logits]:

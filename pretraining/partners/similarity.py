@@ -1,4 +1,4 @@
-"""How far did each layer move? Representational similarity of the same words before and after (Kriegeskorte 2008)."""
+"""Representational similarity of each layer before and after fine-tuning (Kriegeskorte 2008)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertology.corpus.corpus import Item
+from bertology.corpus.corpus import Example
 from bertology.encoder.encoder import Encoder
-from bertology.finetuning.examples import pad, tagged
+from bertology.training.encoded_examples import encode_tagging, pad_examples
 
 WORDS = 200
 
 
-def layer_similarity(base: Encoder, partner: Encoder, items: Sequence[Item], *, words: int = WORDS) -> list[float]:
+def layer_similarity(base: Encoder, partner: Encoder, items: Sequence[Example], *, words: int = WORDS) -> list[float]:
     """For the embeddings and each layer: 1 where all pairs of words are as like as before, 0 where unrelated.
 
     Cosine of every two of the first `words` words, in context, each by its first piece; Pearson correlation of these
@@ -28,14 +28,14 @@ def layer_similarity(base: Encoder, partner: Encoder, items: Sequence[Item], *, 
 
 
 @torch.inference_mode()
-def word_states(encoder: Encoder, items: Sequence[Item], words: int) -> NDArray[np.float64]:
+def word_states(encoder: Encoder, items: Sequence[Example], words: int) -> NDArray[np.float64]:
     """(layer + 1, word, width): the states of the first words of these items."""
-    blank = [replace(i, parts=(replace(i.parts[0], tags=("",) * len(i.parts[0])),)) for i in items]
-    examples = tagged(blank, encoder.tokenise, ("",), longest=encoder.max_pieces).examples
+    blank = [replace(i, segments=(replace(i.segments[0], tags=("",) * len(i.segments[0])),)) for i in items]
+    examples = encode_tagging(blank, encoder.tokenise, ("",), max_length=encoder.max_length).encoded
     states: list[NDArray[Any]] = []
     for place, example in enumerate(examples):
-        hidden = encoder.run(pad(examples, [place]).shown, hidden=True).hidden
-        states.append(torch.stack([layer[0, example.words] for layer in hidden]).double().numpy())
+        hidden = encoder.forward(pad_examples(examples, [place]).inputs, hidden=True).hidden_states
+        states.append(torch.stack([layer[0, example.labelled_positions] for layer in hidden]).double().numpy())
         if sum(one.shape[1] for one in states) >= words:
             break
     return np.concatenate(states, axis=1)[:, :words]

@@ -1,4 +1,4 @@
-"""What ships? The factors and sums that training learnt, and the head of the task, in half precision."""
+"""Store a partner: low-rank factors, differences of vectors and the task head, in half precision."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from bertology.encoder.difference import ADDED, CONFIG, ENTRY, LEFT, RIGHT, TENSORS, WHOLE, base_fingerprint
-from bertology.finetuning.loop import moving
+from bertology.encoder.delta_checkpoint import (
+    CONFIG,
+    DELTA_SUFFIX,
+    ENTRY,
+    FULL_SUFFIX,
+    LEFT_SUFFIX,
+    RIGHT_SUFFIX,
+    TENSORS,
+    base_fingerprint,
+)
+from bertology.training.loop import trainable_parameters
 from pretraining.partners.factors import PARAMETRISED, factors
 
 
 def store(model: Any, base: Path, folder: Path) -> None:
-    """Write what a model with factors learnt over its base, as `bertology.encoder.difference` reads it."""
+    """Write what a model with factors learnt over its base, as `bertology.encoder.delta_checkpoint` reads it."""
     tensors = difference(model, load_file(base / "model.safetensors"))
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / TENSORS)
@@ -33,14 +42,14 @@ def difference(model: nn.Module, old: Mapping[str, Tensor]) -> dict[str, Tensor]
     """Every factor, every vector as the sum to its old self, and what the base does not have whole."""
     tensors: dict[str, Tensor] = {}
     for name, low in factors(model):
-        tensors[name + LEFT], tensors[name + RIGHT] = _half(low.left), _half(low.right)
-    for name, weights in moving(model).items():
+        tensors[name + LEFT_SUFFIX], tensors[name + RIGHT_SUFFIX] = _half(low.left), _half(low.right)
+    for name, weights in trainable_parameters(model).items():
         if PARAMETRISED in name:
             continue
         if name in old:
-            tensors[name + ADDED] = _half(weights.detach().cpu() - old[name].float())
+            tensors[name + DELTA_SUFFIX] = _half(weights.detach().cpu() - old[name].float())
         else:
-            tensors[name + WHOLE] = _half(weights)
+            tensors[name + FULL_SUFFIX] = _half(weights)
     return tensors
 
 

@@ -1,4 +1,4 @@
-"""How does each partner begin, and by which recipe does it learn?"""
+"""Initial model and training configuration of each partner."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, BertForTokenClassification
 from transformers.utils import logging as transformers_logging
 
-from bertology.finetuning.examples import Example
-from bertology.finetuning.loop import put_back
+from bertology.training.encoded_examples import EncodedExample
+from bertology.training.loop import restore_weights
 from pretraining.partners.factors import factorise
 from pretraining.partners.loop import BEST, RUN, Recipe, Score
 from pretraining.partners.measure import count, predict
@@ -22,7 +22,7 @@ from pretraining.partners.pack import Pack
 
 RECIPES = {
     "sentiment": Recipe(epochs=3),
-    "ner": Recipe(epochs=8, size=32),
+    "ner": Recipe(epochs=8, batch_size=32),
     "pairs": Recipe(epochs=8),
 }
 FRESH_RATE = 3e-4
@@ -32,7 +32,7 @@ FRESH_RATE = 3e-4
 def recipe_of(task: str, seed: int, *, fresh: bool) -> Recipe:
     """The recipe of a task under a seed."""
     recipe = replace(RECIPES[task], seed=seed, fresh=fresh)
-    return replace(recipe, rate=FRESH_RATE) if fresh else recipe
+    return replace(recipe, learning_rate=FRESH_RATE) if fresh else recipe
 
 
 def start(pack: Pack, base: Path, recipe: Recipe) -> nn.Module:
@@ -60,10 +60,10 @@ def trained(pack: Pack, base: Path, run: Path) -> Any:
     """The model that a run left, with its best weights."""
     recipe = Recipe(**json.loads((run / RUN).read_text("utf-8"))["recipe"])
     model = start(pack, base, recipe)
-    put_back(model, torch.load(run / BEST, map_location="cpu", weights_only=True))
+    restore_weights(model, torch.load(run / BEST, map_location="cpu", weights_only=True))
     return model.eval()
 
 
-def score_of(pack: Pack, examples: Sequence[Example]) -> Score:
+def score_of(pack: Pack, examples: Sequence[EncodedExample]) -> Score:
     """Accuracy or F1 of a model on these examples."""
-    return lambda model: count(examples, predict(model, examples), pack.labels, tags=pack.tags).value
+    return lambda model: count(examples, predict(model, examples), pack.labels, tags=pack.tags).score

@@ -1,6 +1,6 @@
-"""The one exception for a user's mistake: what was found, what was expected, what to do.
+"""`Refusal`, the one exception for a user's mistake: the problem, what was expected, and a remedy.
 
-The command line prints it as one paragraph and exits with status 2; anything else that escapes is a bug.
+The command line prints it as one paragraph and exits with status 2; any other exception that escapes is a bug.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ from collections.abc import Iterable
 
 
 class Refusal(Exception):
-    """Input that would give wrong numbers, refused early, with a way out."""
+    """Input that would give wrong numbers, refused early with a remedy."""
 
-    def __init__(self, found: str, expected: str, remedy: str, *, where: str = "") -> None:
-        super().__init__(found, expected, remedy, where)
-        self.found = found
+    def __init__(self, problem: str, expected: str, remedy: str, *, location: str = "") -> None:
+        super().__init__(problem, expected, remedy, location)
+        self.problem = problem
         self.expected = expected
         self.remedy = remedy
-        self.where = where
+        self.location = location
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        return f"{place}{_sentence(self.found)} Expected {_sentence(self.expected)} {_sentence(self.remedy)}"
+        prefix = f"{self.location}: " if self.location else ""
+        return f"{prefix}{_sentence(self.problem)} Expected {_sentence(self.expected)} {_sentence(self.remedy)}"
 
 
-MANY = 30
-"""So many names are no help in a sentence, where a near one is known and `remedy` says how to see them all."""
+MAX_LISTED_NAMES = 30
+"""Longer lists of names are cut to the closest ones, if there are any and `remedy` says how to list all."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str], *, remedy: str = "") -> Refusal:
-    """A refusal of `name` that lists what exists, or the nearest of very many, and suggests the nearest."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    suggestion = f"Did you mean {near[0]!r}? " if near else ""
-    some = bool(near and remedy and len(names) > MANY)
-    listed = ", ".join(near if some else names) or "(none)"
+def unknown_name(kind: str, name: str, valid_names: Iterable[str], *, remedy: str = "") -> Refusal:
+    """A refusal of an unknown name that lists the valid names, or the closest of many, and suggests the closest."""
+    names = sorted(valid_names)
+    closest = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    suggestion = f"Did you mean {closest[0]!r}? " if closest else ""
+    is_shortened = bool(closest and remedy and len(names) > MAX_LISTED_NAMES)
+    listed = ", ".join(closest if is_shortened else names) or "(none)"
     return Refusal(
         f"There is no {kind} called {name!r}",
-        f"one of {len(names)} names, of which these are nearest: {listed}" if some else f"one of: {listed}",
+        f"one of {len(names)} names, the closest being: {listed}" if is_shortened else f"one of: {listed}",
         suggestion + (remedy or "Choose a name from that list"),
     )
 

@@ -1,31 +1,140 @@
-"""Options that count something refuse what cannot be counted, before anything is run."""
+"""`@analysis`: options and their limits come from the signature, and nothing else knows an analysis by name."""
 
 from __future__ import annotations
 
-import pytest
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
 
+import pytest
+from annotated_types import Ge
+
+import bertology
 from bertology.analyses import registry
-from bertology.analyses.declaration import Analysis, Option
+from bertology.analyses.declaration import REPORT_SECTIONS, Analysis, Option, analysis
+from bertology.cli.list_command import list_command
+from bertology.corpus.corpus import corpus_from_texts
 from bertology.errors import Refusal
+from bertology.results.shapes import HeadGrid
+from bertology.views.head_labels import labels_from_results
+from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.views.report.page import report_page
 
 ALL = list(registry.load_all())
+AT_LEAST_ONE = {"batch_size", "epochs", "k", "n_seeds", "n_train_sizes", "steps"}
 
 
-@pytest.mark.parametrize("analysis", ALL, ids=lambda one: one.name)
-def test_no_count_may_be_negative(analysis: Analysis) -> None:
-    assert analysis.settled({})
-    for name, option in analysis.options.items():
-        if option.least is not None:
-            with pytest.raises(Refusal, match=f"--{option.flag} was given {option.least - 1}"):
-                analysis.settled({name: option.least - 1})
-            assert analysis.settled({name: option.least})[name] == option.least
+@pytest.mark.parametrize("declared", ALL, ids=lambda a: a.name)
+def test_numbers_below_the_minimum_are_refused(declared: Analysis) -> None:
+    assert declared.resolve_options({}).keys() == declared.options.keys()
+    for name, option in declared.options.items():
+        if name in AT_LEAST_ONE:
+            assert option.minimum == 1, name
+        if option.minimum is not None:
+            with pytest.raises(Refusal, match=f"--{option.flag} was given {option.minimum - 1}"):
+                declared.resolve_options({name: option.minimum - 1})
+            assert declared.resolve_options({name: option.minimum})[name] == option.minimum
 
 
-def test_what_there_must_be_one_of_may_not_be_none() -> None:
-    assert Option("seeds", int, 3, "how many").least == 1
-    assert Option("items", int, 3, "how many").least == 0
-    assert Option("layer", int, -1, "which; -1 the last").least is None
-    assert Option("rate", float, 0.1, "how fast").least is None
-    assert Option("again", bool, False, "whether").least is None
-    with pytest.raises(Refusal, match=r"a number from 1 up.*how many"):
-        Option("seeds", int, 3, "how many").checked(0)
+def test_options_come_from_the_signature() -> None:
+    @analysis(name="x/y", question="?", special_tokens="Special tokens: included.", citations=())
+    def declared(
+        *,
+        n_seeds: Annotated[int, Ge(1), "how many seeds"] = 3,
+        sample_size: Annotated[int, "how many examples"] = 3,
+        layer: Annotated[int | Literal["auto"], "the layer"] = "auto",
+        learning_rate: Annotated[float, "the rate"] = 0.1,
+        verbose: Annotated[bool, "whether"] = False,
+        show: Annotated[Literal["heads", "layers"], "what"] = "heads",
+    ) -> HeadGrid:
+        raise NotImplementedError
+
+    minimums = {name: option.minimum for name, option in declared.options.items()}
+    assert minimums["n_seeds"] == 1 and minimums["sample_size"] == 0
+    assert minimums["layer"] is minimums["learning_rate"] is minimums["verbose"] is None
+    assert declared.options["layer"].parse("-1") == -1 and declared.options["layer"].parse("auto") == "auto"
+    assert declared.options["show"].choices == ("heads", "layers")
+    with pytest.raises(Refusal, match="type int or auto"):
+        declared.options["layer"].parse("top")
+    with pytest.raises(Refusal, match=r"at least 1.*how many seeds"):
+        declared.options["n_seeds"].validate(0)
+
+
+def test_an_option_needs_a_description_and_a_default() -> None:
+    assert Option("seed", int, 0, "the seed").flag == "seed"
+
+    def without_annotation(*, seed: int = 0) -> HeadGrid:
+        raise NotImplementedError
+
+    with pytest.raises(TypeError, match="description"):
+        analysis(name="x/y", question="?", special_tokens="", citations=())(without_annotation)
+
+
+PLUG_IN = '''
+from typing import Annotated
+
+import numpy as np
+
+import bertology
+from bertology.estimates.estimate import Estimates
+from bertology.results.shapes import HeadGrid
+
+
+@bertology.analysis(
+    name="attention/first_of_all",
+    question="Is this head the first?",
+    special_tokens="Special tokens: included.",
+    citations=(),
+    sites=("attention",),
+    report_section="Further analyses",
+    labels_heads=1,
+)
+def first_of_all(recording, *, seed: Annotated[int, "Random seed."] = 0) -> HeadGrid:
+    """Planted: one for the first head and zero for all others."""
+    layers, heads = recording["attention"][0].shape[:2]
+    value = np.zeros((layers, heads))
+    value[0, 0] = 1
+    n = np.full(value.shape, 2)
+    found = Estimates(value=value, low=value - 0.1, high=value + 0.1, n=n)
+    return HeadGrid(
+        measures={"first": found},
+        baselines={"chance": {"first": Estimates.exact(np.full(value.shape, 0.5))}},
+        units={"first": "proportion, 0 to 1"},
+    )
+'''
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A temporary package with one analysis, found through its entry point."""
+    (tmp_path / "a_plug_in.py").write_text(PLUG_IN, "utf-8")
+    info = tmp_path / "a_plug_in-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plug-in\nVersion: 1.0\n", "utf-8")
+    entry = "[bertology.analyses]\nattention/first_of_all = a_plug_in:first_of_all\n"
+    (info / "entry_points.txt").write_text(entry, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry.clear_caches()
+    yield "attention/first_of_all"
+    monkeypatch.undo()
+    sys.modules.pop("a_plug_in", None)
+    registry.clear_caches()
+
+
+def test_a_new_analysis_is_known_everywhere_without_touching_another_file(
+    plug_in: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declared = registry.get(plug_in)
+    list_command("analyses")
+    assert plug_in in capsys.readouterr().out
+    result = bertology.run(plug_in, "tiny", corpus_from_texts("The cat sat.", "A dog ran."))
+    section = AnalysisSection(declared, result)
+    page = report_page(ReportContent(title="t", messages=[], claim_results=[], sections=[section]))
+    assert REPORT_SECTIONS[-1] in page and declared.question in page
+    labels = labels_from_results([result], 2, 4)
+    assert [(label.layer, label.head) for label in labels] == [(0, 0)]
+    from docs import generate
+
+    assert plug_in in generate.analyses_overview(registry.load_all())
+    assert declared.description in generate.analysis_page(declared)

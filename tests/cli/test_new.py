@@ -20,7 +20,7 @@ def plugin(tmp_path: Path) -> Path:
     ended = bertology("new", "attention/far_away", "-o", str(tmp_path / "plugin"))
     assert ended.status == 0, ended.err
     source = tmp_path / "plugin" / "src"
-    # What `pip install -e` leaves behind, without pip: the package's metadata beside its source.
+    # As after `pip install -e`, without pip: the metadata of the package next to its source.
     metadata = source / "bertology_far_away-0.1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: bertology-far_away\nVersion: 0.1.0\n", "utf-8")
@@ -41,7 +41,7 @@ def test_the_plugin_runs_beside_the_built_in_analyses(plugin: Path) -> None:
     words = ("run", "attention/far_away", "-m", "tiny", "-c", "english", "--limit", "5", "--json")
     done = python(plugin, "-c", PROGRAM, *words)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["baselines"].keys() == {"uniform attention", "random weights"}
+    assert json.loads(done.stdout)["baselines"].keys() == {"uniform attention", "untrained model"}
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_the_plugins_own_test_passes(plugin: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_it_writes_over_nothing(plugin: Path) -> None:
+def test_existing_files_are_not_overwritten(plugin: Path) -> None:
     ended = bertology("new", "attention/far_away", "-o", str(plugin))
     assert ended.status == 2 and "not empty" in ended.err
 

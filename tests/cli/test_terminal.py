@@ -1,4 +1,4 @@
-"""Results as a reader sees them: brackets are printed, exact numbers have no interval, notes are told."""
+"""Results in the terminal: nothing is cut, exact numbers have no interval, attributes and notes are printed."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.cli import terminal
-from bertology.cli.columns import Block, Column, broken, in_tables, letters_of
-from bertology.cli.terminal import show
-from bertology.results.estimate import Estimates
+from bertology.cli.table_layout import MeasureColumns, TableColumn, column_widths, split_into_tables, wrap_line
+from bertology.cli.terminal import print_result
+from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Example, Examples, HeadGrid, LayerCurve, Matrix, Scatter, Shape, Table
-from bertology.results.spread import BY_SEED
+from bertology.results.shapes import Examples, HeadGrid, HighlightedSentence, LayerCurve, Matrix, Scatter, Shape, Table
 
-ANALYSIS = registry.get("attention/patterns")
+ANALYSIS = registry.get("attention/word_patterns")
 
 
 def printed(data: Shape, capsys: pytest.CaptureFixture[str]) -> str:
-    show(
+    print_result(
         Result(analysis=ANALYSIS.name, version=1, options={}, inputs={}, n=3, data=data, provenance={}),
         ANALYSIS,
     )
     return capsys.readouterr().out
 
 
-def test_brackets_in_sentences_are_no_styles(capsys: pytest.CaptureFixture[str]) -> None:
+def test_brackets_in_sentences_are_not_styles(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("he", "[/b]", "said", "[sic]")
-    assert "he [/b] said [sic]" in printed(Examples(examples=(Example(words=words),)), capsys)
+    assert "he [/b] said [sic]" in printed(Examples(examples=(HighlightedSentence(words=words),)), capsys)
 
 
-def test_a_table_tells_values_intervals_and_notes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_has_values_intervals_attributes_and_notes(capsys: pytest.CaptureFixture[str]) -> None:
     score = Estimates(
         value=np.array([0.5, np.nan]), low=np.array([0.4, np.nan]), high=np.array([0.6, np.nan]), n=np.array([3, 0])
     )
@@ -38,7 +37,8 @@ def test_a_table_tells_values_intervals_and_notes(capsys: pytest.CaptureFixture[
     table = Table(
         measures={"score": score},
         baselines={"level": {"score": exact}},
-        rows_named=("one", "two"),
+        row_names=("one", "two"),
+        attributes={"head": ("3-8", None)},
         notes={"one": "best: [a] sentence"},
     )
     out = printed(table, capsys)
@@ -47,69 +47,78 @@ def test_a_table_tells_values_intervals_and_notes(capsys: pytest.CaptureFixture[
     )
     assert first.split() == ["one", "0.5", "[0.4,", "0.6]", "0.25"]
     assert second.split() == ["two", "0.75"]
-    assert "best: [a] sentence" in out
+    assert "best: [a] sentence" in out and "3-8" in out
 
 
-def test_ranges_are_told_from_intervals(capsys: pytest.CaptureFixture[str]) -> None:
-    found: dict[str, Estimates] = dict.fromkeys(("score", "bits"), Estimates.exact(np.ones(2)))
-    curve = LayerCurve(measures=found, baselines={"level": found}, units={"bits": f"bits, {BY_SEED}"})
-    assert "value [95 % interval; of bits lowest to highest]" in printed(curve, capsys)
-    assert "value [95 % interval]," in printed(curve.model_copy(update={"units": {}}), capsys)
+def test_ranges_are_named_beside_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    ones = np.ones(2)
+    score = Estimates(value=ones, low=ones, high=ones, n=np.ones(2, int))
+    measures = {"score": score, "bits": score.model_copy(update={"interval": "range"})}
+    curve = LayerCurve(measures=measures, baselines={"chance": measures})
+    assert "Value [95 % CI; bits: [min, max] over seeds] and baselines" in printed(curve, capsys)
+    only = LayerCurve(measures={"score": score}, baselines={"chance": {"score": score}})
+    assert "Value [95 % CI] and baselines" in printed(only, capsys)
 
 
 def matrix_of(values: np.ndarray[tuple[int, int], np.dtype[np.float64]], *, mirrored: bool) -> Matrix:
-    rows = tuple(f"r{place}" for place in range(values.shape[0]))
-    columns = rows if mirrored else tuple(f"c{place}" for place in range(values.shape[1]))
-    chance = {"by chance": {"distance": Estimates.exact(np.full(values.shape, 0.5))}}
+    rows = tuple(f"r{row}" for row in range(values.shape[0]))
+    columns = rows if mirrored else tuple(f"c{column}" for column in range(values.shape[1]))
+    baselines = {"chance": {"distance": Estimates.exact(np.full(values.shape, 0.5))}}
     return Matrix(
-        measures={"distance": Estimates.exact(values)}, baselines=chance, rows_named=rows, columns_named=columns
+        measures={"distance": Estimates.exact(values)}, baselines=baselines, row_names=rows, column_names=columns
     )
 
 
-def told(out: str) -> list[list[str]]:
-    """The cells of the lines that begin with the name of a row."""
+def table_rows(out: str) -> list[list[str]]:
+    """The cells of the lines that start with a row name."""
     return [line.split() for line in out.splitlines() if line.strip().startswith("r") and line.split()[0][1:].isdigit()]
 
 
 def test_a_small_matrix_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    out = told(printed(matrix_of(np.arange(6.0).reshape(2, 3), mirrored=False), capsys))
+    out = table_rows(printed(matrix_of(np.arange(6.0).reshape(2, 3), mirrored=False), capsys))
     assert out == [["r0", "0.000", "1.000", "2.000"], ["r1", "3.000", "4.000", "5.000"]]
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_of_a_large_matrix_the_highest_and_lowest_cells_are_told(
+def test_of_a_large_matrix_the_highest_and_lowest_cells_are_printed(
     mirrored: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = np.random.default_rng(0).permutation(1600).reshape(40, 40).astype(float)
     values = values + values.T if mirrored else values
-    cells = told(printed(matrix_of(values, mirrored=mirrored), capsys))
+    cells = table_rows(printed(matrix_of(values, mirrored=mirrored), capsys))
     counted = np.triu(np.ones_like(values), 1) > 0 if mirrored else np.ones_like(values) > 0
     ordered = np.sort(values[counted])[::-1]
     assert [float(cell[2]) for cell in cells] == [float(f"{v:.3g}") for v in (*ordered[:10], *ordered[-10:])]
-    for row, column, value, _, beside in cells:
-        assert float(f"{values[int(row[1:]), int(column[1:])]:.3g}") == float(value) and beside == "0.5"
+    for row, column, value, _, baseline in cells:
+        assert float(f"{values[int(row[1:]), int(column[1:])]:.3g}") == float(value) and baseline == "0.5"
 
 
 def test_points_and_scores_are_rounded(capsys: pytest.CaptureFixture[str]) -> None:
     points = Scatter(points=np.array([[0.123456, -2 / 3]]), labels=("1-1",), groups=("layer 1",))
     out = printed(points, capsys)
     assert "0.123" in out and "-0.667" in out and "0.1234" not in out
-    examples = (Example(words=("a",), score=1 / 3), Example(words=("b",)))
+    examples = (
+        HighlightedSentence(words=("a",), score=1 / 3),
+        HighlightedSentence(words=("b",)),
+    )
     out = printed(Examples(examples=examples), capsys)
     assert "0.333" in out and "0.3333" not in out and "None" not in out
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_no_number_is_cut_however_narrow_the_terminal_is(width: int) -> None:
-    measure = Column("held-out accuracy", ("0.455 [0.412, 0.492]", "1"))
-    beside = tuple(Column(f"baseline {place}", ("0.298 [0.279, 0.319]", "0")) for place in range(4))
-    blocks = [Block(measure, beside, Column("n", ("356", "9"))), Block(Column("rivals", ("3", "127")))]
-    tables = list(in_tables([Column("", ("all", "det"))], blocks, width, 7))
-    assert tuple(column for table in tables for column in table if column.name.startswith("baseline")) == beside
+def test_no_number_is_cut_in_a_narrow_terminal(width: int) -> None:
+    measure = TableColumn("accuracy (held out)", ("0.455 [0.412, 0.492]", "1"))
+    baselines = tuple(TableColumn(f"baseline {number}", ("0.298 [0.279, 0.319]", "0")) for number in range(4))
+    blocks = [
+        MeasureColumns(measure, baselines, TableColumn("n", ("356", "9"))),
+        MeasureColumns(TableColumn("rivals", ("3", "127"))),
+    ]
+    tables = list(split_into_tables([TableColumn("", ("all", "det"))], blocks, width, 7))
+    assert tuple(column for table in tables for column in table if column.name.startswith("baseline")) == baselines
     for table in tables[:-1]:
         assert table[0] is measure and sum(column.width for column in table) <= max(width, 2 * measure.width)
-    named = [column.name for table in tables for column in table]
-    assert set(named) == {measure.name, "n", "rivals", *(one.name for one in beside)} and named.count("n") == 1
+    names = [column.name for table in tables for column in table]
+    assert set(names) == {measure.name, "n", "rivals", *(b.name for b in baselines)} and names.count("n") == 1
 
 
 def test_many_rows_without_a_number_are_named_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,36 +126,36 @@ def test_many_rows_without_a_number_are_named_in_a_line(capsys: pytest.CaptureFi
     names = ("known", "uno", "due", "tre", "quattro", "cinque")
     score = Estimates(value=value, low=value - 0.1, high=value + 0.1, n=np.array([3, 0, 0, 0, 0, 0]))
     level = {"level": {"score": Estimates.exact(np.full(6, 0.25))}}
-    out = printed(Table(measures={"score": score}, baselines=level, rows_named=names), capsys)
-    assert "nothing to measure in 5 rows: uno, due, tre, quattro, cinque" in out and out.count("cinque") == 1
+    out = printed(Table(measures={"score": score}, baselines=level, row_names=names), capsys)
+    assert "Not measured (too few examples): uno, due, tre, quattro, cinque." in out and out.count("cinque") == 1
 
 
 def test_no_word_of_a_measures_name_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"{number} to punctuation or something" for number in range(20)]
     measures = {name: Estimates.exact(np.full((2, 3), float(number))) for number, name in enumerate(names)}
     out = printed(HeadGrid(measures=measures, baselines={"uniform attention": measures}), capsys)
-    by_layer = out.split("highest head of each measure")[0]
+    by_layer = out.split("Highest head per measure")[0]
     assert "…" not in by_layer and by_layer.count("punctuation") == len(names)
     rows = [line.split() for line in by_layer.splitlines() if line.strip().startswith("2 ")]
     assert [cell for row in rows for cell in row[1:]] == [f"{number:.3f}" for number in range(20)]
-    beside = [line.split() for line in by_layer.splitlines() if line.strip().startswith("uniform")]
-    assert [cell for row in beside for cell in row if "." in cell] == [f"{number:.3f}" for number in range(20)]
+    uniform = [line.split() for line in by_layer.splitlines() if line.strip().startswith("uniform")]
+    assert [cell for row in uniform for cell in row if "." in cell] == [f"{number:.3f}" for number in range(20)]
 
 
 def test_lines_are_broken_at_words_for_people_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "attention/entropy  How widely does each head spread its attention?"
-    assert broken(line, 19) == line
+    line = "attention/entropy  How broad is each head's attention, measured by its entropy?"
+    assert wrap_line(line, 19) == line
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
-    lines = broken(line, 19).splitlines()
-    assert len(lines) > 2 and all(len(one) <= 40 for one in lines)
-    assert all(one.startswith(" " * 19 + one.strip()[0]) for one in lines[1:])
+    lines = wrap_line(line, 19).splitlines()
+    assert len(lines) > 2 and all(len(part) <= 40 for part in lines)
+    assert all(part.startswith(" " * 19 + part.strip()[0]) for part in lines[1:])
 
 
 def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    nothing = Estimates.exact(np.zeros(0))
-    out = printed(Table(measures={"p": nothing}, baselines={"level": {"p": nothing}}, rows_named=()), capsys)
-    assert "no rows: nothing met what the analysis asks for" in out
+    empty = Estimates.empty(0)
+    out = printed(Table(measures={"p": empty}, baselines={"level": {"p": empty}}, row_names=()), capsys)
+    assert "No rows: nothing in the corpus meets the criteria" in out
 
 
 @pytest.mark.parametrize("width", [80, 160])
@@ -158,8 +167,8 @@ def test_no_interval_is_broken_for_the_sake_of_long_names(
     wide = Estimates(value=value, low=value * 0.98765, high=value * 1.0123, n=np.full(5, 9))
     names = [f"a rather long name of measure {number}" for number in range(3)]
     exact = Estimates.exact(np.ones(5))
-    beside = {"another model's weights": dict.fromkeys(names, wide), "any unmasked piece": dict.fromkeys(names, exact)}
-    out = printed(LayerCurve(measures=dict.fromkeys(names, wide), baselines=beside, first=1), capsys)
+    baselines = {"some untrained model": dict.fromkeys(names, wide), "any unmasked token": dict.fromkeys(names, exact)}
+    out = printed(LayerCurve(measures=dict.fromkeys(names, wide), baselines=baselines, first_layer=1), capsys)
     rows = [line for line in out.splitlines() if line.strip()[:1].isdigit()]
     assert len(rows) % 5 == 0 and sum(row.count("]") for row in rows) >= 5 * 6
     assert all(row.count("[") == row.count("]") for row in rows)
@@ -168,22 +177,22 @@ def test_no_interval_is_broken_for_the_sake_of_long_names(
     assert sum(row.split().count("1") for row in rows) == 3 * 5 + len(rows) // 5  # nor a column; layers have one, too
 
 
-def test_what_room_is_left_goes_to_names_that_are_broken() -> None:
-    long, short = Column("most frequent label of the word", ("0.5",)), Column("by chance", ("0.25",))
+def test_spare_width_goes_to_names_that_wrap() -> None:
+    long, short = TableColumn("most frequent label of the word", ("0.5",)), TableColumn("by chance", ("0.25",))
     needed = [len("frequent"), len("chance")]
-    padding = 2 * (long.width - long.needed)
-    assert letters_of([long, short], sum(needed) + padding) == needed
-    # The highest name gets it first: of five lines, as many words as there are, to four and so on.
-    letters = letters_of([long, short], sum(needed) + padding + 5)
+    padding = 2 * (long.width - long.min_width)
+    assert column_widths([long, short], sum(needed) + padding) == needed
+    # The name with most lines gets it first.
+    letters = column_widths([long, short], sum(needed) + padding + 5)
     assert letters[1] == needed[1] and len(long.heading(letters[0])) < len(long.heading(needed[0]))
     whole = [len(long.name), len(short.name)]
-    assert letters_of([long, short], sum(whole) + padding) == letters_of([long, short], 500) == whole
+    assert column_widths([long, short], sum(whole) + padding) == column_widths([long, short], 500) == whole
     for room in range(sum(needed) + padding, sum(whole) + padding + 3):
-        assert sum(letters_of([long, short], room)) + padding <= room
+        assert sum(column_widths([long, short], room)) + padding <= room
 
 
 def curve_of(**counted: list[int]) -> LayerCurve:
-    """Measures that rest on so many observations, layer by layer; 0 where nothing was measured."""
+    """Measures with these sample sizes by layer; 0 where nothing was measured."""
     measures: dict[str, Estimates] = {}
     for name, counts in counted.items():
         n = np.array(counts)
@@ -199,20 +208,20 @@ def lines_of(out: str) -> list[list[str]]:
 CELL = ["0.5", "[0.375,", "0.625]"]
 
 
-def test_what_all_rest_on_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_common_sample_size_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(curve_of(one=[7, 7, 7], two=[7, 0, 7]), capsys)
-    assert "n = 7; special tokens" in out
+    assert "n = 7. Special tokens" in out
     assert lines_of(out) == [["0", *CELL, "1", *CELL], ["1", *CELL, "1"], ["2", *CELL, "1", *CELL]]
 
 
-def test_rows_that_rest_on_more_or_less_have_a_column_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sample_sizes_that_differ_by_row_have_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(curve_of(one=[7, 5, 3], two=[7, 0, 3]), capsys)
-    assert "n up to 7" in out and out.count(" n ") == 1
+    assert "n = 3 to 7" in out and out.count(" n ") == 1
     assert lines_of(out) == [["0", "7", *CELL, "1", *CELL], ["1", "5", *CELL, "1"], ["2", "3", *CELL, "1", *CELL]]
 
 
-def test_measures_that_rest_on_more_or_less_tell_it_each(capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside the measure where it differs by row, in its name where it does not."""
+def test_sample_sizes_that_differ_by_measure_are_shown_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a column if n differs by row, else in the name of the measure."""
     out = printed(curve_of(one=[7, 5, 3], two=[9, 9, 9], three=[0, 0, 0]), capsys)
     assert "two (n=9)" in out and "three (n" not in out
     assert lines_of(out)[1] == ["1", *CELL, "5", "1", *CELL]
@@ -224,15 +233,15 @@ def test_the_highest_heads_intervals_are_not_broken_in_narrow_terminals(
     monkeypatch.setattr(terminal, "PIPED_WIDTH", 80)
     value = np.full((2, 3), 0.123456)
     wide = Estimates(value=value, low=value * 0.98765, high=value * 1.0123, n=np.full((2, 3), 356))
-    beside = {name: {"to [SEP]": wide} for name in ("uniform attention", "random weights", "another head")}
-    out = printed(HeadGrid(measures={"to [SEP]": wide}, baselines=beside), capsys).split("highest head")[1]
+    baselines = {name: {"to [SEP]": wide} for name in ("uniform attention", "untrained model", "another head")}
+    out = printed(HeadGrid(measures={"to [SEP]": wide}, baselines=baselines), capsys).split("Highest head")[1]
     rows = [line for line in out.splitlines() if line.strip().startswith("to [SEP]")]
     assert len(rows) > 1 and all(row.count("0.123 [0.122, 0.125]") == 2 for row in rows[:3])
     assert sum(row.split().count("356") for row in rows) == 1 and all(len(line) <= 80 for line in out.splitlines())
 
 
 @pytest.mark.parametrize("width", [30, 45])
-def test_where_nothing_fits_cells_are_broken_and_not_cut(
+def test_cells_wrap_if_nothing_fits(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(terminal, "PIPED_WIDTH", width)
@@ -242,16 +251,16 @@ def test_where_nothing_fits_cells_are_broken_and_not_cut(
     assert all(out.count(part) == 4 for part in ("0.0123", "[0.0122,", "0.0125]"))
 
 
-def test_a_small_matrix_tells_between_how_many_its_cells_rest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_matrix_has_the_range_of_its_sample_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     value = np.full((2, 2), 0.5)
-    some = Estimates(value=value, low=value, high=value, n=np.array([[3, 9], [5, 0]]))
+    estimates = Estimates(value=value, low=value, high=value, n=np.array([[3, 9], [5, 0]]))
     matrix = Matrix(
-        measures={"distance": some},
-        baselines={"b": {"distance": some}},
-        rows_named=("a", "b"),
-        columns_named=("c", "d"),
+        measures={"distance": estimates},
+        baselines={"b": {"distance": estimates}},
+        row_names=("a", "b"),
+        column_names=("c", "d"),
     )
-    assert "distance, n from 3 to 9" in printed(matrix, capsys)
+    assert "distance (n = 3 to 9)" in printed(matrix, capsys)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160])
@@ -262,8 +271,8 @@ def test_nothing_is_cut_beside_long_labels(
     value = np.array([0.0333, -0.311])
     wide = Estimates(value=value, low=value - 0.222, high=value + 0.333, n=np.array([16, 23]))
     names = ("widest: masculine minus feminine", "agreement/subject_relative")
-    beside = {name: {"held-out accuracy": wide} for name in ("nearest mention", "head match", "rule-based", "any")}
-    out = printed(Table(measures={"held-out accuracy": wide}, baselines=beside, rows_named=names), capsys)
+    baselines = {name: {"held-out accuracy": wide} for name in ("nearest mention", "head match", "rule-based", "any")}
+    out = printed(Table(measures={"held-out accuracy": wide}, baselines=baselines, row_names=names), capsys)
     body = out.split("baselines\n", 1)[1]
     assert max(map(len, out.splitlines())) <= width and "…" not in out
     assert body.count("[") == body.count("]") >= 10 and body.count("-0.311") >= 5
@@ -274,6 +283,8 @@ def test_nothing_is_cut_beside_long_labels(
 
 def test_labels_are_broken_where_that_makes_fewer_tables() -> None:
     cells = ("0.0333 [-0.286, 0.409]", "-0.311 [-0.667, 0.133]")
-    block = Block(Column("held-out accuracy", cells), tuple(Column(name, cells) for name in ("nearest mention", "any")))
+    block = MeasureColumns(
+        TableColumn("held-out accuracy", cells), tuple(TableColumn(name, cells) for name in ("nearest mention", "any"))
+    )
     for label, tables in (("widest: masculine minus feminine", 1), ("widest:masculine_minus_feminine.", 2)):
-        assert len(in_tables([Column("", (label, "all"))], [block], 100, 7)) == tables
+        assert len(split_into_tables([TableColumn("", (label, "all"))], [block], 100, 7)) == tables

@@ -1,4 +1,4 @@
-"""What every reader's tests do: write a sample, read it, and hold what was read against the rules of a corpus."""
+"""Helpers of all reader tests: write a sample, read it, and check the rules that hold for every corpus."""
 
 from __future__ import annotations
 
@@ -10,84 +10,82 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from bertology.corpus.corpus import Corpus
+from bertology.corpus.corpus import Corpus, example_from_json, example_to_json
 from bertology.corpus.read import read
-from bertology.corpus.sentence import PER_WORD, ROOT, SPANS
-from bertology.corpus.storage import item_from_json, item_to_json
+from bertology.corpus.sentence import ROOT, SPAN_ANNOTATIONS, WORD_ANNOTATIONS
 from bertology.errors import Refusal
 
-DETERMINED = settings(deadline=None, derandomize=True, database=None)
+DETERMINISTIC = settings(deadline=None, derandomize=True, database=None)
 
 
-class Reading:
-    """Samples of one format, written into a folder and read from it."""
+class ReaderSample:
+    """Samples of one format, written to a directory and read from it."""
 
-    def __init__(self, folder: Path, format: str, name: str) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, format: str, name: str) -> None:
+        self.directory = directory
         self.format = format
-        self.path = folder / name
+        self.path = directory / name
 
-    def write(self, text: str | bytes, name: str = "") -> Path:
-        """The path of a file with this content; the sample itself where no name is given."""
-        path = self.folder / name if name else self.path
+    def write(self, content: str | bytes, name: str = "") -> Path:
+        """Write a file, by default the sample itself, and return its path."""
+        path = self.directory / name if name else self.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    def read(self, content: str | bytes, /, *, skip_bad: bool = False, **options: Any) -> Corpus:
-        """The corpus that the sample holds, checked and carried through JSON."""
-        corpus = read(self.write(content), self.format, skip_bad=skip_bad, **options)
-        check(corpus)
+    def read(self, content: str | bytes, /, *, skip_malformed: bool = False, **options: Any) -> Corpus:
+        """Write the sample, read it and check the corpus."""
+        corpus = read(self.write(content), self.format, skip_malformed=skip_malformed, **options)
+        assert_valid(corpus)
         return corpus
 
-    def refused(self, content: str | bytes, /, *words: str, line: int | None = None, **options: Any) -> Refusal:
-        """The refusal of the sample, which names the file, the line and the words given."""
+    def assert_refused(self, content: str | bytes, /, *words: str, line: int | None = None, **options: Any) -> None:
+        """Assert that the sample is refused, with a message that names the file, the line and the words."""
         with pytest.raises(Refusal) as caught:
             self.read(content, **options)
         message = str(caught.value)
-        assert self.folder.name in message
+        assert self.directory.name in message
         assert "Traceback" not in message and "Expected" in message
         if line is not None:
             assert f"line {line}:" in message
         for word in words:
             assert word in message
-        return caught.value
 
-    def bad(
-        self, content: str | bytes, /, reason: str, *, line: int | None = None, kept: int = 0, **options: Any
+    def assert_malformed(
+        self, content: str | bytes, /, reason: str, *, line: int | None = None, n_examples: int = 0, **options: Any
     ) -> None:
-        """The sample is refused at the line; with skip_bad the fault is counted and `kept` items remain."""
-        self.refused(content, line=line, **options)
-        if not kept:
-            self.refused(content, "skipped", skip_bad=True, **options)
+        """Assert that the sample is refused at a line, and that with skip_malformed `n_examples` are read."""
+        self.assert_refused(content, line=line, **options)
+        if not n_examples:
+            self.assert_refused(content, "skipped", skip_malformed=True, **options)
             return
-        corpus = self.read(content, skip_bad=True, **options)
+        corpus = self.read(content, skip_malformed=True, **options)
         assert [skip.reason for skip in corpus.skipped] == [reason]
-        assert len(corpus) == kept
+        assert len(corpus) == n_examples
 
 
-def check(corpus: Corpus) -> None:
-    """Offsets in order inside the text, layers as long as the words, trees, spans in range, JSON without loss."""
-    for item in corpus:
-        back = item_from_json(json.loads(json.dumps(item_to_json(item))))
-        assert back == item
-        assert item.inputs
-    for part in corpus.sentences:
-        count = len(part.words)
-        assert count and len(part.offsets) == count
-        assert all(0 <= a < b <= len(part.text) for a, b in part.offsets)
-        assert list(part.offsets) == sorted(part.offsets)
-        for name in PER_WORD:
-            layer: Sequence[object] | None = getattr(part, name)
-            assert layer is None or len(layer) == count
-        for name in SPANS:
-            assert all(0 <= span.start < span.end <= count for span in getattr(part, name) or ())
-        assert part.heads is None or (part.heads.count(ROOT) == 1 and all(ROOT <= h < count for h in part.heads))
-        assert all(0 <= index < count for indices in part.marks.values() for index in indices)
+def assert_valid(corpus: Corpus) -> None:
+    """Assert sorted offsets, annotations of the right length, trees, spans in range and lossless JSON."""
+    for example in corpus:
+        assert example_from_json(json.loads(json.dumps(example_to_json(example)))) == example
+        assert example.text_inputs
+    for sentence in corpus.sentences:
+        length = len(sentence.words)
+        assert length and len(sentence.offsets) == length
+        assert all(0 <= start < end <= len(sentence.text) for start, end in sentence.offsets)
+        assert list(sentence.offsets) == sorted(sentence.offsets)
+        for name in WORD_ANNOTATIONS:
+            values: Sequence[object] | None = getattr(sentence, name)
+            assert values is None or len(values) == length
+        for name in SPAN_ANNOTATIONS:
+            assert all(0 <= span.start < span.end <= length for span in getattr(sentence, name) or ())
+        governors = sentence.governors
+        assert governors is None or (governors.count(ROOT) == 1 and all(ROOT <= g < length for g in governors))
+        assert all(0 <= word < length for words in sentence.marked_words.values() for word in words)
     assert len(corpus.fingerprint) == 32
 
 
-def assert_surfaces(corpus: Corpus) -> None:
-    """Every word stands in its text at its offsets."""
-    for part in corpus.sentences:
-        assert tuple(part.text[a:b] for a, b in part.offsets) == part.words
+def assert_offsets_match(corpus: Corpus) -> None:
+    """Assert that the text at the offsets of every word is the word."""
+    for sentence in corpus.sentences:
+        assert tuple(sentence.text[start:end] for start, end in sentence.offsets) == sentence.words

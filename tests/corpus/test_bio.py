@@ -1,20 +1,22 @@
-"""Tags to spans and back: planted spans come back, and what a scheme forbids is a fault."""
+"""BIO tags: spans survive encoding and decoding, and tags that violate a scheme are malformed."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.corpus.checks import DETERMINED
+from tests.corpus.checks import DETERMINISTIC
 
-from bertology.corpus.bio import Scheme, decode, encode, scheme_of
-from bertology.corpus.faults import Fault
-from bertology.corpus.sentence import Span
+from bertology.corpus.bio import Scheme, decode, detect_scheme, encode, word_tags
+from bertology.corpus.sentence import Span, sentence_from_words
+from bertology.corpus.text_files import ParseError
 
 
 @st.composite
-def planted(draw: st.DrawFn) -> tuple[tuple[Span, ...], int]:
-    """Spans that do not overlap, some touching, and the number of words."""
+def random_spans(draw: st.DrawFn) -> tuple[tuple[Span, ...], int]:
+    """Spans that do not overlap, some of them adjacent, and the number of words."""
     spans: list[Span] = []
     position = 0
     for _ in range(draw(st.integers(0, 5))):
@@ -24,8 +26,8 @@ def planted(draw: st.DrawFn) -> tuple[tuple[Span, ...], int]:
     return tuple(spans), position + draw(st.integers(0, 2))
 
 
-def written(spans: tuple[Span, ...], length: int, scheme: Scheme) -> list[str]:
-    """The same spans in a scheme, independently of `encode`."""
+def expected_tags(spans: tuple[Span, ...], length: int, scheme: Scheme) -> list[str]:
+    """The tags of the spans in a scheme, independently of `encode`."""
     tags = ["O"] * length
     for index, span in enumerate(spans):
         after_same = index > 0 and spans[index - 1].end == span.start and spans[index - 1].label == span.label
@@ -41,17 +43,17 @@ def written(spans: tuple[Span, ...], length: int, scheme: Scheme) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
-def test_planted_spans_come_back(scheme: Scheme) -> None:
-    @DETERMINED
-    @given(planted())
-    def holds(case: tuple[tuple[Span, ...], int]) -> None:
+def test_spans_survive_encoding_and_decoding(scheme: Scheme) -> None:
+    @DETERMINISTIC
+    @given(random_spans())
+    def check(case: tuple[tuple[Span, ...], int]) -> None:
         spans, length = case
-        tags = written(spans, length, scheme)
+        tags = expected_tags(spans, length, scheme)
         assert decode(tags, scheme=scheme) == spans
-        assert decode(tags, scheme=scheme_of([tags])) == spans, "the scheme found reads the same"
+        assert decode(tags, scheme=detect_scheme([tags])) == spans, "the detected scheme gives the same spans"
         assert decode(encode(spans, length)) == spans
 
-    holds()
+    check()
 
 
 @pytest.mark.parametrize(
@@ -72,14 +74,21 @@ def test_planted_spans_come_back(scheme: Scheme) -> None:
         (["B-X", "S-X"], "bioes", "B- without E-"),
     ],
 )
-def test_what_a_scheme_forbids_is_a_fault(tags: list[str], scheme: Scheme, reason: str) -> None:
-    with pytest.raises(Fault) as caught:
+def test_a_tag_that_violates_the_scheme_is_malformed(tags: list[str], scheme: Scheme, reason: str) -> None:
+    with pytest.raises(ParseError) as caught:
         decode(tags, scheme=scheme, lines=range(10, 10 + len(tags)))
     assert caught.value.reason == reason
     assert caught.value.line in range(10, 10 + len(tags))
 
 
-def test_a_mixture_is_taken_for_bio() -> None:
-    assert scheme_of([["B-X", "O", "I-X"]]) == "bio"
-    assert scheme_of([]) == "bio"
-    assert scheme_of([["I-X", "B-X"]]) == "iob1"
+def test_ambiguous_tags_are_read_as_bio() -> None:
+    assert detect_scheme([["B-X", "O", "I-X"]]) == "bio"
+    assert detect_scheme([]) == "bio"
+    assert detect_scheme([["I-X", "B-X"]]) == "iob1"
+
+
+def test_word_tags_are_the_annotation_or_bio_tags_of_its_spans() -> None:
+    sentence = replace(sentence_from_words(["Ann", "Lee", "sang"]), pos=("PROPN", "PROPN", "VERB"))
+    assert word_tags(sentence, "pos") == ("PROPN", "PROPN", "VERB")
+    assert word_tags(sentence, "entities") is None
+    assert word_tags(replace(sentence, entities=(Span(0, 2, "PER"),)), "entities") == ("B-PER", "I-PER", "O")

@@ -1,67 +1,130 @@
-"""Corpora: order, slices, layers, fingerprints and what is missing."""
+"""Corpora: order, slices, annotations, fingerprints, documents, and missing annotations."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
+from tests.shared_data import shared
 
-from bertology.corpus.corpus import Corpus, Item, Skipped, joined, of_sentences
-from bertology.corpus.sentence import Span, from_text
+from bertology.corpus.corpus import (
+    Corpus,
+    Example,
+    SkippedExample,
+    concatenate_segments,
+    corpus_from_sentences,
+    merge_sentences,
+)
+from bertology.corpus.read import load_corpus, read
+from bertology.corpus.sentence import ROOT, SemanticFrame, Sentence, Span, sentence_from_text
 from bertology.errors import Refusal
 
-FIRST, SECOND = from_text("Dogs bark."), replace(from_text("Cats?"), entities=(), label="q")
+FIRST, SECOND = sentence_from_text("Dogs bark."), replace(sentence_from_text("Cats?"), entities=(), label="q")
 
 
 @pytest.fixture
 def corpus() -> Corpus:
-    return of_sentences([FIRST, SECOND], name="pets")
+    return corpus_from_sentences([FIRST, SECOND], name="pets")
 
 
-def test_it_is_a_sequence_of_items(corpus: Corpus) -> None:
+def test_a_corpus_is_a_sequence_of_examples(corpus: Corpus) -> None:
     assert len(corpus) == 2
-    assert [item.parts[0] for item in corpus] == [FIRST, SECOND]
+    assert [example.segments[0] for example in corpus] == [FIRST, SECOND]
     assert corpus[1].label == "q"
     assert isinstance(corpus[:1], Corpus) and corpus[:1].name == "pets" and len(corpus[:1]) == 1
 
 
-def test_layers_are_counted_and_an_empty_layer_is_there(corpus: Corpus) -> None:
-    assert dict(corpus.layers) == {"entities": 1, "label": 1}
+def test_annotations_are_counted_and_an_empty_annotation_is_present(corpus: Corpus) -> None:
+    assert dict(corpus.annotations) == {"entities": 1, "label": 1}
 
 
-def test_a_missing_layer_is_refused_with_what_there_is(corpus: Corpus) -> None:
-    corpus.require("entities", purpose="This probe")
-    with pytest.raises(Refusal, match="This probe needs the annotation heads; pets carries entities, label"):
-        corpus.require("heads", purpose="This probe")
+def test_a_missing_annotation_is_refused_and_the_present_ones_are_named(corpus: Corpus) -> None:
+    corpus.require_annotations("entities", analysis_name="This probe")
+    with pytest.raises(Refusal, match="This probe needs the annotation governors; pets has entities, label"):
+        corpus.require_annotations("governors", analysis_name="This probe")
 
 
-def test_the_fingerprint_follows_content_and_order_only(corpus: Corpus) -> None:
-    renamed = replace(corpus, name="animals", skipped=(Skipped("x", "y"),))
+def test_the_fingerprint_depends_on_content_and_order_only(corpus: Corpus) -> None:
+    renamed = replace(corpus, name="animals", skipped=(SkippedExample("x", "y"),))
     assert renamed.fingerprint == corpus.fingerprint
-    assert of_sentences([SECOND, FIRST]).fingerprint != corpus.fingerprint
-    annotated = of_sentences([replace(FIRST, entities=(Span(0, 1, "X"),)), SECOND])
+    assert corpus_from_sentences([SECOND, FIRST]).fingerprint != corpus.fingerprint
+    annotated = corpus_from_sentences([replace(FIRST, entities=(Span(0, 1, "X"),)), SECOND])
     assert annotated.fingerprint != corpus.fingerprint
 
 
-def test_the_summary_counts_what_was_skipped(corpus: Corpus) -> None:
-    summary = replace(corpus, skipped=(Skipped("a", "1"), Skipped("a", "2"))).summary()
-    assert (summary["items"], summary["words"], summary["skipped"]) == (2, 5, {"a": 2})
+def test_the_fingerprint_depends_on_factors() -> None:
+    first, second = (Example((FIRST,), factors=MappingProxyType({"number": n})) for n in ("singular", "plural"))
+    assert Corpus((first,)).fingerprint != Corpus((second,)).fingerprint
 
 
-def test_inputs_by_kind() -> None:
-    parts = tuple(from_text(text) for text in ("A b.", "C?", "d", "e f"))
-    choice = Item(parts, "choice", "0")
-    assert [part.parts[1].text for part in choice.inputs] == ["C? d", "C? e f"]
-    assert len(Item(parts[:2], "pair").inputs) == 1
-    assert len(Item(parts[:2], "minimal_pair").inputs) == 2
-    assert Item(parts[:2], "question").inputs[0].words == ("A", "b", ".", "C", "?")
+def test_the_summary_counts_skipped_input(corpus: Corpus) -> None:
+    summary = replace(corpus, skipped=(SkippedExample("a", "1"), SkippedExample("a", "2"))).summary()
+    assert (summary["examples"], summary["words"], summary["skipped"]) == (2, 5, {"a": 2})
 
 
-def test_joined_texts_keep_their_offsets() -> None:
-    both = joined((FIRST, SECOND))
-    assert both.text == "Dogs bark. Cats?"
-    assert tuple(both.text[a:b] for a, b in both.offsets) == both.words
+def test_model_inputs_by_kind_of_example() -> None:
+    segments = tuple(sentence_from_text(text) for text in ("A b.", "C?", "d", "e f"))
+    choice = Example(segments, "choice", "0")
+    assert [text_input.segments[1].text for text_input in choice.text_inputs] == ["C? d", "C? e f"]
+    assert len(Example(segments[:2], "pair").text_inputs) == 1
+    assert len(Example(segments[:2], "minimal_pair").text_inputs) == 2
+    assert Example(segments[:2], "question").text_inputs[0].words == ("A", "b", ".", "C", "?")
 
 
-def test_respaced_corpora(corpus: Corpus) -> None:
-    assert [part.text for part in corpus.respaced().sentences] == ["Dogs bark .", "Cats ?"]
+def test_offsets_hold_in_concatenated_texts() -> None:
+    joined = concatenate_segments((FIRST, SECOND))
+    assert joined.text == "Dogs bark. Cats?"
+    assert tuple(joined.text[start:end] for start, end in joined.offsets) == joined.words
+
+
+def test_words_of_a_corpus_with_single_spaces_are_separated(corpus: Corpus) -> None:
+    assert [sentence.text for sentence in corpus.with_single_spaces().sentences] == ["Dogs bark .", "Cats ?"]
+
+
+def test_a_document_has_the_annotations_of_its_sentences() -> None:
+    by_sentence, by_document = load_corpus("english"), load_corpus("english", unit="document")
+    assert len(by_document) == len({sentence.document for sentence in by_sentence.sentences}) == 28
+    by_name: dict[str, list[Sentence]] = {}
+    for sentence in by_sentence.sentences:
+        by_name.setdefault(sentence.document, []).append(sentence)
+    for document in by_document.sentences:
+        sentences = by_name[document.document]
+        assert document.words == tuple(word for s in sentences for word in s.words)
+        surfaces = [s.text[start:end] for s in sentences for start, end in s.offsets]
+        assert [document.text[start:end] for start, end in document.offsets] == surfaces
+        for name in ("mentions", "entities"):
+            spans = [document.words[span.start : span.end] for span in getattr(document, name) or ()]
+            assert spans == [s.words[span.start : span.end] for s in sentences for span in getattr(s, name) or ()]
+        assert edges(document) == [edge for s in sentences for edge in edges(s)]
+
+
+def edges(sentence: Sentence) -> list[tuple[str, str | int]]:
+    return [
+        (word, governor if governor == ROOT else sentence.words[governor])
+        for word, governor in zip(sentence.words, sentence.governors or (), strict=True)
+    ]
+
+
+def test_frames_and_senses_are_shifted_in_merged_sentences() -> None:
+    first = replace(sentence_from_text("Dogs bark ."), senses=(None, "bark.01", None))
+    second = replace(sentence_from_text("They bite men"), frames=(SemanticFrame(1, "bite.01", (Span(2, 3, "ARG1"),)),))
+    merged = merge_sentences([first, second])
+    assert merged.frames == (SemanticFrame(4, "bite.01", (Span(5, 6, "ARG1"),)),)
+    assert merged.senses == (None, "bark.01", None, None, None, None)
+    assert merged.pos is None
+
+
+def test_marked_words_are_shifted_in_merged_sentences() -> None:
+    marked = replace(FIRST, marked_words=MappingProxyType({"target": (1,)}))
+    assert dict(merge_sentences([marked, marked]).marked_words) == {"target": (1, 4)}
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(Refusal, match="document"):
+        load_corpus("english", unit="documents")
+
+
+def test_litbank_is_read_by_documents() -> None:
+    corpus = read(shared("data/coref/litbank"), unit="document", limit=2)
+    assert [len(example.segments[0]) > 1500 for example in corpus] == [True, True]

@@ -1,4 +1,4 @@
-"""The hub, played by a folder: what is asked for, what is downloaded, and what happens without it."""
+"""Models on the hub, with a fake hub: requests, downloads, the local cache, and failures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-import models
-from bertology.encoder.hub import fetch, is_hub_name
+import tiny_models
+from bertology.encoder.hub import is_hub_name, resolve_hub_model
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 
@@ -33,12 +33,12 @@ class _Sibling:
 
 
 class _Hub:
-    """Stands in for `huggingface_hub`: remembers what was downloaded."""
+    """A fake `huggingface_hub` that logs requests and downloads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, files: list[str], cached: Path | None = None) -> None:
         self.files = files
         self.cached = cached
-        self.asked = 0
+        self.requests = 0
         self.downloaded: list[str] = []
         monkeypatch.setattr(huggingface_hub, "HfApi", lambda: self)
         monkeypatch.setattr(huggingface_hub, "snapshot_download", self.snapshot_download)
@@ -48,7 +48,7 @@ class _Hub:
         return [_Sibling(name) for name in self.files]
 
     def model_info(self, name: str, timeout: float) -> Any:
-        self.asked += 1
+        self.requests += 1
         if not self.files:
             raise OSError(f"no model {name}")
         return self
@@ -59,45 +59,45 @@ class _Hub:
                 raise LocalEntryNotFoundError("not cached")
             return str(self.cached)
         self.downloaded = options["allow_patterns"]
-        return str(models.directory("bert"))
+        return str(tiny_models.directory("bert"))
 
 
-def test_only_what_a_model_is_made_of_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_configuration_tokeniser_and_weights_are_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = _Hub(monkeypatch, FILES)
     loaded = load("owner/name")
     assert loaded.name == "owner/name"
     assert hub.downloaded == ["config.json", "model.safetensors", "tokenizer.json", "vocab.txt"]
-    assert hub.asked == 1
+    assert hub.requests == 1
 
 
-def test_pickled_weights_are_downloaded_only_with_the_flag_and_only_where_there_are_no_others(
+def test_pickled_weights_are_downloaded_only_if_allowed_and_without_safetensors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hub = _Hub(monkeypatch, FILES)
-    fetch("owner/name", allow_pickle=True)
+    resolve_hub_model("owner/name", allow_pickle=True)
     assert "pytorch_model.bin" not in hub.downloaded
     hub.files = [name for name in FILES if name != "model.safetensors"]
-    fetch("owner/name", allow_pickle=True)
+    resolve_hub_model("owner/name", allow_pickle=True)
     assert "pytorch_model.bin" in hub.downloaded
-    fetch("owner/name", allow_pickle=False)
+    resolve_hub_model("owner/name", allow_pickle=False)
     assert "pytorch_model.bin" not in hub.downloaded
 
 
-def test_a_cached_model_needs_no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hub = _Hub(monkeypatch, FILES, cached=models.directory("bert"))
-    assert load("owner/name").fingerprint == models.encoder("bert").fingerprint
-    assert hub.asked == 0
+def test_a_cached_model_needs_no_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hub = _Hub(monkeypatch, FILES, cached=tiny_models.directory("bert"))
+    assert load("owner/name").fingerprint == tiny_models.encoder("bert").fingerprint
+    assert hub.requests == 0
     hub.cached = tmp_path
-    fetch("owner/name", allow_pickle=False)
-    assert hub.asked == 1, "a half-downloaded model is asked for again"
+    resolve_hub_model("owner/name", allow_pickle=False)
+    assert hub.requests == 1, "an incomplete download is requested again"
 
 
-def test_a_model_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_not_on_the_hub_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     _Hub(monkeypatch, [])
-    with pytest.raises(Refusal, match=r"the hub did not give a model of that name \(no model owner/name\)"):
-        fetch("owner/name", allow_pickle=False)
+    with pytest.raises(Refusal, match=r"the hub returned no model of that name \(no model owner/name\)"):
+        resolve_hub_model("owner/name", allow_pickle=False)
 
 
-def test_names_a_hub_could_have() -> None:
+def test_names_of_hub_models() -> None:
     assert all(map(is_hub_name, ["bert-base-uncased", "google/bert_uncased_L-2", "a.b/c"]))
     assert not any(map(is_hub_name, ["", "a/b/c", "../x", "a b", "x:y", "/root", "a/"]))

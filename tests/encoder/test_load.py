@@ -1,4 +1,4 @@
-"""Names of models: what each loads, and what is refused, with a way out."""
+"""Load models by name: the forms of names, and refusals with a remedy."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-import models
-from bertology.encoder.builtin import BUILT_IN, in_folder
+import tiny_models
+from bertology.encoder.builtin import BUILT_IN_MODELS, full_checkpoint
+from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from models import FAMILIES
+from tiny_models import FAMILIES
 
 
 @pytest.fixture
 def bert(tmp_path: Path) -> Path:
-    """A directory of a test's own."""
-    return Path(shutil.copytree(models.directory("bert", "ForMaskedLM"), tmp_path / "bert"))
+    """A copy of a model directory that a test may change."""
+    return Path(shutil.copytree(tiny_models.directory("bert", "ForMaskedLM"), tmp_path / "bert"))
 
 
 def _refused(name: str | Path, **options: Any) -> str:
@@ -46,33 +47,35 @@ def _edit_config(folder: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_directory_describes_itself(name: str) -> None:
-    encoder = models.encoder(name)
-    assert encoder.name == str(models.directory(name))
+def test_the_properties_of_a_loaded_directory(name: str) -> None:
+    encoder = tiny_models.encoder(name)
+    assert encoder.name == str(tiny_models.directory(name))
     assert (encoder.layers, encoder.heads, encoder.width) == (3 if name == "modernbert" else 2, 4, 32)
-    assert encoder.max_pieces == models.POSITIONS
+    assert encoder.max_length == tiny_models.POSITIONS
     assert encoder.causal == (name == "gpt2")
-    assert (encoder.mask_id is None) == (name == "gpt2")
+    assert (encoder.mask_token_id is None) == (name == "gpt2")
     assert encoder.device == "cpu"
 
 
-def test_an_input_of_the_greatest_length_goes_through_every_family() -> None:
+def test_every_family_accepts_inputs_of_maximum_length() -> None:
     for name in FAMILIES:
-        encoder = models.encoder(name)
-        ids = torch.full((1, encoder.max_pieces), 7)
+        encoder = tiny_models.encoder(name)
+        ids = torch.full((1, encoder.max_length), 7)
         with torch.inference_mode():
-            encoder.run(models.Batch(ids, torch.zeros_like(ids), torch.ones_like(ids)))
+            encoder.forward(ModelInputs(ids, torch.zeros_like(ids), torch.ones_like(ids)))
 
 
-def test_half_precision() -> None:
-    encoder = load(str(models.directory("bert")), dtype="bfloat16")
+def test_dtypes() -> None:
+    encoder = load(str(tiny_models.directory("bert")), dtype="bfloat16")
     with torch.inference_mode():
-        hidden = encoder.run(models.batch(encoder.tokenise(models.inputs()[:2])), hidden=True).hidden
+        hidden = encoder.forward(
+            tiny_models.batch(encoder.tokenise(tiny_models.inputs()[:2])), hidden=True
+        ).hidden_states
     assert hidden[-1].dtype == torch.bfloat16
     assert "Did you mean 'bfloat16'" in _refused("tiny", dtype="bfloat")
 
 
-def test_nothing_heavy_is_imported_before_a_model_is_asked_for() -> None:
+def test_heavy_libraries_are_imported_only_with_a_model() -> None:
     program = (
         "import sys, bertology.encoder.load as l\n"
         "l.load('random-vectors:8')\n"
@@ -81,34 +84,34 @@ def test_nothing_heavy_is_imported_before_a_model_is_asked_for() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_loading_is_quiet_and_leaves_the_users_settings(capfd: pytest.CaptureFixture[str], bert: Path) -> None:
-    weights = load_file(models.directory("bert") / "model.safetensors")
+def test_loading_is_silent_and_restores_the_users_settings(capfd: pytest.CaptureFixture[str], bert: Path) -> None:
+    weights = load_file(tiny_models.directory("bert") / "model.safetensors")
     save_file({k: v for k, v in weights.items() if "pooler" not in k}, bert / "model.safetensors", {"format": "pt"})
     _edit_config(bert, architectures=["BertModel"])
-    talk: Any = transformers.utils.logging
-    talk.set_verbosity_info()
-    talk.enable_progress_bar()
+    settings: Any = transformers.utils.logging
+    settings.set_verbosity_info()
+    settings.enable_progress_bar()
     capfd.readouterr()
     try:
         load(str(bert))
         assert capfd.readouterr() == ("", "")
-        assert talk.get_verbosity() == logging.INFO
-        assert talk.is_progress_bar_enabled()
-        talk.disable_progress_bar()
+        assert settings.get_verbosity() == logging.INFO
+        assert settings.is_progress_bar_enabled()
+        settings.disable_progress_bar()
         load(str(bert))
-        assert not talk.is_progress_bar_enabled()
+        assert not settings.is_progress_bar_enabled()
     finally:
-        talk.set_verbosity_warning()
-        talk.enable_progress_bar()
+        settings.set_verbosity_warning()
+        settings.enable_progress_bar()
 
 
-def test_an_implementation_named_in_the_checkpoint_is_no_hindrance(bert: Path) -> None:
-    """Many checkpoints ask for one that is not installed here."""
+def test_the_attention_implementation_of_a_checkpoint_is_ignored(bert: Path) -> None:
+    """Many checkpoints name an implementation that is not installed."""
     _edit_config(bert, attn_implementation="flash_attention_2", _attn_implementation="flash_attention_2")
     assert load(str(bert)).fingerprint
 
 
-def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+def test_paths_without_a_model_are_refused(tmp_path: Path) -> None:
     assert "no such directory" in _refused(tmp_path / "nowhere")
     assert "no such directory" in _refused("./nowhere")
     assert "no such directory" in _refused("one/too/many")
@@ -117,7 +120,7 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
     assert "is a file" in _refused(tmp_path / "vectors.txt")
 
 
-def test_a_directory_that_lacks_something(bert: Path) -> None:
+def test_incomplete_directories_are_refused(bert: Path) -> None:
     for file in bert.glob("tokenizer*"):
         file.rename(file.with_suffix(".away"))
     assert "has no tokeniser" in _refused(bert)
@@ -131,7 +134,7 @@ def test_a_directory_that_lacks_something(bert: Path) -> None:
     assert "model_type" in _refused(bert)
 
 
-def test_pickled_weights_only_with_the_flag(bert: Path) -> None:
+def test_pickled_weights_need_a_flag(bert: Path) -> None:
     weights = load_file(bert / "model.safetensors")
     torch.save(weights, bert / "pytorch_model.bin")
     (bert / "model.safetensors").unlink()
@@ -139,53 +142,54 @@ def test_pickled_weights_only_with_the_flag(bert: Path) -> None:
     assert "only pickled weights (pytorch_model.bin)" in message
     assert "--allow-pickle" in message
     loaded = load(str(bert), allow_pickle=True)
-    assert loaded.fingerprint == models.encoder("bert", "ForMaskedLM").fingerprint
+    assert loaded.fingerprint == tiny_models.encoder("bert", "ForMaskedLM").fingerprint
 
 
 def test_code_in_the_directory_is_never_run(bert: Path) -> None:
     (bert / "evil.py").write_text("raise SystemExit('ran')\n")
     mapped = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModel", "AutoModelForMaskedLM", "AutoTokenizer")}
     _edit_config(bert, auto_map=mapped)
-    assert load(str(bert)).outputs == {"mlm"}
+    assert load(str(bert)).task_heads == {"mlm"}
     _edit_config(bert, auto_map=mapped, model_type="evil", architectures=["EvilModel"])
     assert "code that comes with a model is never run" in _refused(bert)
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "empty", "longer"])
-def test_corrupt_weights(bert: Path, damage: str) -> None:
+def test_corrupt_weights_are_refused(bert: Path, damage: str) -> None:
     file = bert / "model.safetensors"
-    whole = file.read_bytes()
-    file.write_bytes({"cut": whole[:-9], "header": b"\xff" * 64, "empty": b"", "longer": whole + b"more"}[damage])
-    assert "is corrupt or was not copied whole" in _refused(bert)
+    content = file.read_bytes()
+    damaged = {"cut": content[:-9], "header": b"\xff" * 64, "empty": b"", "longer": content + b"more"}
+    file.write_bytes(damaged[damage])
+    assert "is corrupt or truncated" in _refused(bert)
 
 
-def test_weights_that_do_not_fit(bert: Path) -> None:
+def test_weights_of_another_shape_are_refused(bert: Path) -> None:
     _edit_config(bert, hidden_size=64)
     assert "cannot be loaded" in _refused(bert)
 
 
 @pytest.mark.parametrize("kind", ["BertForSequenceClassification", "BertForPreTraining"])
-def test_a_head_without_weights(bert: Path, kind: str) -> None:
+def test_a_task_head_without_weights_is_refused(bert: Path, kind: str) -> None:
     _edit_config(bert, architectures=[kind])
     message = _refused(bert)
     assert "lacks" in message
-    assert "weights that its architecture needs" in message
+    assert "weights of its architecture" in message
 
 
-def test_a_head_whose_pooler_is_missing(tmp_path: Path) -> None:
-    """A bare model does not need it; a sentence classifier does."""
-    folder = Path(shutil.copytree(models.directory("bert", "ForSequenceClassification"), tmp_path / "classifier"))
+def test_a_classifier_without_its_pooler_is_refused(tmp_path: Path) -> None:
+    """A bare model does not need its pooler; a text classifier does."""
+    folder = Path(shutil.copytree(tiny_models.directory("bert", "ForSequenceClassification"), tmp_path / "classifier"))
     weights = load_file(folder / "model.safetensors")
     save_file({k: v for k, v in weights.items() if "pooler" not in k}, folder / "model.safetensors", {"format": "pt"})
     assert "pooler" in _refused(folder)
 
 
-def test_a_classifier_of_last_pieces_without_padding(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(models.directory("gpt2", "ForSequenceClassification"), tmp_path / "classifier"))
+def test_a_causal_classifier_without_a_padding_token_is_refused(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_models.directory("gpt2", "ForSequenceClassification"), tmp_path / "classifier"))
     file = folder / "config.json"
     config = json.loads(file.read_text("utf-8"))
     file.write_text(json.dumps({**config, "pad_token_id": None}))
-    assert "names no padding" in _refused(folder)
+    assert "has no padding token" in _refused(folder)
 
 
 def test_unknown_names_get_a_suggestion_and_fail_fast_offline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,35 +202,35 @@ def test_unknown_names_get_a_suggestion_and_fail_fast_offline(monkeypatch: pytes
     assert "Did you mean 'glove:x.txt'?" in _refused("glov:x.txt")
 
 
-def test_devices() -> None:
-    assert "no device 'abacus'" in _refused("tiny", device="abacus")
+def test_unavailable_devices_are_refused() -> None:
+    assert "'abacus' is not available" in _refused("tiny", device="abacus")
     if not torch.cuda.is_available():
-        assert "no device 'cuda'" in _refused("tiny", device="cuda")
+        assert "'cuda' is not available" in _refused("tiny", device="cuda")
 
 
-def test_static_and_random_forms_of_what_has_none() -> None:
-    assert "already a table of vectors" in _refused("static:random-vectors:8")
-    assert "already a table of vectors" in _refused("random:random-vectors:8")
-    assert "is not a size" in _refused("random-vectors:many")
-    assert "is not a size" in _refused("random-vectors:0")
+def test_prefixes_need_a_transformer_or_a_size() -> None:
+    assert "names static vectors" in _refused("static:random-vectors:8")
+    assert "names static vectors" in _refused("random:random-vectors:8")
+    assert "is not a vector size" in _refused("random-vectors:many")
+    assert "is not a vector size" in _refused("random-vectors:0")
 
 
-def test_tiny_is_made_on_the_spot_and_always_the_same() -> None:
-    tiny, again = load("tiny"), load("tiny")
+def test_tiny_is_deterministic() -> None:
+    tiny = load("tiny")
     assert (tiny.name, tiny.layers, tiny.heads, tiny.width) == ("tiny", 2, 4, 32)
-    assert tiny.outputs == {"mlm", "nsp"}
-    assert tiny.fingerprint == again.fingerprint
-    assert "random" in BUILT_IN["tiny"].about
-    (pieces,) = tiny.tokenise(models.inputs(["The unhappiest keys, 3 of them, weren't in the cabinet!"]))
-    assert (pieces.unknown, pieces.vanished, pieces.straddling, pieces.unaligned) == (0, (), 0, 0)
+    assert tiny.task_heads == {"mlm", "nsp"}
+    assert tiny.fingerprint == load("tiny").fingerprint
+    assert "untrained" in BUILT_IN_MODELS["tiny"].description
+    (tokens,) = tiny.tokenise(tiny_models.inputs(["The unhappiest keys, 3 of them, weren't in the cabinet!"]))
+    assert (tokens.n_unknown, tokens.dropped_words, tokens.n_straddling, tokens.n_unaligned) == (0, (), 0, 0)
     with torch.inference_mode():
-        logits = tiny.run(models.batch([pieces])).logits
+        logits = tiny.forward(tiny_models.batch([tokens])).logits
     assert np.isfinite(logits["mlm"].numpy()).all()
 
 
-def test_a_built_in_model_in_a_folder_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertology.encoder.builtin.MODELS", models.directory("bert").parent)
-    monkeypatch.setitem(BUILT_IN, "small", in_folder(models.directory("bert").name, "a test"))
+def test_a_built_in_model_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertology.encoder.builtin.MODELS", tiny_models.directory("bert").parent)
+    monkeypatch.setitem(BUILT_IN_MODELS, "small", full_checkpoint(tiny_models.directory("bert").name, "a test"))
     loaded = load("small")
-    assert loaded.fingerprint == models.encoder("bert").fingerprint
-    assert loaded.name == models.directory("bert").name
+    assert loaded.fingerprint == tiny_models.encoder("bert").fingerprint
+    assert loaded.name == tiny_models.directory("bert").name

@@ -1,4 +1,4 @@
-"""A model without heads gives the answers of one whose heads are gated to 0, is smaller, and comes back from disk."""
+"""A pruned model equals the model with gates at 0, is smaller, and can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -10,117 +10,118 @@ import pytest
 import torch
 from torch import Tensor
 
-import models
-from bertology.encoder.attend import Gates
-from bertology.encoder.huggingface import HuggingFaceEncoder
+import tiny_models
+from bertology.encoder.attention_hook import Gates
+from bertology.encoder.encoder import TaskEncoder
+from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.load import load
-from bertology.encoder.pruning import Heads, PrunedEncoder, prune, save_pruned
-from bertology.encoder.task_heads import with_head
-from bertology.encoder.variant import Variant
+from bertology.encoder.pruning import HeadMask, PrunedEncoder, prune, save_pruned
+from bertology.encoder.task_heads import add_task_head
 from bertology.errors import Refusal
 
-CAN = ("bert", "roberta", "electra", "distilbert")
-CANNOT = ("albert", "mpnet", "deberta-v2", "modernbert", "gpt2")
+PRUNABLE = ("bert", "roberta", "electra", "distilbert")
+UNPRUNABLE = ("albert", "mpnet", "deberta-v2", "modernbert", "gpt2")
 UNEVEN = np.array([[True, False, True, False], [False, False, True, False]])
-A_LAYER = np.array([[True, False, True, True], [False, False, False, False]])
-NONE = np.zeros((2, 4), np.bool_)
+FULL_LAYER = np.array([[True, False, True, True], [False, False, False, False]])
+NO_HEADS = np.zeros((2, 4), np.bool_)
 
 
-def _last(encoder: HuggingFaceEncoder) -> Tensor:
-    batch = models.batch(encoder.tokenise(models.inputs()[:4]))
+def _last_states(encoder: TaskEncoder) -> Tensor:
+    batch = tiny_models.batch(encoder.tokenise(tiny_models.inputs()[:4]))
     with torch.inference_mode():
-        return encoder.run(batch, hidden=True).hidden[-1][batch.mask.bool()]
+        return encoder.forward(batch, hidden=True).hidden_states[-1][batch.attention_mask.bool()]
 
 
-def _parameters(encoder: HuggingFaceEncoder) -> int:
+def _n_parameters(encoder: TaskEncoder) -> int:
     return sum(weights.numel() for weights in encoder.model.parameters())
 
 
-@pytest.mark.parametrize("name", CAN)
-@pytest.mark.parametrize("kept", [UNEVEN, A_LAYER, NONE], ids=["uneven", "a whole layer", "none left"])
-def test_the_answers_are_those_of_gates_at_zero(name: str, kept: Heads) -> None:
-    encoder = models.encoder(name)
-    gated = encoder.gated(Gates(scale=torch.from_numpy(kept).float()))
-    found = _last(prune(encoder, kept))
-    torch.testing.assert_close(found, _last(gated), atol=1e-5, rtol=1e-5)
-    assert float((found - _last(encoder)).abs().max()) > 1e-2
+@pytest.mark.parametrize("name", PRUNABLE)
+@pytest.mark.parametrize("kept", [UNEVEN, FULL_LAYER, NO_HEADS], ids=["uneven", "a full layer", "all"])
+def test_outputs_equal_those_with_gates_at_zero(name: str, kept: HeadMask) -> None:
+    encoder = tiny_models.encoder(name)
+    gated = encoder.with_gates(Gates(scale=torch.from_numpy(kept).float()))
+    states = _last_states(prune(encoder, kept))
+    torch.testing.assert_close(states, _last_states(gated), atol=1e-5, rtol=1e-5)
+    assert float((states - _last_states(encoder)).abs().max()) > 1e-2
 
 
-@pytest.mark.parametrize("name", CAN)
-def test_the_weights_of_the_heads_are_gone(name: str) -> None:
-    encoder = models.encoder(name)
-    before = _parameters(encoder)
-    size = models.WIDTH // models.HEADS
-    # Each head has rows of queries, keys and values with their biases, and columns of the output projection.
-    lost = int((~UNEVEN).sum()) * size * (4 * models.WIDTH + 3)
-    assert _parameters(prune(encoder, UNEVEN)) == before - lost
-    assert _parameters(encoder) == before
+@pytest.mark.parametrize("name", PRUNABLE)
+def test_the_weights_of_pruned_heads_are_removed(name: str) -> None:
+    encoder = tiny_models.encoder(name)
+    before = _n_parameters(encoder)
+    size = tiny_models.WIDTH // tiny_models.HEADS
+    # A head has rows in the query, key and value projections with their biases, and columns in the output projection.
+    removed = int((~UNEVEN).sum()) * size * (4 * tiny_models.WIDTH + 3)
+    assert _n_parameters(prune(encoder, UNEVEN)) == before - removed
+    assert _n_parameters(encoder) == before
 
 
-@pytest.mark.parametrize("name", CAN)
-@pytest.mark.parametrize("kept", [UNEVEN, A_LAYER, NONE], ids=["uneven", "a whole layer", "none left"])
-def test_it_comes_back_from_disk_by_its_name(name: str, kept: Heads, tmp_path: Path) -> None:
-    pruned = prune(models.encoder(name, "ForMaskedLM"), kept)
+@pytest.mark.parametrize("name", PRUNABLE)
+@pytest.mark.parametrize("kept", [UNEVEN, FULL_LAYER, NO_HEADS], ids=["uneven", "a full layer", "all"])
+def test_a_saved_model_is_restored_by_load(name: str, kept: HeadMask, tmp_path: Path) -> None:
+    pruned = prune(tiny_models.encoder(name, "ForMaskedLM"), kept)
     save_pruned(pruned, tmp_path)
-    again = load(str(tmp_path))
-    assert isinstance(again, PrunedEncoder)
-    torch.testing.assert_close(_last(again), _last(pruned), atol=0, rtol=0)
-    assert _parameters(again) == _parameters(pruned)
-    assert again.fingerprint == pruned.fingerprint != models.encoder(name, "ForMaskedLM").fingerprint
+    restored = load(str(tmp_path))
+    assert isinstance(restored, PrunedEncoder)
+    torch.testing.assert_close(_last_states(restored), _last_states(pruned), atol=0, rtol=0)
+    assert _n_parameters(restored) == _n_parameters(pruned)
+    assert restored.fingerprint == pruned.fingerprint != tiny_models.encoder(name, "ForMaskedLM").fingerprint
 
 
-def test_a_head_of_a_task_and_tied_weights_are_kept(tmp_path: Path) -> None:
+def test_task_heads_and_tied_weights_are_kept(tmp_path: Path) -> None:
     encoder = load("tiny")
-    assert isinstance(encoder, HuggingFaceEncoder)
+    assert isinstance(encoder, TaskEncoder)
     save_pruned(prune(encoder, UNEVEN), tmp_path)
-    again = load(str(tmp_path))
-    batch = models.batch(encoder.tokenise(models.inputs()[:3]))
-    gated = encoder.gated(Gates(scale=torch.from_numpy(UNEVEN).float()))
+    restored = load(str(tmp_path))
+    batch = tiny_models.batch(encoder.tokenise(tiny_models.inputs()[:3]))
+    gated = encoder.with_gates(Gates(scale=torch.from_numpy(UNEVEN).float()))
     with torch.inference_mode():
-        for head in ("mlm", "nsp"):
-            torch.testing.assert_close(again.run(batch).logits[head], gated.run(batch).logits[head], atol=1e-5, rtol=0)
-    assert (tmp_path / "pruned.safetensors").stat().st_size < 4 * _parameters(encoder)
+        actual, expected = restored.forward(batch).logits, gated.forward(batch).logits
+        for task_head in ("mlm", "nsp"):
+            torch.testing.assert_close(actual[task_head], expected[task_head], atol=1e-5, rtol=0)
+    assert (tmp_path / "pruned.safetensors").stat().st_size < 4 * _n_parameters(encoder)
 
 
-@pytest.mark.parametrize("name", CANNOT)
-def test_families_whose_heads_share_something_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", UNPRUNABLE)
+def test_families_whose_heads_share_weights_or_positions_are_refused(name: str) -> None:
     with pytest.raises(Refusal):
-        prune(models.encoder(name), UNEVEN)
+        prune(tiny_models.encoder(name), UNEVEN)
 
 
-def test_what_is_gone_cannot_be_watched_gated_pruned_again_or_taught() -> None:
-    pruned = prune(models.encoder("bert"), UNEVEN)
-    batch = models.batch(pruned.tokenise(models.inputs()[:1]))
+def test_a_pruned_model_refuses_recording_gates_pruning_and_task_heads() -> None:
+    pruned = prune(tiny_models.encoder("bert"), UNEVEN)
+    batch = tiny_models.batch(pruned.tokenise(tiny_models.inputs()[:1]))
     with pytest.raises(Refusal, match="cannot be recorded"):
-        pruned.run(batch, on_layer=lambda _: None)
+        pruned.forward(batch, on_layer=lambda _: None)
     with pytest.raises(Refusal, match="cannot be gated"):
-        pruned.gated(Gates(scale=torch.ones(2, 4)))
-    with pytest.raises(Refusal, match="pruned before"):
+        pruned.with_gates(Gates(scale=torch.ones(2, 4)))
+    with pytest.raises(Refusal, match="already pruned"):
         prune(pruned, UNEVEN)
-    with pytest.raises(Refusal, match="was pruned"):
-        with_head(pruned, "label", ("a", "b"), variant=Variant(), seed=0)
-    assert pruned.gated(None) is pruned
+    with pytest.raises(Refusal, match="is pruned"):
+        add_task_head(pruned, "label", ("a", "b"), variant=LayerVariant(), seed=0)
+    assert pruned.with_gates(None) is pruned
 
 
-def test_fresh_weights_have_the_same_heads_gone() -> None:
-    pruned = prune(models.encoder("bert"), UNEVEN)
-    fresh = pruned.randomised(seed=1)
-    assert isinstance(fresh, PrunedEncoder)
-    assert _parameters(fresh) == _parameters(pruned)
+def test_a_randomised_pruned_model_lacks_the_same_heads() -> None:
+    pruned = prune(tiny_models.encoder("bert"), UNEVEN)
+    randomised = pruned.randomised(seed=1)
+    assert isinstance(randomised, PrunedEncoder)
+    assert _n_parameters(randomised) == _n_parameters(pruned)
 
 
-def test_heads_of_another_shape_are_refused() -> None:
+def test_a_mask_of_another_shape_is_refused() -> None:
     with pytest.raises(Refusal, match="2 layers and 4 heads"):
-        prune(models.encoder("bert"), UNEVEN.T)
+        prune(tiny_models.encoder("bert"), UNEVEN.T)
 
 
-def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
-    save_pruned(prune(models.encoder("bert"), UNEVEN), tmp_path)
+def test_an_inconsistent_folder_is_refused(tmp_path: Path) -> None:
+    save_pruned(prune(tiny_models.encoder("bert"), UNEVEN), tmp_path)
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
     (tmp_path / "config.json").write_text(json.dumps(config | {"pruned_heads": {"0": [1]}}), "utf-8")
-    with pytest.raises(Refusal, match="24 are left"):
+    with pytest.raises(Refusal, match="leaves 24"):
         load(str(tmp_path))
     del config["pruned_heads"]
     (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
-    with pytest.raises(Refusal, match="does not say which heads"):
+    with pytest.raises(Refusal, match="does not list the removed heads"):
         load(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Encoders without attention: the right vector for each piece, and unknown words counted."""
+"""Static encoders: the vector of each token, counts of unknown words, and files of word vectors."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import circulant
 
-import models
-from bertology.corpus.corpus import Input
-from bertology.corpus.sentence import sentence
+import tiny_models
+from bertology.corpus.corpus import TextInput
+from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
-from bertology.encoder.vectors import read_vectors
+from bertology.encoder.static import circulant_rows, scale_to_norm
+from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal
 
 GLOVE = "the 1 2 3\ndog 4 5 6\nDog -1 -2 -3\nto be 7 8 9\n. 0.5 1e-1 -2.5\n"
 WORD2VEC = "2 3\nthe 1 2 3 \ndog 4 5 6 \n"
 
 
-# What `dog` is in random-vectors:4@7: whoever changes the generator gives it a new version in the fingerprint.
+# The vector of `dog` in random-vectors:4@7; a change of the generator needs a new version in the fingerprint.
 GOLDEN = [-0.29493877, 0.48752871, -1.02087379, 0.88478637]
 
 
 def _vectors(encoder: Encoder, *words: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    pieces = encoder.tokenise([Input((sentence(words),))])
+    tokens = encoder.tokenise([TextInput((sentence_from_words(words),))])
     with torch.inference_mode():
-        (hidden,) = encoder.run(models.batch(pieces), hidden=True).hidden
+        (hidden,) = encoder.forward(tiny_models.batch(tokens), hidden=True).hidden_states
     return hidden[0].numpy()
 
 
@@ -39,42 +41,44 @@ def _file(folder: Path, text: str, name: str = "vectors.txt") -> Path:
     return file
 
 
-def test_words_are_looked_up_as_they_are_and_then_lower_cased(tmp_path: Path) -> None:
+def test_words_are_looked_up_as_written_and_then_in_lower_case(tmp_path: Path) -> None:
     encoder = load(f"glove:{_file(tmp_path, GLOVE)}")
-    assert (encoder.layers, encoder.heads, encoder.width, encoder.outputs) == (0, 0, 3, frozenset())
-    found = _vectors(encoder, "The", "dog", "Dog", "DOG", "zebra", "to be", ".")
+    assert (encoder.layers, encoder.heads, encoder.width, encoder.task_heads) == (0, 0, 3, frozenset())
+    vectors = _vectors(encoder, "The", "dog", "Dog", "DOG", "zebra", "to be", ".")
     expected = [[1, 2, 3], [4, 5, 6], [-1, -2, -3], [4, 5, 6], [0, 0, 0], [7, 8, 9], [0.5, 0.1, -2.5]]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(vectors, expected, rtol=1e-6)
 
 
 def test_unknown_words_are_counted(tmp_path: Path) -> None:
     encoder = load(f"glove:{_file(tmp_path, GLOVE)}")
-    shown = Input((sentence(["the", "zebra"]), sentence(["Okapi", "dog", "."])))
-    (pieces,) = encoder.tokenise([shown])
-    assert pieces.unknown == 2
-    assert pieces.tokens == ("the", "zebra", "Okapi", "dog", ".")
-    assert pieces.word.tolist() == [0, 1, 2, 3, 4]
-    assert pieces.part.tolist() == [0, 0, 1, 1, 1]
-    assert (pieces.vanished, pieces.straddling, pieces.unaligned, pieces.words) == ((), 0, 0, 5)
+    text_input = TextInput((sentence_from_words(["the", "zebra"]), sentence_from_words(["Okapi", "dog", "."])))
+    (tokens,) = encoder.tokenise([text_input])
+    assert tokens.n_unknown == 2
+    assert tokens.tokens == ("the", "zebra", "Okapi", "dog", ".")
+    assert tokens.word_ids.tolist() == [0, 1, 2, 3, 4]
+    assert tokens.segment_ids.tolist() == [0, 0, 1, 1, 1]
+    assert (tokens.dropped_words, tokens.n_straddling, tokens.n_unaligned, tokens.n_words) == ((), 0, 0, 5)
 
 
-def test_batches_are_padded_and_layers_never_called(tmp_path: Path) -> None:
+def test_batches_are_padded_and_have_no_layers(tmp_path: Path) -> None:
     encoder = load(f"glove:{_file(tmp_path, GLOVE)}")
-    pieces = encoder.tokenise([Input((sentence(["dog"]),)), Input((sentence(["the", "dog"]),))])
-    seen: list[object] = []
-    output = encoder.run(models.batch(pieces), on_layer=seen.append, hidden=True)
-    assert (len(output.hidden), tuple(output.hidden[0].shape), seen) == (1, (2, 2, 3), [])
-    assert encoder.run(models.batch(pieces)).hidden == ()
+    tokens = encoder.tokenise(
+        [TextInput((sentence_from_words(["dog"]),)), TextInput((sentence_from_words(["the", "dog"]),))]
+    )
+    activations: list[object] = []
+    output = encoder.forward(tiny_models.batch(tokens), on_layer=activations.append, hidden=True)
+    assert (len(output.hidden_states), tuple(output.hidden_states[0].shape), activations) == (1, (2, 2, 3), [])
+    assert encoder.forward(tiny_models.batch(tokens)).hidden_states == ()
 
 
 @pytest.mark.parametrize("text", [GLOVE, WORD2VEC, GLOVE.replace("\n", "\r\n"), GLOVE.rstrip("\n")])
-def test_forms_of_text(tmp_path: Path, text: str) -> None:
-    found = read_vectors(_file(tmp_path, text))
-    np.testing.assert_array_equal(found.table[found.row("dog")], [4, 5, 6])
-    np.testing.assert_array_equal(found.table[0], [0, 0, 0])
+def test_text_formats(tmp_path: Path, text: str) -> None:
+    vectors = read_vectors(_file(tmp_path, text))
+    np.testing.assert_array_equal(vectors.matrix[vectors.row("dog")], [4, 5, 6])
+    np.testing.assert_array_equal(vectors.matrix[0], [0, 0, 0])
     with gzip.open(tmp_path / "vectors.txt.gz", "wb") as stream:
         stream.write(text.encode())
-    assert read_vectors(tmp_path / "vectors.txt.gz").fingerprint == found.fingerprint
+    assert read_vectors(tmp_path / "vectors.txt.gz").fingerprint == vectors.fingerprint
 
 
 def test_an_array_with_a_parquet_index(tmp_path: Path) -> None:
@@ -100,7 +104,7 @@ def test_an_array_with_a_parquet_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "found"),
+    ("text", "line", "problem"),
     [
         ("the 1 2\ndog 3\n", 2, "has 1 numbers"),
         ("the 1 2\ndog 3 x\n", 2, "not a number"),
@@ -109,57 +113,56 @@ def test_an_array_with_a_parquet_index(tmp_path: Path) -> None:
         ("the 1 2\n 3 4\n", 2, "has 2 numbers"),
         ("the\n", 1, "has no numbers"),
         ("", 1, "has no numbers"),
-        ("3 2\nthe 1 2\ndog 3 4\n", 1, "announces 3 words and 2 follow"),
+        ("3 2\nthe 1 2\ndog 3 4\n", 1, "announces 3 words, but 2 follow"),
     ],
 )
-def test_malformed_lines_are_refused_with_their_place(tmp_path: Path, text: str, line: int, found: str) -> None:
+def test_malformed_lines_are_refused_with_their_number(tmp_path: Path, text: str, line: int, problem: str) -> None:
     file = _file(tmp_path, text)
     with pytest.raises(Refusal) as caught:
         load(f"glove:{file}")
     assert str(caught.value).startswith(f"{file}: Line {line} ")
-    assert found in str(caught.value)
+    assert problem in str(caught.value)
 
 
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "vectors.txt").write_bytes(b"the 1 2\nd\xffg 3 4\n")
     with pytest.raises(Refusal, match="Line 2 is not UTF-8"):
         load(f"glove:{tmp_path / 'vectors.txt'}")
-    whole = gzip.compress(GLOVE.encode() * 50)
-    (tmp_path / "vectors.txt.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(Refusal, match="the gzip stream breaks off"):
+    compressed = gzip.compress(GLOVE.encode() * 50)
+    (tmp_path / "vectors.txt.gz").write_bytes(compressed[: len(compressed) // 2])
+    with pytest.raises(Refusal, match="the gzip stream ends early"):
         load(f"glove:{tmp_path / 'vectors.txt.gz'}")
     (tmp_path / "other.gz").write_text(GLOVE)
-    with pytest.raises(Refusal, match="the gzip stream breaks off"):
+    with pytest.raises(Refusal, match="the gzip stream ends early"):
         load(f"glove:{tmp_path / 'other.gz'}")
     with pytest.raises(Refusal, match="There is no file"):
         load(f"glove:{tmp_path / 'nowhere.txt'}")
 
 
-def test_static_is_the_input_embeddings_of_the_model() -> None:
+def test_static_vectors_are_the_input_embeddings_of_the_model() -> None:
     for name in ("bert", "albert", "gpt2"):
-        model = models.encoder(name)
-        static = load(f"static:{models.directory(name)}")
-        pieces = static.tokenise(models.inputs())
-        assert [one.tokens for one in pieces] == [one.tokens for one in model.tokenise(models.inputs())]
+        model = tiny_models.encoder(name)
+        static = load(f"static:{tiny_models.directory(name)}")
+        tokens = static.tokenise(tiny_models.inputs())
+        expected = model.tokenise(tiny_models.inputs())
+        assert [row.tokens for row in tokens] == [row.tokens for row in expected]
         embeddings = model.model.get_input_embeddings().weight.detach().numpy()
         assert static.width == embeddings.shape[1]
-        (hidden,) = static.run(models.batch(pieces), hidden=True).hidden
-        for row, one in enumerate(pieces):
-            np.testing.assert_array_equal(hidden[row, : len(one)].numpy(), embeddings[one.ids])
-        assert static.name == f"static:{models.directory(name)}"
+        (hidden,) = static.forward(tiny_models.batch(tokens), hidden=True).hidden_states
+        for row, row_tokens in enumerate(tokens):
+            np.testing.assert_array_equal(hidden[row, : len(row_tokens)].numpy(), embeddings[row_tokens.ids])
+        assert static.name == f"static:{tiny_models.directory(name)}"
     assert load("static:tiny").fingerprint != load("static:random:tiny@1").fingerprint
 
 
-def test_random_vectors_depend_on_the_word_and_the_seed_alone() -> None:
-    first, again, other = (
-        load(name) for name in ("random-vectors:300", "random-vectors:300@0", "random-vectors:300@1")
-    )
-    found = _vectors(first, "dog", "cat", "dog", "Dog")
-    np.testing.assert_array_equal(found[0], found[2])
-    np.testing.assert_array_equal(_vectors(again, "cat", "dog"), found[[1, 0]])
-    assert abs(np.corrcoef(found[0], found[3])[0, 1]) < 0.25
-    assert abs(np.corrcoef(found[0], _vectors(other, "dog")[0])[0, 1]) < 0.25
-    assert first.fingerprint == again.fingerprint != other.fingerprint
+def test_random_vectors_depend_on_word_and_seed_only() -> None:
+    first, same, other = (load(name) for name in ("random-vectors:300", "random-vectors:300@0", "random-vectors:300@1"))
+    vectors = _vectors(first, "dog", "cat", "dog", "Dog")
+    np.testing.assert_array_equal(vectors[0], vectors[2])
+    np.testing.assert_array_equal(_vectors(same, "cat", "dog"), vectors[[1, 0]])
+    assert abs(np.corrcoef(vectors[0], vectors[3])[0, 1]) < 0.25
+    assert abs(np.corrcoef(vectors[0], _vectors(other, "dog")[0])[0, 1]) < 0.25
+    assert first.fingerprint == same.fingerprint != other.fingerprint
     assert _vectors(load("random-vectors:3"), "dog").shape == (1, 3)
 
 
@@ -168,26 +171,50 @@ def test_random_vectors_are_the_same_on_every_machine() -> None:
 
 
 def test_random_vectors_are_normal_and_independent() -> None:
-    """Over many seeds, so that no lucky or unlucky one decides: then the p-values themselves must be uniform."""
+    """The p-values of many seeds are uniform, so that the test does not depend on one seed."""
     from scipy.stats import kstest
 
     words = [f"word{number}" for number in range(200)]
-    found = [_vectors(load(f"random-vectors:50@{seed}"), *words) for seed in range(40)]
-    assert kstest([kstest(some.ravel(), "norm").pvalue for some in found], "uniform").pvalue > 0.01
-    # For independent ones the correlations of n numbers have the spread 1 / sqrt(n): between words, and dimensions.
-    between_words: Any = np.corrcoef(found[0])
-    between_dimensions: Any = np.corrcoef(found[0].T)
+    samples = [_vectors(load(f"random-vectors:50@{seed}"), *words) for seed in range(40)]
+    assert kstest([kstest(sample.ravel(), "norm").pvalue for sample in samples], "uniform").pvalue > 0.01
+    # Correlations of n independent numbers have the standard deviation 1 / sqrt(n): between words and dimensions.
+    between_words: Any = np.corrcoef(samples[0])
+    between_dimensions: Any = np.corrcoef(samples[0].T)
     np.testing.assert_allclose(between_words[np.triu_indices(200, 1)].std() * np.sqrt(50), 1, atol=0.05)
     np.testing.assert_allclose(between_dimensions[np.triu_indices(50, 1)].std() * np.sqrt(200), 1, atol=0.05)
 
 
-def test_static_vectors_have_no_attention_to_record() -> None:
-    from bertology.corpus.corpus import of_sentences
+def test_static_encoders_have_no_attention_to_record() -> None:
+    from bertology.corpus.corpus import corpus_from_sentences
     from bertology.recording.recorder import record
 
     encoder = load("random-vectors:6")
-    corpus = of_sentences([sentence(["A", "dog"]), sentence(["It", "rains", "."])])
-    recorded = record(encoder, corpus, ["hidden"])
-    assert [array.shape for array in recorded["hidden"]] == [(1, 2, 6), (1, 3, 6)]
-    with pytest.raises(Refusal, match="has no attention"):
+    corpus = corpus_from_sentences([sentence_from_words(["A", "dog"]), sentence_from_words(["It", "rains", "."])])
+    recording = record(encoder, corpus, ["hidden"])
+    assert [array.shape for array in recording["hidden"]] == [(1, 2, 6), (1, 3, 6)]
+    with pytest.raises(Refusal, match="static vectors and no attention"):
         record(encoder, corpus, ["attention"])
+
+
+def test_circulant_rows_are_those_of_the_dense_matrix() -> None:
+    generator = np.random.default_rng(0)
+    weights, signs = generator.normal(size=(3, 5)), generator.choice([-1.0, 1.0], size=(3, 5))
+    dense = np.concatenate([circulant(g) * e for g, e in zip(weights, signs, strict=True)])
+    np.testing.assert_array_equal(circulant_rows(np.arange(15), weights, signs), dense)
+    np.testing.assert_array_equal(circulant_rows(np.array([[14, 2]]), weights, signs), dense[[[14, 2]]])
+
+
+def test_invalid_circulant_rows_are_errors() -> None:
+    ones = np.ones((2, 3))
+    for rows in ([6], [-1]):
+        with pytest.raises(IndexError):
+            circulant_rows(np.array(rows), ones, ones)
+    with pytest.raises(TypeError):
+        circulant_rows(np.array([1.0]), ones, ones)
+
+
+def test_weights_are_scaled_to_a_mean_norm() -> None:
+    weights = np.random.default_rng(1).normal(size=(3, 4))
+    scaled = scale_to_norm(2.5, weights, 10)  # two full blocks, and half of the third
+    rows = circulant_rows(np.arange(10), scaled, np.ones((3, 4)))
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1).mean(), 2.5)

@@ -1,4 +1,4 @@
-"""A head for every task on every family, over the weights as they were; blocks frozen, dropped and made fresh."""
+"""Task heads on every family, with unchanged encoder weights; layers frozen, removed and re-initialised."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-import models
-from bertology.encoder.huggingface import HuggingFaceEncoder
+import tiny_models
+from bertology.encoder.encoder import TaskEncoder
+from bertology.encoder.layer_variants import LayerVariant, transformer_layers
 from bertology.encoder.load import load
-from bertology.encoder.task_heads import HeadName, save, with_head
-from bertology.encoder.variant import Variant, blocks_of
+from bertology.encoder.task_heads import TaskHeadName, add_task_head, label_ids, save_pretrained
 from bertology.errors import Refusal
 
-HEADS: dict[HeadName, frozenset[str]] = {
+TASK_HEADS: dict[TaskHeadName, frozenset[str]] = {
     "label": frozenset({"label"}),
     "token": frozenset({"token"}),
     "answer": frozenset({"answer_start", "answer_end"}),
@@ -25,96 +25,115 @@ HEADS: dict[HeadName, frozenset[str]] = {
 LABELS = ("a", "b", "c")
 
 
-def headed(name: str, head: HeadName = "label", variant: Variant = Variant(), seed: int = 0) -> HuggingFaceEncoder:
-    return with_head(
-        models.encoder(name), head, LABELS if head in {"label", "token"} else (), variant=variant, seed=seed
-    )
+def with_task_head(
+    name: str, task_head: TaskHeadName = "label", variant: LayerVariant = LayerVariant(), seed: int = 0
+) -> TaskEncoder:
+    labels = LABELS if task_head in {"label", "token"} else ()
+    return add_task_head(tiny_models.encoder(name), task_head, labels, variant=variant, seed=seed)
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("name", models.FAMILIES)
-def test_the_weights_below_a_head_are_the_encoders(name: str, head: HeadName, tmp_path: Path) -> None:
-    if name == "gpt2" and head == "choice":
-        with pytest.raises(Refusal, match="no class with the head 'choice'"):
-            headed(name, head)
+@pytest.mark.parametrize("task_head", TASK_HEADS)
+@pytest.mark.parametrize("name", tiny_models.FAMILIES)
+def test_the_encoder_below_a_task_head_is_unchanged(name: str, task_head: TaskHeadName, tmp_path: Path) -> None:
+    if name == "gpt2" and task_head == "choice":
+        with pytest.raises(Refusal, match="no class with the task head 'choice'"):
+            with_task_head(name, task_head)
         return
-    made, before = headed(name, head), models.encoder(name)
-    assert made.outputs == HEADS[head]
-    batch = models.batch(made.tokenise(models.inputs(models.TEXTS[:3])))
-    for one, other in zip(made.run(batch, hidden=True).hidden, before.run(batch, hidden=True).hidden, strict=True):
-        torch.testing.assert_close(one[batch.mask.bool()], other[batch.mask.bool()])
-    save(made, tmp_path)
-    again = load(str(tmp_path))
-    torch.testing.assert_close(dict(again.run(batch).logits), dict(made.run(batch).logits))
+    encoder, before = with_task_head(name, task_head), tiny_models.encoder(name)
+    assert encoder.task_heads == TASK_HEADS[task_head]
+    batch = tiny_models.batch(encoder.tokenise(tiny_models.inputs(tiny_models.TEXTS[:3])))
+    mask = batch.attention_mask.bool()
+    states, expected = (model.forward(batch, hidden=True).hidden_states for model in (encoder, before))
+    for actual_states, expected_states in zip(states, expected, strict=True):
+        torch.testing.assert_close(actual_states[mask], expected_states[mask])
+    save_pretrained(encoder, tmp_path)
+    restored = load(str(tmp_path))
+    torch.testing.assert_close(dict(restored.forward(batch).logits), dict(encoder.forward(batch).logits))
 
 
-def _changed(made: HuggingFaceEncoder, before: HuggingFaceEncoder) -> set[str]:
-    """Which blocks, by number, and whether the embeddings, differ."""
-    found = {
-        str(place)
-        for place, (one, other) in enumerate(
-            zip(blocks_of(made.model.base_model), blocks_of(before.model.base_model), strict=False), start=1
-        )
-        if any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+def _changed_parts(encoder: TaskEncoder, before: TaskEncoder) -> set[str]:
+    """Layers, from 1, with changed weights, and `embeddings` if they changed."""
+    first_layers, second_layers = (transformer_layers(each.model.base_model) for each in (encoder, before))
+    changed = {
+        str(number)
+        for number, (first, second) in enumerate(zip(first_layers, second_layers, strict=False), start=1)
+        if any(not torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     }
-    same = torch.equal(made.model.get_input_embeddings().weight, before.model.get_input_embeddings().weight)
-    return found if same else found | {"embeddings"}
+    first, second = (each.model.get_input_embeddings().weight for each in (encoder, before))
+    return changed if torch.equal(first, second) else changed | {"embeddings"}
 
 
-BLOCKED = [name for name in models.FAMILIES if name != "albert"]
+SEPARATE_LAYERS = [name for name in tiny_models.FAMILIES if name != "albert"]
 
 
-@pytest.mark.parametrize("name", BLOCKED)
-def test_blocks_are_dropped_made_fresh_and_frozen(name: str) -> None:
-    before = models.encoder(name)
-    layers = before.layers
-    every = {str(place) for place in range(1, layers + 1)}
-    cut = headed(name, variant=Variant(truncate=1))
-    assert cut.layers == len(blocks_of(cut.model.base_model)) == 1
-    assert not _changed(cut, before)
-    assert _changed(headed(name, variant=Variant(reinitialise=1)), before) == {str(layers)}
-    assert _changed(headed(name, variant=Variant(random=True)), before) == {*every, "embeddings"}
-    frozen = headed(name, variant=Variant(freeze=1))
-    states: list[bool] = [any(p.requires_grad for p in b.parameters()) for b in blocks_of(frozen.model.base_model)]
-    assert states == [False, *[True] * (layers - 1)]
-    assert not frozen.model.get_input_embeddings().weight.requires_grad
-    assert all(weights.requires_grad for weights in headed(name).model.parameters())
+@pytest.mark.parametrize("name", SEPARATE_LAYERS)
+def test_layers_are_removed_reinitialised_and_frozen(name: str) -> None:
+    before = tiny_models.encoder(name)
+    n_layers = before.layers
+    every = {str(number) for number in range(1, n_layers + 1)}
+    truncated = with_task_head(name, variant=LayerVariant(kept_layers=1))
+    assert truncated.layers == len(transformer_layers(truncated.model.base_model)) == 1
+    assert not _changed_parts(truncated, before)
+    reinitialised = with_task_head(name, variant=LayerVariant(reinitialised_layers=1))
+    assert _changed_parts(reinitialised, before) == {str(n_layers)}
+    randomised = with_task_head(name, variant=LayerVariant(random_weights=True))
+    assert _changed_parts(randomised, before) == {*every, "embeddings"}
+    frozen = with_task_head(name, variant=LayerVariant(frozen_layers=1)).model
+    layers: Any = transformer_layers(frozen.base_model)
+    is_trained = [any(weights.requires_grad for weights in layer.parameters()) for layer in layers]
+    assert is_trained == [False, *[True] * (n_layers - 1)]
+    assert not frozen.get_input_embeddings().weight.requires_grad
+    assert all(weights.requires_grad for weights in with_task_head(name).model.parameters())
 
 
-def test_a_pooler_above_fresh_blocks_is_fresh() -> None:
-    before: Any = models.encoder("bert").model
-    for variant, same in ((Variant(), True), (Variant(reinitialise=1), False)):
-        made: Any = headed("bert", variant=variant).model
-        assert torch.equal(made.bert.pooler.dense.weight, before.pooler.dense.weight) == same
+def test_the_pooler_above_reinitialised_layers_is_reinitialised() -> None:
+    before: Any = tiny_models.encoder("bert").model
+    for variant, is_same in ((LayerVariant(), True), (LayerVariant(reinitialised_layers=1), False)):
+        model: Any = with_task_head("bert", variant=variant).model
+        assert torch.equal(model.bert.pooler.dense.weight, before.pooler.dense.weight) == is_same
 
 
-def test_no_block_at_all_may_be_left() -> None:
-    made = headed("bert", variant=Variant(truncate=0))
-    assert made.layers == 0
-    batch = models.batch(made.tokenise(models.inputs(models.TEXTS[:3])))
-    assert made.run(batch).logits["label"].shape == (3, 3)
+def test_all_layers_may_be_removed() -> None:
+    encoder = with_task_head("bert", variant=LayerVariant(kept_layers=0))
+    assert encoder.layers == 0
+    batch = tiny_models.batch(encoder.tokenise(tiny_models.inputs(tiny_models.TEXTS[:3])))
+    assert encoder.forward(batch).logits["label"].shape == (3, 3)
 
 
-def test_the_encoder_is_left_as_it_was() -> None:
-    before = models.encoder("bert").fingerprint
-    made = headed("bert")
+def test_the_original_encoder_is_unchanged() -> None:
+    before = tiny_models.encoder("bert").fingerprint
+    copied = with_task_head("bert")
     with torch.no_grad():
-        for weights in made.model.parameters():
+        for weights in copied.model.parameters():
             weights.add_(1.0)
-    assert models.encoder("bert").fingerprint == before
+    assert tiny_models.encoder("bert").fingerprint == before
 
 
-def test_a_head_is_the_same_for_the_same_seed() -> None:
-    one, same, other = (headed("bert", seed=seed).model.classifier.weight for seed in (0, 0, 1))
-    assert torch.equal(one, same) and not torch.equal(one, other)
+def test_a_task_head_is_seeded() -> None:
+    first, same, other = (with_task_head("bert", seed=seed).model.classifier.weight for seed in (0, 0, 1))
+    assert torch.equal(first, same) and not torch.equal(first, other)
 
 
-@pytest.mark.parametrize("variant", [Variant(freeze=3), Variant(truncate=3), Variant(reinitialise=3)])
-def test_blocks_that_are_not_there_are_refused(variant: Variant) -> None:
-    with pytest.raises(Refusal, match=r"was given 3, and .* has 2 blocks"):
-        headed("bert", variant=variant)
+@pytest.mark.parametrize(
+    ("variant", "option"),
+    [
+        (LayerVariant(frozen_layers=3), "freeze-layers"),
+        (LayerVariant(kept_layers=3), "keep-layers"),
+        (LayerVariant(reinitialised_layers=3), "reinitialise-layers"),
+    ],
+)
+def test_more_layers_than_the_model_has_are_refused(variant: LayerVariant, option: str) -> None:
+    with pytest.raises(Refusal, match=rf"--{option} is 3, but .* has 2 layers"):
+        with_task_head("bert", variant=variant)
 
 
-def test_shared_blocks_are_refused() -> None:
+def test_shared_layers_are_refused() -> None:
     with pytest.raises(Refusal, match="ALBERT"):
-        headed("albert", variant=Variant(freeze=1))
+        with_task_head("albert", variant=LayerVariant(frozen_layers=1))
+
+
+def test_gold_labels_are_matched_by_name_or_index() -> None:
+    assert with_task_head("bert").labels == LABELS
+    assert label_ids(LABELS, ["B", "2", "a"], "model") == [1, 2, 0]
+    with pytest.raises(Refusal, match="the label d, which is no class of model"):
+        label_ids(LABELS, ["a", "d"], "model")

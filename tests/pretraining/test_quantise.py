@@ -11,7 +11,7 @@ from pretraining.model import make_model
 from pretraining.quantise import main, pack
 from safetensors.torch import load_file
 
-from bertology.encoder.packed import TENSORS, load_packed, unpack
+from bertology.encoder.int8_checkpoint import TENSORS, load_int8, unpack_int8
 
 
 def test_rounding_is_at_most_half_a_scale_and_vectors_are_kept() -> None:
@@ -20,7 +20,7 @@ def test_rounding_is_at_most_half_a_scale_and_vectors_are_kept() -> None:
     vector = torch.linspace(-1, 1, 7).half()
     packed = pack({"m": matrix, "v": vector})
     assert packed["m"].dtype == torch.int8
-    back = unpack(packed)
+    back = unpack_int8(packed)
     assert set(back) == {"m", "v"}
     torch.testing.assert_close(back["v"], vector, rtol=0, atol=0)
     allowed = packed["m.scale"][:, None] / 2 + 2e-3
@@ -35,11 +35,11 @@ def test_a_packed_model_is_smaller_and_loads_again(tmp_path: Path, monkeypatch: 
     main()
     half, packed = (tmp_path / "half" / "model.safetensors", tmp_path / "packed" / TENSORS)
     assert packed.stat().st_size < 0.75 * half.stat().st_size
-    loaded = load_packed(
+    loaded = load_int8(
         tmp_path / "packed", tokeniser=tmp_path / "half", name="small", device="cpu", dtype="float32"
     ).model.eval()
     ids = torch.arange(5, 25)[None]
     with torch.inference_mode():
         before, after = model(ids).prediction_logits, loaded(ids).prediction_logits
     torch.testing.assert_close(after, before, rtol=0, atol=0.02)
-    assert set(unpack(load_file(packed))) == set(load_file(half))
+    assert set(unpack_int8(load_file(packed))) == set(load_file(half))

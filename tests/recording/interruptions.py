@@ -1,4 +1,4 @@
-"""Run as a program by `test_interrupted`: records in child processes, kills them, and prints what it saw as JSON.
+"""Run as a program by `test_recorder_interrupted`: records in child processes, kills them, and prints counts as JSON.
 
 Everything is imported once and the children are forks, so that twenty interruptions take seconds.
 """
@@ -18,20 +18,19 @@ from typing import Any
 import torch
 from tests.recording.material import counting, mixed, shard_of_batch, tiny
 
-from bertology.analyses.attention.targets import TARGETS
+from bertology.analyses.attention.targets.analysis import targets_site
 from bertology.recording import plan as planning
-from bertology.recording.plan import make_plan
-from bertology.recording.policy import Policy
+from bertology.recording.plan import RecordingConfig, make_plan
 from bertology.recording.recorder import record
-from bertology.recording.shards import SHARD
+from bertology.recording.shards import SHARD_NAME
 
-CORPUS = mixed(240, longest=24)
-SITES = ["attention", "hidden", TARGETS]
-POLICY = Policy(batch_pieces=128)
+CORPUS = mixed(240, max_words=24)
+SITES = ["attention", "hidden", targets_site]
+CONFIG = RecordingConfig(tokens_per_batch=128)
 KILLS = 20
 
 
-def _forked(work: Callable[[], Any]) -> int:
+def _fork(work: Callable[[], Any]) -> int:
     child = os.fork()
     if child == 0:
         try:
@@ -43,73 +42,71 @@ def _forked(work: Callable[[], Any]) -> int:
     return child
 
 
-def _recording(folder: Path, log: Path, policy: Policy = POLICY) -> Callable[[], Any]:
+def _record_into(folder: Path, log: Path, config: RecordingConfig = CONFIG) -> Callable[[], Any]:
     def work() -> None:
         with log.open("a", encoding="utf-8") as stream:
             encoder = counting(tiny(), lambda digest: print(digest, file=stream, flush=True))
-            record(encoder, CORPUS, SITES, policy=policy, folder=folder)
+            record(encoder, CORPUS, SITES, config=config, folder=folder)
 
     return work
 
 
-def _finished(folder: Path) -> dict[str, int]:
-    files = [file for file in folder.glob("*/*") if SHARD.fullmatch(file.name)]
+def _finished_files(folder: Path) -> dict[str, int]:
+    files = [file for file in folder.glob("*/*") if SHARD_NAME.fullmatch(file.name)]
     return {f"{file.parent.name}/{file.name}": file.stat().st_mtime_ns for file in files}
 
 
-def _whole_shards(folder: Path) -> set[int]:
-    """Shards that are there for every site."""
-    numbers = [{int(file.name[:5]) for file in (folder / site).glob("*.safetensors")} for site in _folders()]
-    return set.intersection(*numbers)
+def _finished_shards(folder: Path) -> set[int]:
+    """Shards that exist for every site."""
+    keys = [site if isinstance(site, str) else site.storage_key for site in SITES]
+    indices = [{int(file.name[:5]) for file in (folder / key).glob("*.safetensors")} for key in keys]
+    return set.intersection(*indices)
 
 
-def _folders() -> list[str]:
-    return [site if isinstance(site, str) else site.identity for site in SITES]
-
-
-def interrupted(root: Path) -> dict[str, Any]:
-    """Kill a recording twenty times, then let it finish, beside one that was never interrupted."""
-    random_ = random.Random()
+def kill_repeatedly(root: Path) -> dict[str, Any]:
+    """Kill a recording twenty times, then let it finish, and compare it with one that was never interrupted."""
+    rng = random.Random()
     log = root / "log"
     start = time.perf_counter()
-    os.waitpid(_forked(_recording(root / "whole", log)), 0)
-    taken = time.perf_counter() - start
-    passes = len(log.read_text().split())
-    where = shard_of_batch(make_plan(tiny(), CORPUS, POLICY))
+    os.waitpid(_fork(_record_into(root / "uninterrupted", log)), 0)
+    seconds = time.perf_counter() - start
+    n_passes = len(log.read_text().split())
+    shard_index = shard_of_batch(make_plan(tiny(), CORPUS, CONFIG))
     folder = root / "killed"
-    repeated = changed = landed = 0
+    n_repeated = n_changed = n_killed = 0
     for _ in range(KILLS):
         log.unlink()
-        done, files = _whole_shards(folder), _finished(folder)
-        child = _forked(_recording(folder, log))
-        time.sleep(random_.uniform(0, taken / 6))
+        finished, files = _finished_shards(folder), _finished_files(folder)
+        child = _fork(_record_into(folder, log))
+        time.sleep(rng.uniform(0, seconds / 6))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        landed += os.WIFSIGNALED(status)
+        n_killed += os.WIFSIGNALED(status)
         log.touch()
-        repeated += sum(where[digest] in done for digest in log.read_text().split())
-        changed += len(files.items() - _finished(folder).items())
+        n_repeated += sum(shard_index[digest] in finished for digest in log.read_text().split())
+        n_changed += len(files.items() - _finished_files(folder).items())
     log.unlink()
-    done, files = _whole_shards(folder), _finished(folder)
-    _, status = os.waitpid(_forked(_recording(folder, log)), 0)
-    repeated += sum(where[digest] in done for digest in log.read_text().split())
-    changed += len(files.items() - _finished(folder).items())
+    finished, files = _finished_shards(folder), _finished_files(folder)
+    _, status = os.waitpid(_fork(_record_into(folder, log)), 0)
+    n_repeated += sum(shard_index[digest] in finished for digest in log.read_text().split())
+    n_changed += len(files.items() - _finished_files(folder).items())
     return {
         "status": status,
-        "shards": max(where.values()) + 1,
-        "passes": passes,
-        "landed": landed,
-        "finished_before_the_end": len(done),
-        "repeated": repeated,
-        "changed": changed,
-        "same": sorted(_finished(folder)) == sorted(_finished(root / "whole")),
+        "shards": max(shard_index.values()) + 1,
+        "passes": n_passes,
+        "killed": n_killed,
+        "finished_before_the_end": len(finished),
+        "repeated": n_repeated,
+        "changed": n_changed,
+        "same": sorted(_finished_files(folder)) == sorted(_finished_files(root / "uninterrupted")),
     }
 
 
-def together(root: Path) -> dict[str, Any]:
-    """Two processes record the same thing into one folder at once, with batches of different sizes."""
+def record_twice_at_once(root: Path) -> dict[str, Any]:
+    """Two processes record the same corpus into one folder, with batches of different sizes."""
     children = [
-        _forked(_recording(root / "both", root / f"log{size}", Policy(batch_pieces=size))) for size in (96, 128)
+        _fork(_record_into(root / "both", root / f"log{size}", RecordingConfig(tokens_per_batch=size)))
+        for size in (96, 128)
     ]
     return {"status": [os.waitpid(child, 0)[1] for child in children]}
 
@@ -119,4 +116,4 @@ if __name__ == "__main__":
     planning.SHARD_BYTES = 128 * 1024
     tiny().fingerprint  # noqa: B018  # computed once, before the forks
     folder = Path(sys.argv[1])
-    print(json.dumps({"interrupted": interrupted(folder), "together": together(folder)}))
+    print(json.dumps({"killed": kill_repeatedly(folder), "at_once": record_twice_at_once(folder)}))

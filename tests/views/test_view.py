@@ -1,4 +1,4 @@
-"""From Python: what `view` and BertViz's calls put on a page, how a view shows and saves itself, what is refused."""
+"""`bertology.view` and the functions of BertViz: the data of a page, saving and showing it, refusals."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ import bertology
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
-from bertology.views.payload import decoded
+from bertology.views.payload import dequantise
 from bertology.views.view import View
 
 TEXT, OTHER = "The strawberries are here.", "They are red."
 
 
 def payload_of(text: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" data-bertology-payload="page">(.*?)</script>', text, re.DOTALL)
-    assert found
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" data-bertology-payload="page">(.*?)</script>', text, re.DOTALL)
+    assert match
+    return json.loads(match[1])
 
 
 def test_a_view_holds_the_attention_of_the_model() -> None:
     encoder = load("tiny")
     run = bertology.view(encoder, TEXT).payload.runs[0]
-    attention = record(encoder, bertology.read_text(TEXT), ["attention"])["attention"][0]
-    np.testing.assert_allclose(decoded(run.quantities[0].maps), attention, atol=1e-4)
-    assert [piece.text for piece in run.pieces][:: len(run.pieces) - 1] == ["[CLS]", "[SEP]"]
+    attention = record(encoder, bertology.corpus_from_texts(TEXT), ["attention"])["attention"][0]
+    np.testing.assert_allclose(dequantise(run.quantities[0].weights), attention, atol=1e-4)
+    assert [token.text for token in run.tokens][:: len(run.tokens) - 1] == ["[CLS]", "[SEP]"]
     assert run.words == ["The", "strawberries", "are", "here", "."]
 
 
 def test_a_pair_has_segments_with_their_special_tokens() -> None:
     run = bertology.view("tiny", TEXT, OTHER).payload.runs[0]
-    segments = [piece.segment for piece in run.pieces]
-    assert run.pair and segments == sorted(segments) and set(segments) == {0, 1}
-    first_of_second = run.pieces[segments.index(1)]
-    assert first_of_second.text == "they" and run.pieces[segments.index(1) - 1].text == "[SEP]"
+    segments = [token.segment for token in run.tokens]
+    assert run.is_pair and segments == sorted(segments) and set(segments) == {0, 1}
+    first_of_second = run.tokens[segments.index(1)]
+    assert first_of_second.text == "they" and run.tokens[segments.index(1) - 1].text == "[SEP]"
 
 
-def test_queries_and_keys_give_the_attention_again() -> None:
+def test_queries_and_keys_reproduce_the_attention() -> None:
     run = bertology.view("tiny", TEXT).payload.runs[0]
     assert run.query and run.key
-    query, key = decoded(run.query), decoded(run.key)
+    query, key = dequantise(run.query), dequantise(run.key)
     scores = query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])
     again = torch.from_numpy(scores).softmax(-1).numpy()
-    np.testing.assert_allclose(again, decoded(run.quantities[0].maps), atol=1e-3)
+    np.testing.assert_allclose(again, dequantise(run.quantities[0].weights), atol=1e-3)
 
 
-def test_norms_weigh_attention_by_what_is_taken_over() -> None:
+def test_norms_are_attention_times_value_norms() -> None:
     run = bertology.view("tiny", TEXT, quantities=("attention", "norm", "gradient")).payload.runs[0]
-    attention, norm, gradient = (decoded(quantity.maps) for quantity in run.quantities)
-    lengths = norm / attention  # of each piece, whoever looks at it
-    np.testing.assert_allclose(lengths, lengths[:, :, :1].repeat(lengths.shape[2], 2), rtol=0.02)
+    attention, norm, gradient = (dequantise(quantity.weights) for quantity in run.quantities)
+    norms = norm / attention  # of each token, for all tokens that attend to it
+    np.testing.assert_allclose(norms, norms[:, :, :1].repeat(norms.shape[2], 2), rtol=0.02)
     assert (gradient < 0).any() and (gradient > 0).any()
 
 
@@ -70,25 +70,25 @@ def test_two_models_stand_side_by_side() -> None:
 def test_two_inputs_stand_side_by_side() -> None:
     first, second = bertology.view("tiny", TEXT, against_text=(TEXT, OTHER)).payload.runs
     assert (first.name, second.name) == ("tiny", "tiny (second)")
-    assert second.pair and not first.pair and len(second.pieces) > len(first.pieces)
+    assert second.is_pair and not first.is_pair and len(second.tokens) > len(first.tokens)
 
 
-def test_head_and_model_view_take_what_transformers_returns() -> None:
+def test_head_and_model_view_accept_the_output_of_transformers() -> None:
     tokens = ["[CLS]", "straw", "##berries", "[SEP]", "red", "[SEP]"]
     attention = tuple(torch.rand(1, 4, 6, 6, requires_grad=True).softmax(-1) for _ in range(3))
-    made = bertology.head_view(attention, tokens, sentence_b_start=4, layer=2, heads=[0, 3])
-    run = made.payload.runs[0]
-    assert made.payload.state == "view=head&layer=3&heads=1,4"
-    assert run.words == ["strawberries", "red"] and [piece.word for piece in run.pieces] == [-1, 0, 0, -1, 1, -1]
+    view = bertology.head_view(attention, tokens, sentence_b_start=4, layer=2, heads=[0, 3])
+    run = view.payload.runs[0]
+    assert view.payload.state == "view=head&layer=3&heads=1,4"
+    assert run.words == ["strawberries", "red"] and [token.word_index for token in run.tokens] == [-1, 0, 0, -1, 1, -1]
     expected = np.stack([layer[0].detach().numpy() for layer in attention])
-    np.testing.assert_allclose(decoded(run.quantities[0].maps), expected, atol=1e-4)
+    np.testing.assert_allclose(dequantise(run.quantities[0].weights), expected, atol=1e-4)
     assert not run.causal and bertology.head_view([layer.tril() for layer in attention], tokens).payload.runs[0].causal
     assert bertology.model_view(attention, tokens).payload.state == "view=model"
     assert "view=neuron" in bertology.neuron_view("tiny", TEXT, layer=1, head=2).payload.state
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: bertology.head_view([], ["a"]), "no layers"),
         (lambda: bertology.head_view([np.ones((1, 2, 3, 3))], ["a"]), r"\(2, 3, 3\) for 1 tokens"),
@@ -99,16 +99,16 @@ def test_head_and_model_view_take_what_transformers_returns() -> None:
         (lambda: bertology.view("tiny", TEXT, layers=3), "Did you mean 'layer'"),
     ],
 )
-def test_mistakes_are_told(make: Any, told: str) -> None:
-    with pytest.raises(Refusal, match=told):
+def test_mistakes_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(Refusal, match=message):
         make()
 
 
-def test_a_view_saves_and_shows_itself(tmp_path: Path) -> None:
+def test_a_view_is_saved_and_shown(tmp_path: Path) -> None:
     made = bertology.view("tiny", TEXT, view="matrix", heads=[2])
     saved = made.save(tmp_path / "view.html").read_text("utf-8")
     assert payload_of(saved)["state"] == "view=matrix&heads=2"
-    shown = made._repr_html_()  # pyright: ignore[reportPrivateUsage]  # what notebooks call
+    shown = made._repr_html_()  # pyright: ignore[reportPrivateUsage]  # called by notebooks
     inside = re.search(r'srcdoc="([^"]*)"', shown)
     assert inside and unescape(inside[1]) == saved
     with pytest.raises(Refusal, match="cannot be written"):
@@ -123,19 +123,19 @@ def test_weights_are_saved_as_arrays(tmp_path: Path) -> None:
         np.testing.assert_allclose(arrays["attention"].sum(-1), 1, atol=1e-3)
 
 
-def test_the_page_forbids_itself_the_network() -> None:
+def test_the_page_forbids_network_access() -> None:
     text = bertology.view("tiny", TEXT).html()
     assert "default-src 'none'" in text
     assert not re.search(r"(src|href)=\"?https?:", text)
 
 
 @pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "<!-- <script>", "\ud800 lone", "{&quot;}"])
-def test_no_text_ends_the_script_it_stands_in(text: str) -> None:
+def test_no_text_ends_the_script_element(text: str) -> None:
     made = bertology.head_view([np.ones((1, 1, 1))], [text])
-    assert payload_of(made.html())["runs"][0]["pieces"][0]["text"] == text
+    assert payload_of(made.html())["runs"][0]["tokens"][0]["text"] == text
 
 
-def test_the_widget_carries_payload_and_state() -> None:
+def test_the_widget_has_payload_and_state() -> None:
     pytest.importorskip("anywidget")
     made: View = bertology.view("tiny", TEXT)
     widget = made.widget()

@@ -1,55 +1,56 @@
-// Lines between tokens: strength is weight, colour is head. A token under the pointer shows its own weights as numbers.
+// Lines between tokens: strength is the weight, colour the head. A hovered token shows its weights as numbers.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Palette, Scale } from "../colours";
+import { Scale } from "../colours";
+import type { Palette } from "../palette";
 import type { Picture } from "../compose";
-import { type Chosen, pin, type ViewProps } from "../context";
+import { type TokenSelection, pin, type ViewProps } from "../context";
 import { paint } from "../figure";
-import { percent, weight } from "../numbers";
+import { formatPercent, formatWeight } from "../numbers";
 import type { Pen } from "../pen";
 import { type Arcs, drawArcs, gutterWidth } from "../trees";
-import { drawLines, faintest, type Geometry, type Span } from "./lines";
+import { drawLines, lineCutoff, type Geometry, type Span } from "./lines";
 
 const LIST_WIDTH = { narrow: 116, wide: 190, squeezed: 92 };
 
-const LONG = 48; // tokens; of longer inputs only what is in sight is made
-const MARGIN = 12; // tokens made beyond what is in sight
+const MAX_RENDERED_TOKENS = 48; // of longer inputs only the tokens on screen are rendered
+const MARGIN = 12; // tokens rendered beyond the screen
 
 export function HeadView(props: ViewProps) {
-  const { picture, arcs, palette, width, chosen, state, update, hover, setFigure } = props;
+  const { picture, arcs, palette, width, selection, state, update, hover, setFigure } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const lines = useRef<HTMLDivElement>(null);
   const count = Math.max(picture.rows.length, picture.columns.length);
   const step = count > 150 ? 18 : 22;
   const narrow = width < 560;
-  // One tree stands beside the tokens that attend, a second beside those attended to.
-  const gutters = arcs.slice(0, 2).map((one) => gutterWidth(one, narrow));
+  // The first tree is drawn next to the attending tokens, the second next to the attended ones.
+  const gutters = arcs.slice(0, 2).map((tree) => gutterWidth(tree, narrow));
   const [left, right] = [gutters[0] ?? 0, gutters[1] ?? 0];
-  const side = left ? beside(picture, narrow) : narrow ? LIST_WIDTH.narrow : LIST_WIDTH.wide;
+  const side = left ? tokenListWidth(picture, narrow) : narrow ? LIST_WIDTH.narrow : LIST_WIDTH.wide;
   const between = Math.max(70, Math.min(560, width - 2 * side - left - right));
-  const unit = chosen ? (chosen.side === "from" ? picture.rows : picture.columns)[chosen.place] : -1;
+  const unit = selection ? (selection.side === "from" ? picture.rows : picture.columns)[selection.position] : -1;
   const span = useSpan(lines, count, step);
-  const faint = useMemo(() => faintest(picture, chosen, span), [picture, chosen, span]);
-  const numbers = useMemo(() => chosen && meanWeights(picture, chosen), [picture, chosen]);
-  const scale = useMemo(() => new Scale(palette, (numbers ?? []).reduce((most, one) => Math.max(most, Math.abs(one) || 0), 0)), [palette, numbers]);
+  const cutoff = useMemo(() => lineCutoff(picture, selection, span), [picture, selection, span]);
+  const numbers = useMemo(() => selection && meanWeights(picture, selection), [picture, selection]);
+  const scale = useMemo(() => new Scale(palette, (numbers ?? []).reduce((max, number) => Math.max(max, Math.abs(number) || 0), 0)), [palette, numbers]);
   const height = step * (span.last - span.first);
 
   useLayoutEffect(() => {
-    const inSight: Geometry = { left: 0, right: between, top: -span.first * step, step };
-    paint(canvas.current!, { width: between, height, draw: (pen) => drawLines(pen, picture, inSight, palette, chosen, span, faint.cut) });
-  }, [picture, palette, chosen, span, between, step]);
+    const visible: Geometry = { left: 0, right: between, top: -span.first * step, step };
+    paint(canvas.current!, { width: between, height, draw: (pen) => drawLines(pen, picture, visible, palette, selection, span, cutoff.threshold) });
+  }, [picture, palette, selection, span, between, step]);
   useLayoutEffect(() => {
     const everything: Span = { first: 0, last: count };
-    const place: Geometry = { left: left + side, right: left + side + between, top: 8, step };
-    const whole = left + 2 * side + between + right;
+    const position: Geometry = { left: left + side, right: left + side + between, top: 8, step };
+    const total = left + 2 * side + between + right;
     setFigure({
-      width: whole,
+      width: total,
       height: step * count + 16,
       draw: (pen) => {
         if (arcs[0]) drawArcs(pen, arcs[0], picture.rows, { tokens: left, width: left, away: -1, top: 8, step }, palette, unit);
-        if (arcs[1]) drawArcs(pen, arcs[1], picture.columns, { tokens: whole - right, width: right, away: 1, top: 8, step }, palette, unit);
-        drawLines(pen, picture, place, palette, chosen, everything, faintest(picture, chosen, everything).cut);
-        picture.rows.forEach((unit, row) => pen.text(left + side - 6, 8 + (row + 0.5) * step, picture.units[unit].text, palette.ink, 13, "end"));
-        picture.columns.forEach((unit, column) => pen.text(left + side + between + 6, 8 + (column + 0.5) * step, picture.units[unit].text, palette.ink, 13, "start"));
+        if (arcs[1]) drawArcs(pen, arcs[1], picture.columns, { tokens: total - right, width: right, away: 1, top: 8, step }, palette, unit);
+        drawLines(pen, picture, position, palette, selection, everything, lineCutoff(picture, selection, everything).threshold);
+        picture.rows.forEach((unit, row) => pen.text(left + side - 6, 8 + (row + 0.5) * step, picture.units[unit].text, palette.foreground, 13, "end"));
+        picture.columns.forEach((unit, column) => pen.text(left + side + between + 6, 8 + (column + 0.5) * step, picture.units[unit].text, palette.foreground, 13, "start"));
       },
     });
   });
@@ -60,19 +61,19 @@ export function HeadView(props: ViewProps) {
       picture={picture}
       span={span}
       step={step}
-      chosen={chosen}
+      selection={selection}
       pinnedToken={state.side === kind ? state.token : -1}
-      numbers={chosen && chosen.side !== kind ? numbers : null}
+      numbers={selection && selection.side !== kind ? numbers : null}
       scale={scale}
       hover={hover}
-      choose={(place) => update(pin({ side: kind, place }, state, picture))}
+      choose={(position) => update(pin({ side: kind, position }, state, picture))}
     />
   );
   return (
     <section class="head-view" aria-label="Head view">
-      <p class="note drawn">
-        {faint.drawn < faint.all &&
-          `Lines: the ${faint.drawn.toLocaleString("en")} strongest of ${faint.all.toLocaleString("en")} weights of the tokens in sight, ${percent(faint.share)} of their weight. A token shows all of its own.`}
+      <p class="note hint">
+        {cutoff.drawn < cutoff.all &&
+          `Lines: ${cutoff.drawn.toLocaleString("en")} strongest of ${cutoff.all.toLocaleString("en")} weights of the tokens on screen (${formatPercent(cutoff.fraction)} of their weight). A hovered token shows all its weights.`}
       </p>
       <div class="lines" style={{ gridTemplateColumns: `${left}px ${side}px ${between}px ${side}px ${right}px` }} onMouseLeave={() => hover(null)}>
         <span />
@@ -80,27 +81,27 @@ export function HeadView(props: ViewProps) {
         <span />
         <b class="side to">to</b>
         <span />
-        <Beside arcs={arcs[0]} places={picture.rows} width={left} away={-1} span={span} step={step} palette={palette} unit={unit} />
+        <ArcGutter arcs={arcs[0]} positions={picture.rows} width={left} away={-1} span={span} step={step} palette={palette} unit={unit} />
         {list("from")}
         <div ref={lines} style={{ height: `${step * count}px` }}>
-          <canvas ref={canvas} style={{ width: `${between}px`, height: `${height}px`, marginTop: `${span.first * step}px` }} role="img" aria-label={described(picture)} />
+          <canvas ref={canvas} style={{ width: `${between}px`, height: `${height}px`, marginTop: `${span.first * step}px` }} role="img" aria-label={describe(picture)} />
         </div>
         {list("to")}
-        <Beside arcs={arcs[1]} places={picture.columns} width={right} away={1} span={span} step={step} palette={palette} unit={unit} />
+        <ArcGutter arcs={arcs[1]} positions={picture.columns} width={right} away={1} span={span} step={step} palette={palette} unit={unit} />
       </div>
     </section>
   );
 }
 
-/** Tokens with arcs beside them get no more room than the longest of them needs with its number. */
-function beside(picture: Picture, narrow: boolean): number {
+/** The width of a token list next to arcs: just enough for the longest token and a number. */
+function tokenListWidth(picture: Picture, narrow: boolean): number {
   const longest = Math.max(...picture.units.map((unit) => unit.text.length));
   return Math.max(84, Math.min(narrow ? LIST_WIDTH.squeezed : LIST_WIDTH.wide, 8.2 * longest + 70));
 }
 
-interface BesideProps {
+interface ArcGutterProps {
   arcs: Arcs | undefined;
-  places: number[];
+  positions: number[];
   width: number;
   away: 1 | -1;
   span: Span;
@@ -109,59 +110,59 @@ interface BesideProps {
   unit: number;
 }
 
-/** The arcs of one tree beside a list of tokens. */
-function Beside({ arcs, places, width, away, span, step, palette, unit }: BesideProps) {
+/** The arcs of one tree next to a list of tokens. */
+function ArcGutter({ arcs, positions, width, away, span, step, palette, unit }: ArcGutterProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const height = step * (span.last - span.first);
   useLayoutEffect(() => {
     const gutter = { tokens: away < 0 ? width : 0, width, away, top: -span.first * step, step };
-    if (canvas.current && arcs) paint(canvas.current, { width, height, draw: (pen: Pen) => drawArcs(pen, arcs, places, gutter, palette, unit) });
-  }, [arcs, places, width, span, step, palette, unit]);
+    if (canvas.current && arcs) paint(canvas.current, { width, height, draw: (pen: Pen) => drawArcs(pen, arcs, positions, gutter, palette, unit) });
+  }, [arcs, positions, width, span, step, palette, unit]);
   if (!arcs) return <span />;
   return (
     <div>
-      <canvas ref={canvas} class="arcs" style={{ width: `${width}px`, height: `${height}px`, marginTop: `${span.first * step}px` }} role="img" aria-label={`${arcs.edges.length} arcs of ${arcs.tree.name}, ${arcs.tree.about}`} />
+      <canvas ref={canvas} class="arcs" style={{ width: `${width}px`, height: `${height}px`, marginTop: `${span.first * step}px` }} role="img" aria-label={`${arcs.edges.length} arcs of ${arcs.tree.name}, ${arcs.tree.description}`} />
     </div>
   );
 }
 
-/** The tokens in sight and a margin, all of them in short inputs. */
+/** The range of tokens on screen and a margin; all tokens of short inputs. */
 function useSpan(lines: { current: HTMLElement | null }, count: number, step: number): Span {
-  const [seen, setSeen] = useState<Span>({ first: 0, last: Math.min(count, 60) });
+  const [visible, setVisible] = useState<Span>({ first: 0, last: Math.min(count, 60) });
   useLayoutEffect(() => {
-    if (count <= LONG) return undefined;
-    const look = () => {
+    if (count <= MAX_RENDERED_TOKENS) return undefined;
+    const update = () => {
       const { top } = lines.current!.getBoundingClientRect();
-      // In steps, so that not every pixel of scrolling draws anew.
+      // In steps, so that not every scrolled pixel causes a redraw.
       const first = Math.max(0, Math.floor(-top / step / MARGIN) * MARGIN - MARGIN);
       const last = Math.min(count, Math.ceil((window.innerHeight - top) / step / MARGIN) * MARGIN + MARGIN);
-      setSeen((old) => (old.first === first && old.last === last ? old : { first, last: Math.max(first + 1, last) }));
+      setVisible((old) => (old.first === first && old.last === last ? old : { first, last: Math.max(first + 1, last) }));
     };
-    look();
-    window.addEventListener("scroll", look, { capture: true, passive: true });
-    window.addEventListener("resize", look);
+    update();
+    window.addEventListener("scroll", update, { capture: true, passive: true });
+    window.addEventListener("resize", update);
     return () => {
-      window.removeEventListener("scroll", look, { capture: true });
-      window.removeEventListener("resize", look);
+      window.removeEventListener("scroll", update, { capture: true });
+      window.removeEventListener("resize", update);
     };
   }, [count, step]);
-  return useMemo(() => (count <= LONG ? { first: 0, last: count } : seen), [count, seen]);
+  return useMemo(() => (count <= MAX_RENDERED_TOKENS ? { first: 0, last: count } : visible), [count, visible]);
 }
 
-function described(picture: Picture): string {
+function describe(picture: Picture): string {
   return `Lines from ${picture.rows.length} to ${picture.columns.length} tokens for ${picture.series.map((one) => one.name).join(", ")}`;
 }
 
-/** The mean over the series shown, from or to the chosen token. */
-export function meanWeights(picture: Picture, chosen: Chosen): number[] {
+/** The mean over the series shown, from or to the selected token. */
+export function meanWeights(picture: Picture, selection: TokenSelection): number[] {
   const columns = picture.columns.length;
-  const others = chosen.side === "from" ? columns : picture.rows.length;
+  const others = selection.side === "from" ? columns : picture.rows.length;
   return Array.from({ length: others }, (_, other) => {
-    const place = chosen.side === "from" ? chosen.place * columns + other : other * columns + chosen.place;
+    const position = selection.side === "from" ? selection.position * columns + other : other * columns + selection.position;
     let [sum, count] = [0, 0];
     for (const { weights } of picture.series) {
-      if (weights[place] === weights[place]) {
-        sum += weights[place];
+      if (weights[position] === weights[position]) {
+        sum += weights[position];
         count++;
       }
     }
@@ -174,61 +175,61 @@ interface ListProps {
   picture: Picture;
   span: Span;
   step: number;
-  chosen: Chosen | null;
+  selection: TokenSelection | null;
   pinnedToken: number;
   numbers: number[] | null;
   scale: Scale;
-  hover: (chosen: Chosen | null) => void;
-  choose: (place: number) => void;
+  hover: (selection: TokenSelection | null) => void;
+  choose: (position: number) => void;
 }
 
-function TokenList({ kind, picture, span, step, chosen, pinnedToken, numbers, scale, hover, choose }: ListProps) {
-  const places = kind === "from" ? picture.rows : picture.columns;
-  const mine = chosen?.side === kind ? chosen.place : -1;
-  const placeOf = (event: Event) => Number((event.target as HTMLElement).closest<HTMLElement>("[data-place]")?.dataset.place ?? -1);
-  const focus = (list: Element | null | undefined, place: number) => list?.querySelector<HTMLElement>(`[data-place="${place}"]`)?.focus();
+function TokenList({ kind, picture, span, step, selection, pinnedToken, numbers, scale, hover, choose }: ListProps) {
+  const positions = kind === "from" ? picture.rows : picture.columns;
+  const selected = selection?.side === kind ? selection.position : -1;
+  const positionOf = (event: Event) => Number((event.target as HTMLElement).closest<HTMLElement>("[data-position]")?.dataset.position ?? -1);
+  const focus = (list: Element | null | undefined, position: number) => list?.querySelector<HTMLElement>(`[data-position="${position}"]`)?.focus();
   const move = (event: KeyboardEvent) => {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -MARGIN, End: MARGIN }[event.key];
     const list = event.currentTarget as HTMLElement;
     if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
       const other = event.key === "ArrowRight" ? "to" : "from";
       const last = (other === "to" ? picture.columns : picture.rows).length - 1;
-      focus(list.parentElement!.querySelector(`ol.${other}`), Math.min(placeOf(event), last));
+      focus(list.parentElement!.querySelector(`ol.${other}`), Math.min(positionOf(event), last));
     } else if (event.key === "Escape") hover(null);
-    else if (by !== undefined) focus(list, Math.max(0, Math.min(places.length - 1, placeOf(event) + by)));
+    else if (by !== undefined) focus(list, Math.max(0, Math.min(positions.length - 1, positionOf(event) + by)));
     else return;
     event.preventDefault();
   };
-  const here = places.slice(span.first, span.last);
+  const rendered = positions.slice(span.first, span.last);
   return (
     <ol
       class={`tokens ${kind}`}
-      style={{ height: `${step * places.length}px`, paddingTop: `${span.first * step}px` }}
+      style={{ height: `${step * positions.length}px`, paddingTop: `${span.first * step}px` }}
       aria-label={kind === "from" ? "Tokens that attend" : "Tokens attended to"}
-      onMouseOver={(event) => placeOf(event) >= 0 && hover({ side: kind, place: placeOf(event) })}
-      onFocusIn={(event) => placeOf(event) >= 0 && hover({ side: kind, place: placeOf(event) })}
-      onClick={(event) => placeOf(event) >= 0 && choose(placeOf(event))}
+      onMouseOver={(event) => positionOf(event) >= 0 && hover({ side: kind, position: positionOf(event) })}
+      onFocusIn={(event) => positionOf(event) >= 0 && hover({ side: kind, position: positionOf(event) })}
+      onClick={(event) => positionOf(event) >= 0 && choose(positionOf(event))}
       onKeyDown={move}
     >
-      {here.map((unit, index) => {
-        const place = span.first + index;
-        const number = numbers?.[place];
+      {rendered.map((unit, index) => {
+        const position = span.first + index;
+        const number = numbers?.[position];
         const shaded = number !== undefined && number === number;
-        const style = { height: `${step}px`, ...(shaded ? { background: scale.css(number), color: scale.wantsDarkInk(number) ? "#16181c" : "#fff" } : {}) };
+        const style = { height: `${step}px`, ...(shaded ? { background: scale.css(number), color: scale.textColour(number) } : {}) };
         const { text, special, segment } = picture.units[unit];
         return (
-          <li key={unit} aria-setsize={places.length} aria-posinset={place + 1}>
+          <li key={unit} aria-setsize={positions.length} aria-posinset={position + 1}>
             <button
               type="button"
-              data-place={place}
+              data-position={position}
               style={style}
-              tabIndex={(mine >= span.first && mine < span.last ? mine : span.first) === place ? 0 : -1}
+              tabIndex={(selected >= span.first && selected < span.last ? selected : span.first) === position ? 0 : -1}
               aria-pressed={pinnedToken === unit}
-              class={`${mine === place ? "mine" : ""} ${special ? "special" : ""} segment-${segment}`}
+              class={`${selected === position ? "selected" : ""} ${special ? "special" : ""} segment-${segment}`}
               title={text}
             >
               <bdi>{text}</bdi>
-              {number !== undefined && <span class="number">{weight(number)}</span>}
+              {number !== undefined && <span class="number">{formatWeight(number)}</span>}
             </button>
           </li>
         );

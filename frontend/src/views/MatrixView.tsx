@@ -1,44 +1,44 @@
-// The map as numbers: sorted by any row or column, copied as a table; only the cells in sight are made.
+// Attention as a table of numbers: sorted by any row or column, copied as text; only cells on screen are rendered.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { reachOf, Scale } from "../colours";
+import { largestSize, Scale } from "../colours";
 import type { Picture, Series } from "../compose";
 import type { ViewProps } from "../context";
 import { heatmap } from "../heatmap";
-import { compact, weight } from "../numbers";
+import { formatCell, formatWeight } from "../numbers";
 import { cellsOf } from "../trees";
 
 const CELL = { width: 46, height: 24 };
 const NAMES = 116;
 const HEADER = 78;
-const SIDE = 3; // cells made beyond what is in sight
+const MARGIN = 3; // cells rendered beyond the screen
 
 export function MatrixView(props: ViewProps) {
-  const { picture, arcs, palette, state, update, chosen, hover, setFigure } = props;
+  const { picture, arcs, palette, state, update, selection, hover, setFigure } = props;
   const [shown, setShown] = useState(0);
-  const [said, setSaid] = useState("");
+  const [message, setMessage] = useState("");
   const scroller = useRef<HTMLDivElement>(null);
-  const [window_, setWindow] = useState({ top: 0, left: 0, height: 480, width: 800 });
+  const [viewport, setViewport] = useState({ top: 0, left: 0, height: 480, width: 800 });
   const series = picture.series[Math.min(shown, picture.series.length - 1)];
   const order = useMemo(() => sorted(picture, series, state.sortRow, state.sortColumn), [picture, series, state.sortRow, state.sortColumn]);
-  const scale = useMemo(() => new Scale(palette, reachOf([series.weights])), [palette, series]);
+  const scale = useMemo(() => new Scale(palette, largestSize([series.weights])), [palette, series]);
   const outlines = useMemo(() => outlinesOf(props), [picture, arcs, palette]);
-  const look = () => {
+  const updateViewport = () => {
     const { scrollTop, scrollLeft, clientHeight, clientWidth } = scroller.current!;
-    setWindow({ top: scrollTop, left: scrollLeft, height: clientHeight, width: clientWidth });
+    setViewport({ top: scrollTop, left: scrollLeft, height: clientHeight, width: clientWidth });
   };
-  useLayoutEffect(look, [picture, props.width]);
+  useLayoutEffect(updateViewport, [picture, props.width]);
   useLayoutEffect(() => setFigure(figureOf(props, series, order, scale)));
-  const first = { row: Math.max(0, Math.floor((window_.top - HEADER) / CELL.height) - SIDE), column: Math.max(0, Math.floor((window_.left - NAMES) / CELL.width) - SIDE) };
+  const first = { row: Math.max(0, Math.floor((viewport.top - HEADER) / CELL.height) - MARGIN), column: Math.max(0, Math.floor((viewport.left - NAMES) / CELL.width) - MARGIN) };
   const last = {
-    row: Math.min(order.rows.length, Math.ceil((window_.top + window_.height) / CELL.height) + SIDE),
-    column: Math.min(order.columns.length, Math.ceil((window_.left + window_.width) / CELL.width) + SIDE),
+    row: Math.min(order.rows.length, Math.ceil((viewport.top + viewport.height) / CELL.height) + MARGIN),
+    column: Math.min(order.columns.length, Math.ceil((viewport.left + viewport.width) / CELL.width) + MARGIN),
   };
   const rows = order.rows.slice(first.row, last.row);
   const columns = order.columns.slice(first.column, last.column);
   const width = picture.columns.length;
   const copy = async () => {
-    await copied(asTable(picture, series, order));
-    setSaid(`Copied ${order.rows.length} by ${order.columns.length} weights`);
+    await copyText(asTable(picture, series, order));
+    setMessage(`Copied ${order.rows.length} × ${order.columns.length} weights`);
   };
   return (
     <section class="matrix-view" aria-label="Matrix view">
@@ -47,19 +47,19 @@ export function MatrixView(props: ViewProps) {
           <label>
             Head{" "}
             <select value={shown} onChange={(event) => setShown(Number(event.currentTarget.value))}>
-              {picture.series.map((one, index) => (
-                <option value={index} key={one.name}>{one.name}</option>
+              {picture.series.map(({ name }, index) => (
+                <option value={index} key={name}>{name}</option>
               ))}
             </select>
           </label>
         )}
         {picture.series.length === 1 && <b>{series.name}</b>}
         <button type="button" onClick={copy}>Copy table</button>
-        <button type="button" disabled={state.sortRow < 0 && state.sortColumn < 0} onClick={() => update({ sortRow: -1, sortColumn: -1 })}>Order of the text</button>
-        <span class="note" role="status">{said || "Rows attend, columns are attended to. Choose a token to sort by it."}</span>
+        <button type="button" disabled={state.sortRow < 0 && state.sortColumn < 0} onClick={() => update({ sortRow: -1, sortColumn: -1 })}>Original order</button>
+        <span class="note" role="status">{message || "Rows attend to columns. Click a token to sort by it."}</span>
       </p>
-      <div class="scroller" ref={scroller} onScroll={look} tabIndex={0} role="grid" aria-rowcount={order.rows.length + 1} aria-colcount={order.columns.length + 1} aria-label={`Weights of ${series.name}`} onMouseLeave={() => hover(null)}>
-        <div class="sheet" style={{ width: `${NAMES + width * CELL.width}px`, height: `${HEADER + picture.rows.length * CELL.height}px` }}>
+      <div class="scroller" ref={scroller} onScroll={updateViewport} tabIndex={0} role="grid" aria-rowcount={order.rows.length + 1} aria-colcount={order.columns.length + 1} aria-label={`Weights of ${series.name}`} onMouseLeave={() => hover(null)}>
+        <div class="cells" style={{ width: `${NAMES + width * CELL.width}px`, height: `${HEADER + picture.rows.length * CELL.height}px` }}>
           <div class="header" role="row" style={{ height: `${HEADER}px` }}>
             {columns.map((column, index) => (
               <div
@@ -72,8 +72,8 @@ export function MatrixView(props: ViewProps) {
                   type="button"
                   data-column={column}
                   title={`Sort rows by the attention to ${picture.units[picture.columns[column]].text}`}
-                  class={chosen?.side === "to" && chosen.place === column ? "mine" : ""}
-                  onClick={() => update({ sortColumn: toggled(state.sortColumn, picture.columns[column]) })}
+                  class={selection?.side === "to" && selection.position === column ? "selected" : ""}
+                  onClick={() => update({ sortColumn: toggle(state.sortColumn, picture.columns[column]) })}
                 >
                   <bdi>{picture.units[picture.columns[column]].text}</bdi>
                 </button>
@@ -87,14 +87,14 @@ export function MatrixView(props: ViewProps) {
                   type="button"
                   data-row={row}
                   title={`Sort columns by the attention of ${picture.units[picture.rows[row]].text}`}
-                  class={chosen?.side === "from" && chosen.place === row ? "mine" : ""}
-                  onMouseOver={() => hover({ side: "from", place: row })}
-                  onClick={() => update({ sortRow: toggled(state.sortRow, picture.rows[row]) })}
+                  class={selection?.side === "from" && selection.position === row ? "selected" : ""}
+                  onMouseOver={() => hover({ side: "from", position: row })}
+                  onClick={() => update({ sortRow: toggle(state.sortRow, picture.rows[row]) })}
                 >
                   <bdi>{picture.units[picture.rows[row]].text}</bdi>
                 </button>
               </div>
-              {columns.map((column, place) => {
+              {columns.map((column, position) => {
                 const value = series.weights[row * width + column];
                 const outline = outlines.get(`${row},${column}`);
                 return (
@@ -102,12 +102,12 @@ export function MatrixView(props: ViewProps) {
                     role="gridcell"
                     key={column}
                     data-cell={`${row},${column}`}
-                    title={`${picture.units[picture.rows[row]].text} → ${picture.units[picture.columns[column]].text}: ${weight(value)}${outline ? ` (${outline.names.join(", ")})` : ""}`}
+                    title={`${picture.units[picture.rows[row]].text} → ${picture.units[picture.columns[column]].text}: ${formatWeight(value)}${outline ? ` (${outline.names.join(", ")})` : ""}`}
                     class={outline ? "edge" : undefined}
-                    style={{ left: `${NAMES + (first.column + place) * CELL.width}px`, width: `${CELL.width - 1}px`, background: scale.css(value), color: scale.wantsDarkInk(value) ? "#16181c" : "#fff", ...(outline ? { outline: `2px ${outline.dashed ? "dashed" : "solid"} ${outline.colour}` } : {}) }}
-                    onMouseOver={() => hover({ side: "from", place: row })}
+                    style={{ left: `${NAMES + (first.column + position) * CELL.width}px`, width: `${CELL.width - 1}px`, background: scale.css(value), color: scale.textColour(value), ...(outline ? { outline: `2px ${outline.dashed ? "dashed" : "solid"} ${outline.colour}` } : {}) }}
+                    onMouseOver={() => hover({ side: "from", position: row })}
                   >
-                    {compact(value, scale.reach)}
+                    {formatCell(value, scale.max)}
                   </span>
                 );
               })}
@@ -125,19 +125,19 @@ interface Outline {
   names: string[];
 }
 
-/** The cells that the arcs of a tree stand for; where trees agree, the first one's outline. */
+/** The cells of the arcs; where trees agree, with the outline of the first. */
 function outlinesOf({ picture, arcs, palette }: ViewProps): Map<string, Outline> {
   const outlines = new Map<string, Outline>();
-  for (const one of arcs) {
-    for (const cell of cellsOf(one, picture)) {
-      const known = outlines.get(cell);
-      outlines.set(cell, known ? { ...known, names: [...known.names, one.tree.name] } : { colour: one.colour(palette), dashed: !one.tree.directed, names: [one.tree.name] });
+  for (const tree of arcs) {
+    for (const cell of cellsOf(tree, picture)) {
+      const existing = outlines.get(cell);
+      outlines.set(cell, existing ? { ...existing, names: [...existing.names, tree.tree.name] } : { colour: tree.colour(palette), dashed: !tree.tree.directed, names: [tree.tree.name] });
     }
   }
   return outlines;
 }
 
-function toggled(now: number, token: number): number {
+function toggle(now: number, token: number): number {
   return now === token ? -1 : token;
 }
 
@@ -157,7 +157,7 @@ function sorted(picture: Picture, series: Series, sortRow: number, sortColumn: n
   return { rows, columns };
 }
 
-/** Tab-separated, as spreadsheets paste it. */
+/** Tab-separated text for spreadsheets. */
 function asTable(picture: Picture, series: Series, order: Order): string {
   const name = (unit: number) => picture.units[unit].text.replace(/[\t\r\n]/g, " ");
   const head = ["", ...order.columns.map((column) => name(picture.columns[column]))];
@@ -168,11 +168,11 @@ function asTable(picture: Picture, series: Series, order: Order): string {
   return [head, ...lines].map((line) => line.join("\t")).join("\n");
 }
 
-async function copied(text: string): Promise<void> {
+async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // A file opened from disk, or a frame, may not have the clipboard: the old way still works there.
+    // A page from a file, or in a frame, may not access the clipboard; this way still works there.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
@@ -192,12 +192,12 @@ function figureOf(props: ViewProps, series: Series, order: Order, scale: Scale) 
     width: NAMES + columns * cell.width + 50,
     height: HEADER + rows * cell.height + 8,
     draw: (pen: Parameters<Parameters<ViewProps["setFigure"]>[0]["draw"]>[0]) => {
-      const map = new Float32Array(rows * columns);
-      order.rows.forEach((row, y) => order.columns.forEach((column, x) => (map[y * columns + x] = series.weights[row * picture.columns.length + column])));
-      pen.image(heatmap(map, rows, columns, 4096, scale), NAMES, HEADER, columns * cell.width, rows * cell.height);
+      const values = new Float32Array(rows * columns);
+      order.rows.forEach((row, y) => order.columns.forEach((column, x) => (values[y * columns + x] = series.weights[row * picture.columns.length + column])));
+      pen.image(heatmap(values, rows, columns, 4096, scale), NAMES, HEADER, columns * cell.width, rows * cell.height);
       const size = side ? 9 : 12;
-      order.rows.forEach((row, y) => pen.text(NAMES - 6, HEADER + (y + 0.5) * cell.height, clipped(picture.units[picture.rows[row]].text), palette.ink, size, "end"));
-      order.columns.forEach((column, x) => pen.text(NAMES + (x + 0.5) * cell.width, HEADER - 6, clipped(picture.units[picture.columns[column]].text), palette.ink, size, "start", true));
+      order.rows.forEach((row, y) => pen.text(NAMES - 6, HEADER + (y + 0.5) * cell.height, clip(picture.units[picture.rows[row]].text), palette.foreground, size, "end"));
+      order.columns.forEach((column, x) => pen.text(NAMES + (x + 0.5) * cell.width, HEADER - 6, clip(picture.units[picture.columns[column]].text), palette.foreground, size, "start", true));
       order.rows.forEach((row, y) => order.columns.forEach((column, x) => {
         const outline = outlines.get(`${row},${column}`);
         if (outline) pen.rect(NAMES + x * cell.width + 1, HEADER + y * cell.height + 1, cell.width - 2, cell.height - 2, outline.colour, true);
@@ -205,15 +205,15 @@ function figureOf(props: ViewProps, series: Series, order: Order, scale: Scale) 
       if (side) return;
       for (let y = 0; y < rows; y++) {
         for (let x = 0; x < columns; x++) {
-          const value = map[y * columns + x];
-          pen.text(NAMES + (x + 0.5) * cell.width, HEADER + (y + 0.5) * cell.height, compact(value, scale.reach), scale.wantsDarkInk(value) ? "#16181c" : "#ffffff", 11, "middle");
+          const value = values[y * columns + x];
+          pen.text(NAMES + (x + 0.5) * cell.width, HEADER + (y + 0.5) * cell.height, formatCell(value, scale.max), scale.textColour(value), 11, "middle");
         }
       }
     },
   };
 }
 
-function clipped(text: string): string {
+function clip(text: string): string {
   const signs = [...text];
   return signs.length > 14 ? `${signs.slice(0, 13).join("")}…` : text;
 }

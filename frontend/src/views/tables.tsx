@@ -1,23 +1,23 @@
-// The numbers of two runs: what moved most, or what is strongest in each where they cannot be compared.
+// Tables for two runs: the largest differences, or the strongest weights of each if they cannot be compared.
 import type { Picture } from "../compose";
-import { weight } from "../numbers";
-import { both, subtracted } from "./panels";
+import { formatWeight } from "../numbers";
+import { difference, joinTexts } from "./panels";
 
-const MOST = 12;
+const MAX_ROWS = 12;
 
 function strongestOf(weights: Float32Array): number[] {
-  return Array.from(weights.keys()).sort((x, y) => (Math.abs(weights[y]) || 0) - (Math.abs(weights[x]) || 0)).slice(0, MOST);
+  return Array.from(weights.keys()).sort((x, y) => (Math.abs(weights[y]) || 0) - (Math.abs(weights[x]) || 0)).slice(0, MAX_ROWS);
 }
 
-function ends(map: Picture, place: number): [string, string] {
-  const width = map.columns.length;
-  return [map.units[map.rows[Math.trunc(place / width)]].text, map.units[map.columns[place % width]].text];
+function ends(picture: Picture, position: number): [string, string] {
+  const width = picture.columns.length;
+  return [picture.units[picture.rows[Math.trunc(position / width)]].text, picture.units[picture.columns[position % width]].text];
 }
 
-/** The largest differences, with the tokens of both inputs where these differ. */
-export function Moved({ maps, names }: { maps: Picture[]; names: string[] }) {
-  const difference = subtracted(maps);
-  const [a, b] = maps;
+/** The largest differences; with the tokens of both inputs where they differ. */
+export function LargestDifferences({ pictures, names }: { pictures: Picture[]; names: string[] }) {
+  const changes = difference(pictures);
+  const [a, b] = pictures;
   return (
     <div class="scroll">
       <table>
@@ -27,15 +27,15 @@ export function Moved({ maps, names }: { maps: Picture[]; names: string[] }) {
           </tr>
         </thead>
         <tbody>
-          {strongestOf(difference).map((place) => {
-            const [[from, to], [otherFrom, otherTo]] = [ends(a, place), ends(b, place)];
+          {strongestOf(changes).map((position) => {
+            const [[from, to], [otherFrom, otherTo]] = [ends(a, position), ends(b, position)];
             return (
-              <tr key={place}>
-                <th scope="row"><bdi>{both(from, otherFrom)}</bdi></th>
-                <th scope="row"><bdi>{both(to, otherTo)}</bdi></th>
-                <td>{weight(a.series[0].weights[place])}</td>
-                <td>{weight(b.series[0].weights[place])}</td>
-                <td>{difference[place] > 0 ? "+" : ""}{weight(difference[place])}</td>
+              <tr key={position}>
+                <th scope="row"><bdi>{joinTexts(from, otherFrom)}</bdi></th>
+                <th scope="row"><bdi>{joinTexts(to, otherTo)}</bdi></th>
+                <td>{formatWeight(a.series[0].weights[position])}</td>
+                <td>{formatWeight(b.series[0].weights[position])}</td>
+                <td>{changes[position] > 0 ? "+" : ""}{formatWeight(changes[position])}</td>
               </tr>
             );
           })}
@@ -45,22 +45,22 @@ export function Moved({ maps, names }: { maps: Picture[]; names: string[] }) {
   );
 }
 
-/** The strongest weights of each run, with its own tokens. */
-export function Strongest({ maps, names }: { maps: Picture[]; names: string[] }) {
+/** The strongest weights of each run. */
+export function StrongestWeights({ pictures, names }: { pictures: Picture[]; names: string[] }) {
   return (
-    <div class="maps">
-      {maps.map((map, index) => (
+    <div class="patterns">
+      {pictures.map((picture, index) => (
         <table key={names[index]}>
           <caption>{names[index]}</caption>
           <thead>
             <tr><th scope="col">from</th><th scope="col" class="word">to</th><th scope="col">weight</th></tr>
           </thead>
           <tbody>
-            {strongestOf(map.series[0].weights).map((place) => {
-              const [from, to] = ends(map, place);
+            {strongestOf(picture.series[0].weights).map((position) => {
+              const [from, to] = ends(picture, position);
               return (
-                <tr key={place}>
-                  <th scope="row"><bdi>{from}</bdi></th><th scope="row"><bdi>{to}</bdi></th><td>{weight(map.series[0].weights[place])}</td>
+                <tr key={position}>
+                  <th scope="row"><bdi>{from}</bdi></th><th scope="row"><bdi>{to}</bdi></th><td>{formatWeight(picture.series[0].weights[position])}</td>
                 </tr>
               );
             })}

@@ -1,185 +1,252 @@
-"""An analysis is a declared plain function: its signature is its schema.
+"""`@analysis` declares a plain function as an analysis; its signature is its schema.
 
-Positional parameters are inputs, told apart by name; keyword-only parameters are options with a default. Command-line
-flags, documentation and the contract tests are derived from the declaration.
+Positional parameters are inputs, identified by name; keyword-only parameters are options with a default. Command-line
+flags, documentation, report sections, progress estimates and contract tests are all derived from the declaration: no
+other file knows an analysis by name.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge
 
 from bertology.errors import Refusal, unknown_name
-from bertology.recording.paired import PairedSite
+from bertology.recording.paired_sites import PairedSite
 from bertology.recording.sites import Site
 from bertology.results.shapes import Shape
 
-ROLES: dict[str, str] = {
-    "recording": "what the model did on the corpus",
-    "randomised": "the same of `random:MODEL`, or None where the model cannot be had",
-    "against": "what the model given with --against did on the same corpus",
-    "encoder": "the model itself",
-    "corpus": "the corpus itself",
-    "work": "where finished parts of long work are kept, and how its progress is told",
+INPUTS: dict[str, str] = {
+    "recording": "recording of the model on the corpus",
+    "randomised": "the same for the untrained model (`random:MODEL`), or None if there is none",
+    "against": "recording of the model given with --against on the same corpus",
+    "encoder": "the model",
+    "corpus": "the corpus",
+    "cache": "finished parts of long computations, and progress",
+}
+"""Positional parameters an analysis may have."""
+
+MAX_SAMPLED_WORDS = 6000
+"""Analyses that sample words take no longer on more words than this."""
+
+REPORT_SECTIONS = (
+    "Attention",
+    "Attention heads and linguistic structure",
+    "Probing and geometry of the layers",
+    "Effects of fine-tuning",
+    "Interventions: ablation, pruning, attacks",
+    "Contextual and static features; word senses",
+    "Further analyses",
+)
+"""The sections of a report, in order."""
+_SECTION_OF_GROUP = {
+    "attention": REPORT_SECTIONS[0],
+    "heads": REPORT_SECTIONS[1],
+    "probes": REPORT_SECTIONS[2],
+    "geometry": REPORT_SECTIONS[2],
+    "interventions": REPORT_SECTIONS[4],
+    "senses": REPORT_SECTIONS[5],
+    "features": REPORT_SECTIONS[5],
 }
 
 Sites = tuple[Site | str, ...]
 
-AT_LEAST_ONE = frozenset({"batch", "epochs", "every", "k", "seeds", "size", "sizes", "steps"})
-"""Options that count what an analysis cannot do without; others may be 0, and negative only where that is usual."""
+
+@dataclass(frozen=True)
+class Cost:
+    """Estimated seconds of an analysis beyond its forward passes; only proportions between analyses matter."""
+
+    seconds: float = 0.5
+    seconds_per_word: float = 0.0
+    seconds_per_sampled_word: float = 0.0
+
+    def estimate(self, n_words: int) -> float:
+        """Seconds for a corpus of `n_words` words."""
+        sampled = min(n_words, MAX_SAMPLED_WORDS)
+        return self.seconds + self.seconds_per_word * n_words + self.seconds_per_sampled_word * sampled
 
 
 @dataclass(frozen=True)
 class Option:
-    """One keyword-only parameter: its name, type, default and what it does."""
+    """One keyword-only parameter: its name, type, default, description, and the minimum of a number."""
 
     name: str
-    kind: Any
+    type: Any
     default: Any
-    about: str
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The values a literal option may take."""
-        return tuple(str(value) for value in get_args(self.kind)) if get_origin(self.kind) is Literal else ()
-
-    def parse(self, text: str) -> Any:
-        """The option's value from what was typed."""
-        if self.choices:
-            if text not in self.choices:
-                raise unknown_name(f"value of --{self.flag}", text, self.choices)
-            return text
-        base = _plain_type(self.kind)
-        try:
-            if base is bool:
-                return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
-            return base(text)
-        except (ValueError, KeyError):
-            raise Refusal(
-                f"--{self.flag} was given {text!r}", f"a value of type {base.__name__}", f"{self.about}"
-            ) from None
-
-    @property
-    def least(self) -> int | None:
-        """The least that a number may be: options count something, and some count what there must be one of."""
-        if _plain_type(self.kind) is not int or (isinstance(self.default, int) and self.default < 0):
-            return None
-        return 1 if self.name in AT_LEAST_ONE else 0
-
-    def checked(self, value: Any) -> Any:
-        """The value, refused where it counts less than there can be."""
-        if self.least is not None and isinstance(value, int) and value < self.least:
-            raise Refusal(
-                f"--{self.flag} was given {value}", f"a number from {self.least} up", f"It means: {self.about}"
-            )
-        return value
+    description: str
+    minimum: int | None = None
 
     @property
     def flag(self) -> str:
         """The name on the command line."""
         return self.name.replace("_", "-")
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words the option accepts: all its values, or those besides numbers (`auto`, `full`)."""
+        return tuple(str(value) for member in _members(self.type) for value in _literal_values(member))
 
-@dataclass(frozen=True)
+    def parse(self, text: str) -> Any:
+        """The option's value from the command line."""
+        if text in self.choices:
+            return text
+        plain = [member for member in _members(self.type) if not _literal_values(member)]
+        if not plain:
+            raise unknown_name(f"value of --{self.flag}", text, self.choices)
+        try:
+            if plain[0] is bool:
+                return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+            return plain[0](text)
+        except (ValueError, KeyError):
+            expected = " or ".join([f"a value of type {plain[0].__name__}", *self.choices])
+            raise Refusal(f"--{self.flag} was given {text!r}", expected, self.description) from None
+
+    def validate(self, value: Any) -> Any:
+        """The value; a number below the minimum is refused."""
+        if self.minimum is not None and isinstance(value, int) and value < self.minimum:
+            raise Refusal(f"--{self.flag} was given {value}", f"a number of at least {self.minimum}", self.description)
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
 class Analysis:
     """A declared analysis.
 
-    `question` is what it answers in one line; `special` is its policy on special tokens; `layers` are the annotation
-    layers it needs; a change of its numbers needs a new `version`. It can do without the `optional` inputs.
+    `question`: what it answers, in one line. `special_tokens`: its policy on special tokens. `annotations`: what the
+    corpus must be annotated with. `version`: raised whenever its numbers change. `optional`: inputs it can do without.
+    `labels_heads`: 0, or the rank at which its results label heads in views (1 first). `needs_task_head`: the task
+    head a model must have, if the analysis evaluates one. `test_corpus`: the corpus the contract tests use; `gallery`:
+    whether the documentation shows its figure.
     """
 
     name: str
     question: str
-    special: str
-    cites: tuple[str, ...]
+    special_tokens: str
+    citations: tuple[str, ...]
     version: int
-    layers: tuple[str, ...]
+    annotations: tuple[str, ...]
     sites: Callable[[Mapping[str, Any]], Sites]
+    paired_sites: tuple[PairedSite, ...]
     inputs: tuple[str, ...]
+    optional: frozenset[str]
     options: Mapping[str, Option]
     function: Callable[..., Shape]
-    optional: frozenset[str] = frozenset()
-    paired: tuple[PairedSite, ...] = ()
+    cost: Cost
+    report_section: str
+    labels_heads: int
+    needs_task_head: str | None
+    test_corpus: str | None
+    gallery: bool
 
     @property
-    def about(self) -> str:
-        """The function's documentation: definition, unit, extremes."""
+    def description(self) -> str:
+        """The function's docstring: definition, unit, extremes."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
-    def settled(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All options, the given ones over the defaults; unknown names are refused."""
+    def resolve_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All options, with defaults filled in; unknown names are refused."""
         for name in given:
             if name not in self.options:
                 raise unknown_name(f"option of {self.name}", name, self.options, remedy="See its --help")
-        return {name: option.checked(given.get(name, option.default)) for name, option in self.options.items()}
+        return {name: option.validate(given.get(name, option.default)) for name, option in self.options.items()}
 
 
 def analysis(
     *,
     question: str,
-    special: str,
-    cites: tuple[str, ...],
+    special_tokens: str,
+    citations: tuple[str, ...],
     sites: Sites | Callable[[Mapping[str, Any]], Sites] = (),
-    paired: tuple[PairedSite, ...] = (),
-    layers: tuple[str, ...] = (),
+    paired_sites: tuple[PairedSite, ...] = (),
+    annotations: tuple[str, ...] = (),
     version: int = 1,
     name: str | None = None,
+    cost: Cost | None = None,
+    report_section: str | None = None,
+    labels_heads: int = 0,
+    needs_task_head: str | None = None,
+    test_corpus: str | None = None,
+    gallery: bool = False,
 ) -> Callable[[Callable[..., Shape]], Analysis]:
-    """Declare a function as an analysis. Its name is its path under `analyses/`; a plug-in says its own.
+    """Declare a function as an analysis. Its name is its path under `analyses/`; a plug-in gives its own.
 
-    `sites` are the sites its recordings must have, or a function of the options that says so. `paired`
-    sites are recorded beside `against`, and for `randomised` beside the model itself.
+    `sites` are the sites its recordings need, or a function from options to sites. `paired_sites` compare the
+    recorded model with the one given as `against`, and the untrained model with the model.
     """
 
     def declare(function: Callable[..., Shape]) -> Analysis:
-        chosen = name or function.__module__.split(".analyses.", 1)[1].replace(".", "/")
-        wanted = sites if callable(sites) else _always(sites)
+        full_name = name or _name_from_module(function.__module__)
         hints = get_type_hints(function, include_extras=True)
         inputs: list[str] = []
         options: dict[str, Option] = {}
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                options[parameter.name] = _option(parameter, hints[parameter.name], chosen)
-            elif parameter.name in ROLES:
+                options[parameter.name] = _option(parameter, hints[parameter.name], full_name)
+            elif parameter.name in INPUTS:
                 inputs.append(parameter.name)
             else:
-                raise TypeError(f"{chosen}: {parameter.name!r} is no input; inputs are {', '.join(ROLES)}")
-        optional = frozenset(name for name in inputs if NoneType in get_args(hints.get(name)))
+                raise TypeError(f"{full_name}: {parameter.name!r} is not an input; inputs are {', '.join(INPUTS)}")
         return Analysis(
-            chosen,
-            question,
-            special,
-            cites,
-            version,
-            layers,
-            wanted,
-            tuple(inputs),
-            options,
-            function,
-            optional,
-            paired,
+            name=full_name,
+            question=question,
+            special_tokens=special_tokens,
+            citations=citations,
+            version=version,
+            annotations=annotations,
+            sites=sites if callable(sites) else _constant(sites),
+            paired_sites=paired_sites,
+            inputs=tuple(inputs),
+            optional=frozenset(role for role in inputs if NoneType in get_args(hints.get(role))),
+            options=options,
+            function=function,
+            cost=cost or Cost(),
+            report_section=report_section or _SECTION_OF_GROUP.get(full_name.split("/")[0], REPORT_SECTIONS[-1]),
+            labels_heads=labels_heads,
+            needs_task_head=needs_task_head,
+            test_corpus=test_corpus,
+            gallery=gallery,
         )
 
     return declare
 
 
-def _always(sites: Sites) -> Callable[[Mapping[str, Any]], Sites]:
+def _constant(sites: Sites) -> Callable[[Mapping[str, Any]], Sites]:
     return lambda _: sites
 
 
-def _option(parameter: inspect.Parameter, hint: Any, owner: str) -> Option:
+def _name_from_module(module: str) -> str:
+    return module.split(".analyses.", 1)[1].removesuffix(".analysis").replace(".", "/")
+
+
+def _option(parameter: inspect.Parameter, hint: Any, analysis_name: str) -> Option:
     if parameter.default is inspect.Parameter.empty:
-        raise TypeError(f"{owner}: the option {parameter.name!r} needs a default")
+        raise TypeError(f"{analysis_name}: the option {parameter.name!r} needs a default")
     if get_origin(hint) is not Annotated:
-        raise TypeError(f"{owner}: the option {parameter.name!r} needs Annotated[type, 'what it does']")
-    kind, about = get_args(hint)[:2]
-    return Option(parameter.name, kind, parameter.default, about)
+        raise TypeError(f"{analysis_name}: the option {parameter.name!r} needs Annotated[type, 'description']")
+    kind, *metadata = get_args(hint)
+    description = next((entry for entry in metadata if isinstance(entry, str)), "")
+    return Option(parameter.name, kind, parameter.default, description, _minimum(kind, parameter.default, metadata))
 
 
-def _plain_type(kind: Any) -> Callable[[str], Any] | Any:
+def _minimum(kind: Any, default: Any, metadata: Iterable[Any]) -> int | None:
+    """The declared `Ge`; without one, 0 for plain integers (counts) unless the default is negative."""
+    for entry in metadata:
+        if isinstance(entry, Ge):
+            return int(entry.ge)  # pyright: ignore[reportArgumentType]  # a comparison bound of an integer option
+    counts = _members(kind) == (int,) and not (isinstance(default, int) and default < 0)
+    return 0 if counts else None
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    """The types of a union without None, or the type itself."""
     if get_origin(kind) in {Union, UnionType}:
-        return next(cast("type", member) for member in get_args(kind) if member is not NoneType)
-    return kind
+        return tuple(member for member in get_args(kind) if member is not NoneType)
+    return (kind,)
+
+
+def _literal_values(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()

@@ -1,4 +1,4 @@
-"""Every analysis by name: the files under `analyses/`, and those of installed plug-ins.
+"""All analyses by name: the built-in ones under `analyses/`, and those of installed plug-ins.
 
 A plug-in is a package with an entry point in the group `bertology.analyses` that names a declared analysis.
 """
@@ -13,23 +13,25 @@ from importlib.metadata import EntryPoint, entry_points
 from bertology.analyses.declaration import Analysis
 from bertology.errors import unknown_name
 
-GROUP = "bertology.analyses"
+ENTRY_POINT_GROUP = "bertology.analyses"
+GROUPS = ("attention", "heads", "probes", "geometry", "interventions", "senses", "features")
+"""The packages under `analyses/` that hold analyses; the other packages are toolkits shared by several."""
 
 
 @cache
 def names() -> tuple[str, ...]:
     """The names of all analyses, built in and plugged in, without importing any."""
-    return tuple(sorted({*_built_in(), *_plugged_in()}))
+    return tuple(sorted({*_builtin_modules(), *_plugins()}))
 
 
 def get(name: str) -> Analysis:
     """The analysis of that name."""
-    if name in _built_in():
-        return _declared_in(_built_in()[name])
-    if name in _plugged_in():
-        loaded = _plugged_in()[name].load()
+    if name in _builtin_modules():
+        return _load_declared(_builtin_modules()[name])
+    if name in _plugins():
+        loaded = _plugins()[name].load()
         if not isinstance(loaded, Analysis):
-            raise TypeError(f"the entry point {name!r} of {GROUP} is no declared analysis but {loaded!r}")
+            raise TypeError(f"the entry point {name!r} of {ENTRY_POINT_GROUP} is not a declared analysis: {loaded!r}")
         return loaded
     raise unknown_name("analysis", name, names(), remedy="See `bertology list analyses`")
 
@@ -39,27 +41,34 @@ def load_all() -> tuple[Analysis, ...]:
     return tuple(get(name) for name in names())
 
 
+def clear_caches() -> None:
+    """Forget the names found so far, after a plug-in was installed."""
+    for cached in (names, _builtin_modules, _plugins):
+        cached.cache_clear()
+
+
 @cache
-def _built_in() -> dict[str, str]:
+def _builtin_modules() -> dict[str, str]:
+    """The module of every built-in analysis: a file, or `analysis.py` in a folder of the analysis's name."""
     import bertology.analyses as package
 
-    found: dict[str, str] = {}
-    for group in pkgutil.iter_modules(package.__path__):
-        if group.ispkg:
-            folder = importlib.import_module(f"{package.__name__}.{group.name}")
-            for module in pkgutil.iter_modules(folder.__path__):
-                found[f"{group.name}/{module.name}"] = f"{folder.__name__}.{module.name}"
-    return found
+    modules: dict[str, str] = {}
+    for group in GROUPS:
+        directory = importlib.import_module(f"{package.__name__}.{group}")
+        for module in pkgutil.iter_modules(directory.__path__):
+            path = f"{directory.__name__}.{module.name}"
+            modules[f"{group}/{module.name}"] = f"{path}.analysis" if module.ispkg else path
+    return modules
 
 
 @cache
-def _plugged_in() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+def _plugins() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def _declared_in(module: str) -> Analysis:
+def _load_declared(module: str) -> Analysis:
     declared = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Analysis)]
-    own = [value for value in declared if value.function.__module__ == module]
+    own = [analysis for analysis in declared if analysis.function.__module__ == module]
     if len(own) != 1:
-        raise TypeError(f"{module} declares {len(own)} analyses, not one")
+        raise TypeError(f"{module} declares {len(own)} analyses; expected one")
     return own[0]

@@ -1,263 +1,390 @@
-"""Run analyses: collect the sites all of them need, record once, hand each its arrays."""
+"""Run analyses: collect the sites all of them need, record once, and give each its arrays; cache finished parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from bertology.analyses.course import PASS, Course, expected, words_of
 from bertology.analyses.declaration import Analysis
+from bertology.atomic_files import atomic_writer
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
-from bertology.measures.work import Work
-from bertology.recording.recorder import Policy, Progress, record, refuse_impossible
+from bertology.recording.plan import RecordingConfig
+from bertology.recording.recorder import ProgressCallback, check_sites_available, record
 from bertology.recording.recording import Recording
-from bertology.recording.sites import Site, resolve
-from bertology.results.result import Result, observed, versions
-from bertology.results.shapes import Picture
+from bertology.recording.sites import Site, resolve_sites
+from bertology.results.result import Result, sample_sizes, versions
+from bertology.results.shapes import UnmeasuredShape
+
+SECONDS_PER_WORD = 0.005
+"""Seconds per word of a forward pass of a small encoder on one core; only proportions matter."""
+ROLE_NAMES = {"recording": "model", "randomised": "untrained", "against": "against"}
+"""The recordings an analysis may use, and their names under `inputs` in a result."""
+
+Request = tuple[Analysis, Mapping[str, Any]]
+"""An analysis and its options."""
+NotifyFunction = Callable[[str], None]
+ProgressFactory = Callable[[str], ProgressCallback]
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What analyses are run on: an encoder and a corpus, or a recording made earlier; perhaps a second encoder."""
+class RunInputs:
+    """The encoder and corpus to analyse, or a recording of them; optionally a second encoder to compare with."""
 
     corpus: Corpus | None = None
     encoder: Encoder | None = None
     recording: Recording | None = None
     against: Encoder | None = None
-    policy: Policy = field(default_factory=Policy)
+    config: RecordingConfig = field(default_factory=RecordingConfig)
     store: Path | None = None
-    randomise: bool = True
+    random_baseline: bool = True
 
 
-Announce = Callable[[str], None]
+@dataclass(frozen=True)
+class RunReport:
+    """What `run_all` did: one outcome per request, the forward passes made, and the seconds each part took.
+
+    An analysis that does not fit the model or corpus has its `Refusal` as outcome. `passes` leaves out recordings
+    that were in the store.
+    """
+
+    outcomes: tuple[Result | Refusal, ...]
+    passes: tuple[str, ...]
+    elapsed: Mapping[str, float]
+
+    def results(self) -> list[Result]:
+        """The results in request order; the first refusal is raised."""
+        for outcome in self.outcomes:
+            if isinstance(outcome, Refusal):
+                raise outcome
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Result)]
 
 
-def run(
+def run_analysis(
     analysis: Analysis,
-    subject: Subject,
+    inputs: RunInputs,
     options: Mapping[str, Any] | None = None,
     *,
-    progress: Callable[[str], Progress] | None = None,
-    notify: Announce | None = None,
+    progress: ProgressFactory | None = None,
+    notify: NotifyFunction | None = None,
 ) -> Result:
-    """One analysis; see `run_all`."""
-    return run_all([(analysis, options or {})], subject, progress=progress, notify=notify)[0]
+    """The result of one analysis; see `run_all`."""
+    return run_all([(analysis, options or {})], inputs, progress=progress, notify=notify).results()[0]
 
 
 def run_all(
-    asked: Sequence[tuple[Analysis, Mapping[str, Any]]],
-    subject: Subject,
+    requests: Sequence[Request],
+    inputs: RunInputs,
     *,
-    progress: Callable[[str], Progress] | None = None,
-    notify: Announce | None = None,
-    refused: dict[int, Refusal] | None = None,
-    passes: list[str] | None = None,
-    keep: bool = False,
-    course: Course | None = None,
-) -> list[Result]:
-    """Each analysis's result, from as few forward passes as there are encoders to record.
+    progress: ProgressFactory | None = None,
+    notify: NotifyFunction | None = None,
+    cache_results: bool = False,
+    progress_estimate: ProgressEstimate | None = None,
+) -> RunReport:
+    """Run several analyses with one forward pass over the corpus per encoder.
 
-    `progress` is given what is being recorded and returns the meter to call. Where `refused` is given, an analysis that
-    does not fit the model or corpus is put there with its reason, by its place among those asked; the results are those
-    of the others, in their order. `passes` is told of each pass that was made: not of what was recorded before.
-    With `keep` each result is kept in the subject's store as soon as it is there, and not made again: a second run goes
-    on where the first was stopped. `course` is told how far it is and how long each part takes.
+    `progress` takes the title of a step and returns its callback. With `cache_results` each result is stored as soon
+    as it is computed, so that a second run resumes where the first was stopped. `progress_estimate` is updated as
+    steps finish.
     """
-    course = course or Course()
-    settled = [(analysis, analysis.settled(options)) for analysis, options in asked]
-    refusals = {place: refusal for place, pair in enumerate(settled) if (refusal := _unfit(*pair, subject))}
-    if refusals and refused is None:
-        raise next(iter(refusals.values()))
-    fitting = {place: pair for place, pair in enumerate(settled) if place not in refusals}
-    recordings = _Recordings(list(fitting.values()), subject, progress, notify, passes, course)
-    results: list[Result] = []
-    for place, (analysis, options) in fitting.items():
-        meter = Work(progress=progress if len(fitting) > 1 else None).meter(analysis.name)
-        meter(0, 1)
+    estimate = progress_estimate or ProgressEstimate()
+    before = dict(estimate.elapsed)
+    resolved = [(analysis, analysis.resolve_options(options)) for analysis, options in requests]
+    refusals = [_check_runnable(analysis, options, inputs) for analysis, options in resolved]
+    runnable = [request for request, refusal in zip(resolved, refusals, strict=True) if refusal is None]
+    recordings = _RecordingsByRole(runnable, inputs, progress, notify, estimate)
+    outcomes: list[Result | Refusal] = []
+    for (analysis, options), refusal in zip(resolved, refusals, strict=True):
+        if refusal is not None:
+            outcomes.append(refusal)
+            continue
+        callback = progress(analysis.name) if progress is not None and len(runnable) > 1 else _no_progress
+        callback(0, 1)
         try:
-            results.append(_kept(analysis, options, subject, recordings, keep))
-        except Refusal as refusal:
-            if refused is None:
-                raise
-            refusals[place] = refusal
-        meter(1, 1)
-    if refused is not None:
-        refused |= refusals
-    return results
+            outcomes.append(_cached_result(analysis, options, inputs, recordings, cache_results))
+        except Refusal as refused:
+            outcomes.append(refused)
+        callback(1, 1)
+    elapsed = {name: seconds - before.get(name, 0.0) for name, seconds in estimate.elapsed.items()}
+    return RunReport(
+        tuple(outcomes), tuple(recordings.passes), {name: seconds for name, seconds in elapsed.items() if seconds > 0}
+    )
 
 
-def expected_of(asked: Sequence[tuple[Analysis, Mapping[str, Any]]], subject: Subject) -> float:
-    """The seconds that `run_all` is expected to take, to compare with those of other runs."""
-    words = words_of(subject.corpus)
-    roles = {role for analysis, _ in asked for role in analysis.inputs} & {"recording", "randomised", "against"}
-    return len(roles) * PASS * words + sum(expected(analysis.name, words) for analysis, _ in asked)
+def estimate_run_seconds(requests: Sequence[Request], inputs: RunInputs) -> float:
+    """Estimated seconds of `run_all`, for comparison with other runs."""
+    n_words = count_words(inputs.corpus)
+    roles = {role for analysis, _ in requests for role in analysis.inputs} & set(ROLE_NAMES)
+    passes = len(roles) * SECONDS_PER_WORD * n_words
+    return passes + sum(analysis.cost.estimate(n_words) for analysis, _ in requests)
 
 
-def _kept(
-    analysis: Analysis, options: Mapping[str, Any], subject: Subject, recordings: _Recordings, keep: bool
+def count_words(corpus: Corpus | None) -> int:
+    """The number of words a model reads in one pass over the corpus."""
+    return sum(len(text.words) for example in corpus or () for text in example.text_inputs)
+
+
+@dataclass
+class ProgressEstimate:
+    """Progress over many passes and analyses in estimated seconds, and the seconds each step really took.
+
+    Steps that turn out to be cached are removed from both totals, so that the fraction done predicts the rest.
+    """
+
+    callback: ProgressCallback | None = None
+    remaining: float = 0.0
+    completed: float = 0.0
+    elapsed: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextmanager
+    def stage(self, expected_seconds: float) -> Generator[None]:
+        """Several steps with a common estimate; what was not needed of it is removed at the end."""
+        rest = self.remaining - expected_seconds
+        yield
+        self.remaining = rest
+        self._report(0.0)
+
+    @contextmanager
+    def step(self, name: str, expected_seconds: float) -> Generator[ProgressCallback]:
+        """Time one step and yield its progress callback.
+
+        A step that reports a total of 0 was cached and is not counted. Time spent in nested steps is subtracted.
+        """
+        start, nested_before = perf_counter(), sum(self.elapsed.values())
+        cached = False
+
+        def update(done: int, total: int) -> None:
+            nonlocal cached
+            cached = total == 0
+            self._report(expected_seconds * done / max(1, total))
+
+        yield update
+        nested = sum(self.elapsed.values()) - nested_before
+        if not cached:
+            self.elapsed[name] = self.elapsed.get(name, 0.0) + perf_counter() - start - nested
+            self.completed += expected_seconds
+        self.remaining -= expected_seconds
+        self._report(0.0)
+
+    def _report(self, step_seconds: float) -> None:
+        if self.callback is not None:
+            done = self.completed + step_seconds
+            self.callback(round(1000 * done), round(1000 * (self.completed + max(self.remaining, step_seconds))))
+
+
+def _cached_result(
+    analysis: Analysis,
+    options: Mapping[str, Any],
+    inputs: RunInputs,
+    recordings: _RecordingsByRole,
+    cache_results: bool,
 ) -> Result:
-    """The result as an earlier run left it, or made now."""
-    if not keep or subject.encoder is None or subject.corpus is None or subject.recording is not None:
-        return _result(analysis, options, subject, recordings)
-    about = {
+    """The result stored by an earlier run, or computed now."""
+    if not cache_results or inputs.encoder is None or inputs.corpus is None or inputs.recording is not None:
+        return _timed_result(analysis, options, inputs, recordings)
+    key = {
         "result of": [analysis.name, analysis.version, dict(options)],
-        "model": subject.encoder.fingerprint,
-        "against": subject.against.fingerprint if subject.against is not None else None,
-        "corpus": subject.corpus.fingerprint,
-        "policy": subject.policy.addressed(),
-        "randomise": subject.randomise,
+        "model": inputs.encoder.fingerprint,
+        "against": inputs.against.fingerprint if inputs.against is not None else None,
+        "corpus": inputs.corpus.fingerprint,
+        "config": inputs.config.key_fields(),
+        "random_baseline": inputs.random_baseline,
         "versions": versions(),
     }
-    made = recordings.work.kept(about, lambda: _result(analysis, options, subject, recordings).to_json())
-    return Result.from_json(made)
+    stored = recordings.cache.get_or_compute(
+        key, lambda: _timed_result(analysis, options, inputs, recordings).to_json()
+    )
+    return Result.from_json(stored)
 
 
-class _Recordings:
-    """The recordings by role, each made when first asked for and shared by all analyses."""
+class _RecordingsByRole:
+    """The recordings of a run by role, each made when first needed and shared by all analyses."""
 
     def __init__(
         self,
-        settled: Sequence[tuple[Analysis, Mapping[str, Any]]],
-        subject: Subject,
-        progress: Callable[[str], Progress] | None,
-        notify: Announce | None,
-        passes: list[str] | None,
-        course: Course,
+        requests: Sequence[Request],
+        inputs: RunInputs,
+        progress: ProgressFactory | None,
+        notify: NotifyFunction | None,
+        progress_estimate: ProgressEstimate,
     ) -> None:
-        self._passes = passes
-        self.course = course
-        self.words = words_of(subject.corpus)
-        self._settled = settled
-        self._subject = subject
+        self.passes: list[str] = []
+        self.progress_estimate = progress_estimate
+        self.n_words = count_words(inputs.corpus)
+        self._requests = requests
+        self._inputs = inputs
         self._progress = progress
         self._notify = notify
-        self._made: dict[str, Recording | None] = {}
+        self._recordings: dict[str, Recording | None] = {}
 
     @property
-    def work(self) -> Work:
-        """Where long work of an analysis is kept, and who is told of it."""
-        return Work(self._subject.store, self._progress)
+    def cache(self) -> AnalysisCache:
+        """The cache for finished parts of an analysis, with its progress."""
+        return AnalysisCache(self._inputs.store, self._progress)
 
     def __getitem__(self, role: str) -> Recording | None:
-        if role not in self._made:
-            self._made[role] = self._make(role)
-        return self._made[role]
+        if role not in self._recordings:
+            self._recordings[role] = self._record_with_pairs(role)
+        return self._recordings[role]
 
-    def _sites(self, role: str) -> tuple[Site, ...]:
-        named = [
-            site for analysis, options in self._settled if role in analysis.inputs for site in analysis.sites(options)
-        ]
-        return resolve(named)
+    def _record_with_pairs(self, role: str) -> Recording | None:
+        sites = [site for a, options in self._requests if role in a.inputs for site in a.sites(options)]
+        paired = self._paired_sites(role)
+        recording = self._record(role, resolve_sites([*resolve_sites(sites), *paired.values()]))
+        if recording is None or not paired:
+            return recording
+        return replace(recording, sites={**recording.sites, **{key: recording[site] for key, site in paired.items()}})
 
-    def _beside(self, role: str) -> dict[str, Site]:
-        """The paired sites of a role, by what its recording has them under."""
-        partner = {"recording": self._subject.against, "randomised": self._subject.encoder}.get(role)
-        paired = [site for analysis, _ in self._settled if role in analysis.inputs for site in analysis.paired]
-        return {} if partner is None else {site.identity: site.beside(partner) for site in paired}
+    def _paired_sites(self, role: str) -> dict[str, Site]:
+        """Paired sites of a role, bound to the encoder they compare with, by storage key."""
+        partner = {"recording": self._inputs.against, "randomised": self._inputs.encoder}.get(role)
+        if partner is None:
+            return {}
+        paired = [site for analysis, _ in self._requests if role in analysis.inputs for site in analysis.paired_sites]
+        return {site.storage_key: site.bind(partner) for site in paired}
 
-    def _make(self, role: str) -> Recording | None:
-        beside = self._beside(role)
-        found = self._recorded(role, resolve([*self._sites(role), *beside.values()]))
-        if found is None or not beside:
-            return found
-        return replace(found, sites={**found.sites, **{name: found[site] for name, site in beside.items()}})
-
-    def _recorded(self, role: str, sites: tuple[Site, ...]) -> Recording | None:
-        if role == "recording" and self._subject.recording is not None:
-            return self._subject.recording.with_derived(sites)
+    def _record(self, role: str, sites: tuple[Site, ...]) -> Recording | None:
+        if role == "recording" and self._inputs.recording is not None:
+            return self._inputs.recording.with_sites(sites)
         encoder = self._encoder(role)
-        if encoder is None or self._subject.corpus is None:
+        if encoder is None or self._inputs.corpus is None:
             return None
-        name = f"{encoder.name} over {self._subject.corpus.name}"
-        own = self._progress(f"recording {encoder.name}") if self._progress else None
-        with self.course.part(name, PASS * self.words) as whole:
+        name = f"{encoder.name} on {self._inputs.corpus.name}"
+        bar = self._progress(f"recording {encoder.name}") if self._progress else _no_progress
+        with self.progress_estimate.step(name, SECONDS_PER_WORD * self.n_words) as update:
 
             def progress(done: int, total: int) -> None:
-                to_do = total if sites else 0
-                whole(done, to_do)
-                if own is not None:
-                    own(done, total)
-                if self._passes is not None and to_do and not done:
-                    self._passes.append(name)
+                needed = total if sites else 0
+                update(done, needed)
+                bar(done, total)
+                if needed and not done:
+                    self.passes.append(name)
 
             return record(
                 encoder,
-                self._subject.corpus,
+                self._inputs.corpus,
                 sites,
-                policy=self._subject.policy,
-                store=self._subject.store,
+                config=self._inputs.config,
+                store=self._inputs.store,
                 progress=progress,
                 notify=self._notify if sites else None,
             )
 
     def _encoder(self, role: str) -> Encoder | None:
-        subject = self._subject
         if role == "randomised":
-            twin = subject.encoder if subject.randomise else None
-            return twin.randomised(seed=0) if isinstance(twin, Randomisable) else None
-        return subject.against if role == "against" else subject.encoder
+            encoder = self._inputs.encoder if self._inputs.random_baseline else None
+            return encoder.randomised(seed=0) if isinstance(encoder, Randomisable) else None
+        return self._inputs.against if role == "against" else self._inputs.encoder
 
 
-def _unfit(analysis: Analysis, options: Mapping[str, Any], subject: Subject) -> Refusal | None:
-    """Why it cannot be run, if it cannot; such a one must not spoil the passes that it would share with others."""
+def _check_runnable(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> Refusal | None:
+    """Why the analysis cannot run, checked first so that it does not spoil passes shared with others."""
     try:
-        _refuse_missing(analysis, subject)
-        if subject.encoder is not None and subject.recording is None:
-            sites = resolve(analysis.sites(options), subject.encoder.outputs)
-            refuse_impossible(subject.encoder, sites, subject.policy)
+        _check_inputs(analysis, inputs)
+        if inputs.encoder is not None and inputs.recording is None:
+            sites = resolve_sites(analysis.sites(options), inputs.encoder.task_heads)
+            check_sites_available(inputs.encoder, sites, inputs.config)
     except Refusal as refusal:
         return refusal
     return None
 
 
-def _refuse_missing(analysis: Analysis, subject: Subject) -> None:
-    corpus = subject.recording.corpus if subject.recording is not None else subject.corpus
-    if corpus is not None and analysis.layers:
-        corpus.require(*analysis.layers, purpose=analysis.name)
-    if "against" in analysis.inputs and subject.against is None:
+def _check_inputs(analysis: Analysis, inputs: RunInputs) -> None:
+    corpus = inputs.recording.corpus if inputs.recording is not None else inputs.corpus
+    if corpus is not None and analysis.annotations:
+        corpus.require_annotations(*analysis.annotations, analysis_name=analysis.name)
+    if "against" in analysis.inputs and inputs.against is None:
+        raise Refusal(f"{analysis.name} compares two models, and one was given", "two models", "Add --against MODEL")
+    if "encoder" in analysis.inputs and "encoder" not in analysis.optional and inputs.encoder is None:
         raise Refusal(
-            f"{analysis.name} compares two models and one was given", "a second model", "Give it with --against"
-        )
-    if "encoder" in analysis.inputs and "encoder" not in analysis.optional and subject.encoder is None:
-        raise Refusal(
-            f"{analysis.name} runs the model itself, and a recording cannot be run",
-            "a model",
-            "Give --model and --corpus instead of --recording",
+            f"{analysis.name} runs the model, and a recording cannot be run",
+            "a model and a corpus",
+            "Use --model and --corpus instead of --recording",
         )
 
 
-def _result(analysis: Analysis, options: Mapping[str, Any], subject: Subject, recordings: _Recordings) -> Result:
-    with recordings.course.part(analysis.name, expected(analysis.name, recordings.words)):
-        return _made(analysis, options, subject, recordings)
+def _timed_result(
+    analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs, recordings: _RecordingsByRole
+) -> Result:
+    with recordings.progress_estimate.step(analysis.name, analysis.cost.estimate(recordings.n_words)):
+        return _compute_result(analysis, options, inputs, recordings)
 
 
-def _made(analysis: Analysis, options: Mapping[str, Any], subject: Subject, recordings: _Recordings) -> Result:
-    given: dict[str, Any] = {}
-    for role in analysis.inputs:
-        match role:
-            case "encoder":
-                given[role] = subject.encoder
-            case "work":
-                given[role] = recordings.work
-            case "corpus":
-                given[role] = subject.recording.corpus if subject.recording else subject.corpus
-            case _:
-                given[role] = recordings[role]
-    data = analysis.function(**given, **options)
-    recorded = {role: value.summary() for role, value in given.items() if isinstance(value, Recording)}
-    main = given.get("recording")
-    corpus = given.get("corpus") or subject.corpus
-    texts = len(main) if isinstance(main, Recording) else sum(len(item.inputs) for item in corpus or ())
+def _compute_result(
+    analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs, recordings: _RecordingsByRole
+) -> Result:
+    corpus = inputs.recording.corpus if inputs.recording is not None else inputs.corpus
+    arguments: dict[str, Any] = {
+        role: {"encoder": inputs.encoder, "cache": recordings.cache, "corpus": corpus}.get(role)
+        for role in analysis.inputs
+        if role not in ROLE_NAMES
+    }
+    recorded = {role: recordings[role] for role in analysis.inputs if role in ROLE_NAMES}
+    data = analysis.function(**{role: (recorded | arguments)[role] for role in analysis.inputs}, **options)
+    summaries = {ROLE_NAMES[role]: recording.summary() for role, recording in recorded.items() if recording is not None}
+    main = recorded.get("recording")
+    n_texts = len(main) if main is not None else sum(len(example.text_inputs) for example in corpus or ())
     return Result(
         analysis=analysis.name,
         version=analysis.version,
         options=dict(options),
-        inputs=recorded or ({"corpus": corpus.summary()} if corpus is not None else {}),
-        n=texts if isinstance(data, Picture) else max(observed(data), default=0),
+        inputs=summaries or ({"corpus": corpus.summary()} if corpus is not None else {}),
+        n=n_texts if isinstance(data, UnmeasuredShape) else max(sample_sizes(data), default=0),
         data=data,
-        provenance={"versions": versions(), "special_tokens": analysis.special, "cites": list(analysis.cites)},
+        provenance={
+            "versions": versions(),
+            "special_tokens": analysis.special_tokens,
+            "citations": list(analysis.citations),
+        },
     )
+
+
+def _no_progress(done: int, total: int) -> None:
+    """Report nothing."""
+
+
+FOLDER = "analysis_cache"
+
+
+@dataclass(frozen=True)
+class AnalysisCache:
+    """Stores finished parts in a directory (without one, nothing is stored) and reports progress."""
+
+    directory: Path | None = None
+    progress: Callable[[str], ProgressCallback] | None = None
+
+    def progress_meter(self, title: str) -> ProgressCallback:
+        """A progress display with this title."""
+        return self.progress(title) if self.progress is not None else _no_progress
+
+    def get_or_compute(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
+        """The stored value of `key`, else the computed one, which is then stored as JSON.
+
+        `key` must hold everything that the value depends on.
+        """
+        if self.directory is None:
+            return compute()
+        key_json = json.dumps(key, sort_keys=True)
+        file = self.directory / FOLDER / f"{hashlib.sha256(key_json.encode()).hexdigest()[:24]}.json"
+        if file.is_file():
+            return json.loads(file.read_text("utf-8"))["value"]
+        value = compute()
+        with atomic_writer(file) as stream:
+            stream.write(json.dumps({"key": json.loads(key_json), "value": value}).encode())
+        return value
+
+
+def step_progress(meter: ProgressCallback, step: int, n_steps: int) -> ProgressCallback:
+    """Progress of one of several steps of equal length, reported as progress of all of them."""
+
+    def report(done: int, total: int) -> None:
+        meter(step * total + done, n_steps * total)
+
+    return report

@@ -1,205 +1,241 @@
-"""What a claim is: a published finding, the analyses that measure it, and the test that decides it.
+"""`Claim`: a published finding as one sentence, the analyses that measure it, and the test that decides it.
 
-A claim is one `[[claim]]` of a TOML file named after its paper. Depths are those of the model it was made about, of
-`depth` layers; `judge` maps them to the model at hand. `layers = [5, 10]` are layers 5 to 10, and layer 0 is the
-embeddings.
+A claim is one `[[claim]]` of a TOML file named after its paper. Layers are those of the published model, which has
+`published_depth` layers; `judge` maps them to the model at hand. `layers = [5, 10]` means layers 5 to 10; layer 0 is
+the embeddings.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from bertology.citations import CITATIONS
 
-class _Part(BaseModel):
+
+class _ClaimModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Run(_Part):
-    """One analysis with its options; `corpus` names controlled stimuli that do not depend on the user's corpus.
+class ClaimRun(_ClaimModel):
+    """One analysis with its options.
 
-    `of` against: it is run on the model given with --against, which has learnt a task.
+    `corpus` names controlled stimuli to use instead of the user's corpus. With `target` "against" the analysis runs on
+    the fine-tuned model given with --against.
     """
 
     analysis: str
     options: Mapping[str, Any] = Field(default_factory=dict)
     corpus: str | None = None
-    of: Literal["model", "against"] = "model"
+    target: Literal["model", "against"] = "model"
 
 
-class Selection(_Part):
-    """A number of a result: a measure (or one of its baselines), at a row or over layers, heads taken together.
+class NumberSelector(_ClaimModel):
+    """A number in a result: a measure or one of its baselines, at a row, or averaged over layers and heads.
 
-    Along a curve it is taken at `point`, or at `share` of its largest point; the nearest there is.
+    On a curve it is the value at `x`, or at `x_fraction` of the largest x, whichever point is nearest.
     """
 
     measure: str
-    plus: tuple[str, ...] = ()
-    """Further measures that are added to it."""
+    added_measures: tuple[str, ...] = ()
+    """Further measures to add to it."""
     run: str = ""
     baseline: str | None = None
     row: str | None = None
     column: str | None = None
     layers: tuple[int, int] | None = None
-    point: float | None = None
-    share: float | None = None
+    x: float | None = None
+    x_fraction: float | None = None
 
 
-class Greater(_Part):
-    """One number is larger than another, or than a constant, by more than `by`."""
+class Greater(_ClaimModel):
+    """A number is larger than another one, or than a constant, by more than `margin`."""
 
     kind: Literal["greater"] = "greater"
-    this: Selection
-    than: Selection | float
-    by: float = 0.0
+    left: NumberSelector
+    right: NumberSelector | float
+    margin: float = 0.0
 
 
-class Between(_Part):
+class Between(_ClaimModel):
     """A number lies between two constants."""
 
     kind: Literal["between"] = "between"
-    this: Selection
+    value: NumberSelector
     low: float
     high: float
 
 
-class SomeHead(_Part):
-    """At least one head's measure is above a constant and above its baselines."""
+class AnyHead(_ClaimModel):
+    """At least one head lies above a threshold and above its baselines."""
 
-    kind: Literal["some head"] = "some head"
+    kind: Literal["any head"] = "any head"
     measure: str
-    above: float = float("-inf")
+    threshold: float = float("-inf")
     baselines: tuple[str, ...] = ()
     layers: tuple[int, int] | None = None
     run: str = ""
 
 
-class SomeRow(_Part):
-    """At least `least` of the named rows of a table are above a baseline by more than `by`.
+class AnyRow(_ClaimModel):
+    """At least `min_rows` of the named rows of a table exceed a baseline by more than `margin`.
 
-    `difference` is the measure of how far they are above it, item by item; with it not two intervals but one decides.
+    `difference` names the measure of the paired difference to the baseline, if there is one; its interval then decides
+    instead of the two separate intervals.
     """
 
-    kind: Literal["some row"] = "some row"
+    kind: Literal["any row"] = "any row"
     measure: str
     baseline: str
     difference: str | None = None
     rows: tuple[str, ...]
-    least: int = 1
-    by: float = 0.0
+    min_rows: int = 1
+    margin: float = 0.0
     run: str = ""
 
 
-class Peak(_Part):
-    """A measure has its highest (or lowest) layer among these layers."""
+class PeakLayer(_ClaimModel):
+    """The layer with the highest (or lowest) value is one of these layers."""
 
-    kind: Literal["peak"] = "peak"
+    kind: Literal["peak layer"] = "peak layer"
     measure: str
     layers: tuple[int, int]
     lowest: bool = False
     run: str = ""
 
 
-class Ordered(_Part):
-    """Each number is larger than the one before it."""
+class Increasing(_ClaimModel):
+    """Every number is larger than the previous one."""
 
-    kind: Literal["ordered"] = "ordered"
-    these: tuple[Selection, ...] = Field(min_length=2)
+    kind: Literal["increasing"] = "increasing"
+    values: tuple[NumberSelector, ...] = Field(min_length=2)
 
 
-class PeaksInOrder(_Part):
-    """Measures, perhaps of several runs, have their highest layers in this order of depth."""
+class PeaksInOrder(_ClaimModel):
+    """Curves reach their highest values in this order of layers."""
 
     kind: Literal["peaks in order"] = "peaks in order"
-    these: tuple[Selection, ...] = Field(min_length=2)
+    curves: tuple[NumberSelector, ...] = Field(min_length=2)
 
 
 Test = Annotated[
-    Greater | Between | SomeHead | SomeRow | Peak | Ordered | PeaksInOrder,
+    Greater | Between | AnyHead | AnyRow | PeakLayer | Increasing | PeaksInOrder,
     Field(discriminator="kind"),
 ]
 
 
-class Claim(_Part):
-    """A finding in our own words, where it was published, and how it is tested."""
+class Claim(_ClaimModel):
+    """A published finding in one sentence, its source, and its test."""
 
     id: str
-    finding: str
+    statement: str
     paper: str = ""
-    place: str
-    published: str
-    depth: int = 12
-    needs: tuple[str, ...] = ()
-    """What a reader must bring beyond a model, in words: shown where the claim does not apply."""
-    how: str = ""
-    """How that can be had, where it takes more than naming it: shown where the claim does not apply."""
-    given: Greater | None = None
-    """What must hold first: how a model does a task cannot be asked of one that does it no better than a guess."""
+    section: str
+    published_value: str
+    published_depth: int = 12
+    requirements: tuple[str, ...] = ()
+    """What the claim needs besides a model; shown if the claim does not apply."""
+    requirement_help: str = ""
+    """How to meet the requirements, such as a command; shown if the claim does not apply."""
+    precondition: Greater | None = None
+    """What must hold first, such as a score above the majority class."""
     analysis: str | None = None
     options: Mapping[str, Any] = Field(default_factory=dict)
     corpus: str | None = None
-    of: Literal["model", "against"] = "model"
-    runs: Mapping[str, Run] = Field(default_factory=dict)
+    target: Literal["model", "against"] = "model"
+    runs: Mapping[str, ClaimRun] = Field(default_factory=dict)
     slow: bool = False
-    """Whether it takes minutes, so that it is judged only where that is asked for."""
+    """Whether it takes minutes and is tested only on request."""
     test: Test
 
     @model_validator(mode="after")
-    def _names_its_runs(self) -> Claim:
+    def _check_runs(self) -> Claim:
         if (self.analysis is None) == (not self.runs):
-            raise ValueError(f"claim {self.id}: give either `analysis` or `runs`")
-        named = _runs_of(self.test) | (_runs_of(self.given) if self.given else set[str]())
-        unknown = named - set(self.measured_by)
+            raise ValueError(f"claim {self.id}: expected either `analysis` or `runs`")
+        tested = _tested_runs(self.test) | (_tested_runs(self.precondition) if self.precondition else set[str]())
+        unknown = tested - set(self.all_runs)
         if unknown:
-            raise ValueError(f"claim {self.id}: its test names runs that are not there: {sorted(unknown)}")
+            raise ValueError(f"claim {self.id}: its test names unknown runs: {sorted(unknown)}")
         return self
 
     @property
-    def measured_by(self) -> Mapping[str, Run]:
-        """The runs by name; the only one of a simple claim is named by nothing."""
+    def all_runs(self) -> Mapping[str, ClaimRun]:
+        """Runs by name; a single-run claim uses the empty name."""
         if self.analysis is not None:
-            return {"": Run(analysis=self.analysis, options=self.options, corpus=self.corpus, of=self.of)}
+            return {"": ClaimRun(analysis=self.analysis, options=self.options, corpus=self.corpus, target=self.target)}
         return self.runs
 
-    def learning_from(self, sentences: int) -> Claim:
-        """The same, its probes trained on at most so many sentences (0: all) where it says how many itself."""
+    def with_train_size(self, train_size: int) -> Claim:
+        """The same claim with another training size for its probes (0: all), where it has one."""
 
-        def other(options: Mapping[str, Any]) -> Mapping[str, Any]:
-            return {name: sentences if name == "train_limit" else value for name, value in options.items()}
+        def replace_train_size(options: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {name: train_size if name == "train_size" else value for name, value in options.items()}
 
-        runs = {name: run.model_copy(update={"options": other(run.options)}) for name, run in self.runs.items()}
-        return self.model_copy(update={"options": other(self.options), "runs": runs})
+        runs = {
+            name: run.model_copy(update={"options": replace_train_size(run.options)}) for name, run in self.runs.items()
+        }
+        return self.model_copy(update={"options": replace_train_size(self.options), "runs": runs})
 
 
-def measures_of(test: Test) -> set[str]:
-    """The measures that a test looks at."""
-    if isinstance(test, SomeRow) and test.difference is not None:
+def tested_measures(test: Test) -> set[str]:
+    """The measures a test reads."""
+    if isinstance(test, AnyRow) and test.difference is not None:
         return {test.measure, test.difference}
-    if isinstance(test, SomeHead | SomeRow | Peak):
+    if isinstance(test, AnyHead | AnyRow | PeakLayer):
         return {test.measure}
-    return {measure for one in _selections(test) for measure in (one.measure, *one.plus)}
+    return {name for selector in _number_selectors(test) for name in (selector.measure, *selector.added_measures)}
 
 
-def rows_of(test: Test) -> set[str]:
-    """The rows of a table that a test looks at; none where it looks at layers or heads."""
-    if isinstance(test, SomeRow):
+def tested_rows(test: Test) -> set[str]:
+    """The table rows a test reads; empty if it reads layers or heads."""
+    if isinstance(test, AnyRow):
         return set(test.rows)
-    return {one.row for one in _selections(test) if one.row is not None}
+    return {selector.row for selector in _number_selectors(test) if selector.row is not None}
 
 
-def _runs_of(test: Test) -> set[str]:
-    return {test.run} if isinstance(test, SomeHead | SomeRow | Peak) else {one.run for one in _selections(test)}
+def _tested_runs(test: Test) -> set[str]:
+    if isinstance(test, AnyHead | AnyRow | PeakLayer):
+        return {test.run}
+    return {selector.run for selector in _number_selectors(test)}
 
 
-def _selections(test: Test) -> list[Selection]:
+def _number_selectors(test: Test) -> list[NumberSelector]:
     match test:
         case Greater():
-            return [part for part in (test.this, test.than) if isinstance(part, Selection)]
+            return [part for part in (test.left, test.right) if isinstance(part, NumberSelector)]
         case Between():
-            return [test.this]
-        case Ordered() | PeaksInOrder():
-            return list(test.these)
+            return [test.value]
+        case Increasing():
+            return list(test.values)
+        case PeaksInOrder():
+            return list(test.curves)
         case _:
             return []
+
+
+DIRECTORY = Path(__file__).parent
+
+
+@cache
+def all_claims() -> tuple[Claim, ...]:
+    """All claims; a claim's paper is the name of its file."""
+    claims = [claim for file in sorted(DIRECTORY.glob("*.toml")) for claim in read_claims(file)]
+    seen: set[str] = set()
+    for claim in claims:
+        if claim.id in seen:
+            raise ValueError(f"two claims have the id {claim.id}")
+        seen.add(claim.id)
+    return tuple(claims)
+
+
+def read_claims(file: Path) -> list[Claim]:
+    """The claims of one file."""
+    if file.stem not in CITATIONS:
+        raise ValueError(f"{file.name} is not named after a paper in citations.py")
+    content: dict[str, Any] = tomllib.loads(file.read_text("utf-8"))
+    return [Claim(paper=file.stem, **claim) for claim in content["claim"]]

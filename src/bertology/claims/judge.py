@@ -1,17 +1,17 @@
-"""The judge: does a claim hold for these results? Decided by intervals, never by a point estimate alone.
+"""The judge: does a claim hold for these results? Intervals decide, never a point estimate alone.
 
-Two numbers are told apart where their 95 % intervals lie apart. That is stricter than need be where both are of the
-same items: an analysis that has their difference, item by item, gives it as a measure, and the claim asks for that. The
-mean over layers or heads has the mean of their ends as its interval, as if they all erred together: wider than need be.
-Where the best of many heads or layers is asked for, intervals are widened as Bonferroni would, so that the luckiest of
-them does not decide, and are told as they decide.
+Two numbers differ if their 95 % intervals do not overlap. That is stricter than necessary for two numbers of the same
+examples: an analysis that measures their paired difference reports it as a measure, and the claim tests that measure.
+The interval of a mean over layers or heads is the mean of their limits, as if all errors were perfectly correlated:
+wider than necessary. Where a test takes the best of many heads or layers, intervals are widened by the Bonferroni
+correction, and reported as widened.
 
-| verdict | is given where |
+| verdict | condition |
 |---|---|
-| holds | the intervals say so |
-| fails | the intervals say the opposite |
-| inconclusive | they overlap |
-| not applicable | the model or corpus lacks something, which is named; or what must be `given` first does not hold |
+| holds | the intervals satisfy the test |
+| fails | the intervals satisfy the opposite |
+| inconclusive | the intervals overlap |
+| not applicable | the model or corpus lacks something, which is named, or the precondition does not hold |
 """
 
 from __future__ import annotations
@@ -26,72 +26,73 @@ import numpy as np
 from scipy.stats import norm
 
 from bertology.claims.claim import (
+    AnyHead,
+    AnyRow,
     Between,
     Claim,
     Greater,
-    Ordered,
-    Peak,
+    Increasing,
+    NumberSelector,
+    PeakLayer,
     PeaksInOrder,
-    Selection,
-    SomeHead,
-    SomeRow,
     Test,
 )
-from bertology.claims.numbers import Absent, Numbers, spelt_layers
+from bertology.claims.result_numbers import MissingNumberError, ResultNumbers, format_layers
 from bertology.errors import Refusal
-from bertology.results.estimate import Estimate, Estimates
+from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Head, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
 
 Outcome = Literal["holds", "fails", "inconclusive", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("holds", "fails", "inconclusive", "not applicable")
-HELD_OUT = "held out "
-"""How the notes of tables name the head that was chosen on other sentences."""
-_OF_MANY = {"holds": "hold", "fails": "fail"}
+_PLURALS = {"holds": "hold", "fails": "fail"}
 
 
-def tally(outcomes: Iterable[Outcome]) -> str:
-    """How many there are of each outcome, in words."""
+def count_outcomes(outcomes: Iterable[Outcome]) -> str:
+    """The number of each outcome, as text."""
     counts = Counter[str](outcomes)
-    told = [(counts[name], name if counts[name] == 1 else _OF_MANY.get(name, name)) for name in OUTCOMES]
-    return ", ".join(f"{count} {name}" for count, name in told if count)
+    parts = [(counts[name], name if counts[name] == 1 else _PLURALS.get(name, name)) for name in OUTCOMES]
+    return ", ".join(f"{count} {name}" for count, name in parts if count)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """An outcome and the numbers it rests on, as a sentence.
+    """An outcome and the numbers behind it, as a sentence.
 
-    `chosen` is what was chosen among many, counted from 0: the layer and number of a head, or two layers.
+    `selected` is what the test selected among many, counted from 0: the layer and index of a head, or two layers.
     """
 
     outcome: Outcome
-    why: str
-    chosen: tuple[int, int] | None = None
+    reason: str
+    selected: tuple[int, int] | None = None
 
 
-def judge(claim: Claim, found: Mapping[str, Result | Refusal]) -> Verdict:
-    """The verdict on a claim from its runs, by the names it gives them; a refused run makes it not applicable."""
-    for result in found.values():
-        if isinstance(result, Refusal):
-            return _not_applicable(claim, str(result))
-    results = {name: result for name, result in found.items() if isinstance(result, Result)}
-    needs = f"; it needs {', '.join(claim.needs)}" if claim.needs else ""
+def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> Verdict:
+    """The verdict on a claim from the outcomes of its runs by name; a refused run makes it not applicable."""
+    for outcome in outcomes.values():
+        if isinstance(outcome, Refusal):
+            return _not_applicable(claim, str(outcome))
+    results = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Result)}
+    needs = f" It needs {', '.join(claim.requirements)}." if claim.requirements else ""
     try:
         judging = _Judge(claim, results)
-        if claim.given is not None and (first := judging.verdict(claim.given)).outcome != "holds":
-            return _not_applicable(claim, f"what the finding takes for granted is not so here: {first.why}{needs}.")
+        if claim.precondition is not None:
+            precondition = judging.verdict(claim.precondition)
+            if precondition.outcome != "holds":
+                reason = f"The precondition of this claim is not met: {precondition.reason}{needs}"
+                return _not_applicable(claim, reason)
         return judging.verdict(claim.test)
-    except Absent as absent:
-        return _not_applicable(claim, f"{absent}{needs}")
+    except MissingNumberError as missing:
+        return _not_applicable(claim, f"{missing}.{needs}")
 
 
-def _not_applicable(claim: Claim, why: str) -> Verdict:
-    return Verdict("not applicable", f"{why} {claim.how}" if claim.how else why)
+def _not_applicable(claim: Claim, reason: str) -> Verdict:
+    return Verdict("not applicable", f"{reason} {claim.requirement_help}" if claim.requirement_help else reason)
 
 
 class _Judge:
     def __init__(self, claim: Claim, results: Mapping[str, Result]) -> None:
-        self._numbers = Numbers(claim, results)
+        self._numbers = ResultNumbers(claim, results)
 
     def verdict(self, test: Test) -> Verdict:
         match test:
@@ -99,185 +100,207 @@ class _Judge:
                 return self._greater(test)
             case Between():
                 return self._between(test)
-            case SomeHead():
-                return self._some_head(test)
-            case SomeRow():
-                return self._some_row(test)
-            case Peak():
-                return self._peak(test)
-            case Ordered():
-                return self._ordered(test.these)
+            case AnyHead():
+                return self._any_head(test)
+            case AnyRow():
+                return self._any_row(test)
+            case PeakLayer():
+                return self._peak_layer(test)
+            case Increasing():
+                return self._increasing(test.values)
             case PeaksInOrder():
-                return self._peaks_in_order(test.these)
+                return self._peaks_in_order(test.curves)
 
     def _greater(self, test: Greater) -> Verdict:
-        this = self._numbers.number(test.this)
-        if isinstance(test.than, Selection):
-            than, name = self._numbers.number(test.than), self._numbers.spelt(test.than)
+        left = self._numbers.number(test.left)
+        if isinstance(test.right, NumberSelector):
+            right = self._numbers.number(test.right)
+            reference = f"{self._numbers.describe(test.right)}, {right}"
         else:
-            than, name = _exactly(test.than), ""
-        beyond = Estimate(than.value + test.by, than.low + test.by, than.high + test.by, than.n)
-        beside = f"{name} {than}" if name else f"{test.than:g}"
-        asked = f"asked: {_margin(test.by)} than {beside}{_resting(this, than)}"
-        return Verdict(_compared(this, beyond), f"{self._numbers.spelt(test.this)} {this}, {asked}")
+            right, reference = _exact_estimate(test.right), f"{test.right:g}"
+        outcome = _compare(left, _shift(right, test.margin))
+        needed = f"the claim needs {_format_margin(test.margin)} {reference}"
+        return Verdict(
+            outcome, f"{self._numbers.describe(test.left)} is {left}; {needed}{_format_sample_size(left, right)}."
+        )
 
     def _between(self, test: Between) -> Verdict:
-        this = self._numbers.number(test.this)
-        why = f"{self._numbers.spelt(test.this)} {this}, asked: {test.low:g} to {test.high:g}{_resting(this)}"
-        if test.low < this.low and this.high < test.high:
-            return Verdict("holds", why)
-        return Verdict(
-            "fails" if this.clearly_below(test.low) or this.clearly_above(test.high) else "inconclusive", why
+        value = self._numbers.number(test.value)
+        reason = (
+            f"{self._numbers.describe(test.value)} is {value}; the claim needs {test.low:g} to {test.high:g}"
+            f"{_format_sample_size(value)}."
         )
+        if test.low < value.low and value.high < test.high:
+            return Verdict("holds", reason)
+        outside = value.clearly_below(test.low) or value.clearly_above(test.high)
+        return Verdict("fails" if outside else "inconclusive", reason)
 
-    def _some_head(self, test: SomeHead) -> Verdict:
+    def _any_head(self, test: AnyHead) -> Verdict:
         grid = self._numbers.data(test.run, HeadGrid)
         estimates = self._numbers.measure(grid, test.measure, None)
-        rows = self._numbers.rows(test.layers, len(estimates.value), 1)
-        values = {name: self._numbers.measure(grid, test.measure, name) for name in test.baselines}
-        wide = _widened(estimates[rows], estimates[rows].value.size)
-        floor = np.full(wide.shape, test.above)
-        for baseline in values.values():
+        rows = self._numbers.layer_indices(test.layers, len(estimates.value), 1)
+        baselines = {name: self._numbers.measure(grid, test.measure, name) for name in test.baselines}
+        widened = _bonferroni(estimates[rows], estimates[rows].value.size)
+        floor = np.full(widened.shape, test.threshold)
+        for baseline in baselines.values():
             floor = np.fmax(floor, baseline[rows].high)
-        there = np.isfinite(wide.value)
-        if not there.any():
-            raise Absent(f"{test.measure} could not be measured for any head")
-        lead = np.where(np.isfinite(wide.low), wide.low - floor, -np.inf)
-        # Where no head has an interval, of one text alone, the one that is highest is told, and decides nothing.
-        surest = lead if np.isfinite(lead).any() else np.where(there, wide.value, -np.inf)
-        place = np.unravel_index(int(surest.argmax()), lead.shape)
-        best = Head(rows[int(place[0])], int(place[1]))
-        beside = "".join(f", {name} {values[name][best]}" for name in values)
-        above = f", asked: above {test.above:g}" if np.isfinite(test.above) else ", asked: above these"
-        own: Estimate = wide[place]
-        why = f"{test.measure} of head {best} {own} (for {wide.value.size} heads at once){beside}{above}{_resting(own)}"
-        if lead.max() > 0:
-            return Verdict("holds", why, best)
-        return Verdict("fails" if (wide.high < floor)[there].all() else "inconclusive", why, best)
+        measured = np.isfinite(widened.value)
+        if not measured.any():
+            raise MissingNumberError(f"{test.measure} could not be measured for any head")
+        margin = np.where(np.isfinite(widened.low), widened.low - floor, -np.inf)
+        # Without any interval (a single text), the highest head is reported and decides nothing.
+        ranking = margin if np.isfinite(margin).any() else np.where(measured, widened.value, -np.inf)
+        index = np.unravel_index(int(ranking.argmax()), margin.shape)
+        head = Head(rows[int(index[0])], int(index[1]))
+        estimate: Estimate = widened[index]
+        needed = [f"{test.threshold:g}"] if np.isfinite(test.threshold) else []
+        needed += [f"{name} {baselines[name][head]}" for name in baselines]
+        reason = (
+            f"head {head}: {test.measure} is {estimate} (interval corrected for {widened.value.size} heads); "
+            f"the claim needs more than {' and '.join(needed)}{_format_sample_size(estimate)}."
+        )
+        if margin.max() > 0:
+            return Verdict("holds", reason, head)
+        return Verdict("fails" if (widened.high < floor)[measured].all() else "inconclusive", reason, head)
 
-    def _some_row(self, test: SomeRow) -> Verdict:
+    def _any_row(self, test: AnyRow) -> Verdict:
         outcomes: list[Outcome] = []
-        told: list[str] = []
+        descriptions: list[str] = []
         used: list[Estimate] = []
         for row in test.rows:
-            own = Selection(measure=test.measure, row=row, run=test.run)
+            selector = NumberSelector(measure=test.measure, row=row, run=test.run)
             try:
-                this, than = (
-                    self._numbers.number(one) for one in (own, own.model_copy(update={"baseline": test.baseline}))
-                )
-                apart = self._apart(test, own)
-            except Absent:
+                value = self._numbers.number(selector)
+                baseline = self._numbers.number(selector.model_copy(update={"baseline": test.baseline}))
+                difference = self._difference(test, selector)
+            except MissingNumberError:
                 continue
-            beyond = Estimate(than.value + test.by, than.low + test.by, than.high + test.by, than.n)
-            outcomes.append(_compared(this, beyond) if apart is None else _compared(apart, _exactly(test.by)))
-            lead = "" if apart is None else f", apart {apart}"
-            told.append(f"{row} {this} ({self._head(test, row)}{test.baseline} {than}{lead})")
-            used += [this, than]
-        if len(outcomes) < test.least:
-            raise Absent(f"of {', '.join(test.rows)} too few have cases enough to be measured: {len(outcomes)}")
-        sure, possible = outcomes.count("holds"), len(outcomes) - outcomes.count("fails")
-        outcome: Outcome = "holds" if sure >= test.least else "fails" if possible < test.least else "inconclusive"
-        of = f", of at least {test.least} ({sure} of {len(outcomes)} are, for sure)" if len(test.rows) > 1 else ""
-        asked = f"asked: {_margin(test.by)} than {test.baseline}{of}"
-        return Verdict(outcome, f"{'; '.join(told)}, {asked}{_resting(*used)}")
+            if difference is None:
+                outcomes.append(_compare(value, _shift(baseline, test.margin)))
+            else:
+                outcomes.append(_compare(difference, _exact_estimate(test.margin)))
+            paired = "" if difference is None else f", difference {difference}"
+            descriptions.append(f"{row}{self._head(test, row)}: {value} ({test.baseline} {baseline}{paired})")
+            used += [value, baseline]
+        if len(outcomes) < test.min_rows:
+            raise MissingNumberError(f"too few of {', '.join(test.rows)} have enough examples: {len(outcomes)}")
+        certain, possible = outcomes.count("holds"), len(outcomes) - outcomes.count("fails")
+        outcome: Outcome = (
+            "holds" if certain >= test.min_rows else "fails" if possible < test.min_rows else "inconclusive"
+        )
+        rows = f" in at least {test.min_rows} rows ({certain} of {len(outcomes)} do)" if len(test.rows) > 1 else ""
+        needed = f"the claim needs {_format_margin(test.margin)} the {test.baseline}{rows}"
+        return Verdict(outcome, f"{'; '.join(descriptions)}; {needed}{_format_sample_size(*used)}.")
 
-    def _apart(self, test: SomeRow, own: Selection) -> Estimate | None:
-        """How far a row lies above its baseline, item by item, where that is measured."""
+    def _difference(self, test: AnyRow, selector: NumberSelector) -> Estimate | None:
+        """The paired difference of a row from its baseline, if it is measured."""
         if test.difference is None:
             return None
-        return self._numbers.number(own.model_copy(update={"measure": test.difference}))
+        return self._numbers.number(selector.model_copy(update={"measure": test.difference}))
 
-    def _head(self, test: SomeRow, row: str) -> str:
-        """The head whose number it is, where the table's notes name it."""
-        data: Table | Matrix = self._numbers.data(test.run, (Table, Matrix))
-        said = data.notes.get(row, "").partition("; ")[0] if isinstance(data, Table) else ""
-        return f"{said}; " if said.startswith(HELD_OUT) else ""
+    def _head(self, test: AnyRow, row: str) -> str:
+        """The head a row is about, if the table has one."""
+        data = self._numbers.data(test.run, object)
+        if not isinstance(data, Table) or "head" not in data.attributes:
+            return ""
+        head = data.attributes["head"][data.row_names.index(row)]
+        return f", head {head}" if head is not None else ""
 
-    def _peak(self, test: Peak) -> Verdict:
-        curve, first = self._numbers.curve(test.run, test.measure)
-        inside = self._numbers.rows(test.layers, len(curve.value), first)
+    def _peak_layer(self, test: PeakLayer) -> Verdict:
+        curve, first_layer = self._numbers.curve(test.run, test.measure)
+        inside = self._numbers.layer_indices(test.layers, len(curve.value), first_layer)
         outside = [row for row in range(len(curve.value)) if row not in inside]
         if not outside:
-            raise Absent("the model has too few layers to tell its middle from its ends")
+            raise MissingNumberError("the model has too few layers to separate these layers from the others")
         if not np.isfinite(curve.value).all():
-            raise Absent(f"{test.measure} could not be measured in every layer")
+            raise MissingNumberError(f"{test.measure} could not be measured in every layer")
         sign = -1.0 if test.lowest else 1.0
-        here, there = (max(rows, key=lambda row: sign * curve.value[row]) for rows in (inside, outside))
-        wide = _widened(curve, len(curve.value))
+        best, other = (max(rows, key=lambda row: sign * curve.value[row]) for rows in (inside, outside))
+        widened = _bonferroni(curve, len(curve.value))
         end = "lowest" if test.lowest else "highest"
-        among = f" is {end} among {spelt_layers(inside[0] + first, inside[-1] + first)}" if len(inside) > 1 else ""
-        why = (
-            f"{test.measure}{among} at layer {here + first}: {wide[here]}; elsewhere at layer {there + first}: "
-            f"{wide[there]} (for {len(curve.value)} layers at once), "
-            f"asked: {'lower' if test.lowest else 'higher'} than elsewhere{_resting(curve[here], curve[there])}"
+        among = format_layers(inside[0] + first_layer, inside[-1] + first_layer)
+        reason = (
+            f"{test.measure}: {end} of {among} is {widened[best]} at layer {best + first_layer}; {end} of the other "
+            f"layers is {widened[other]} at layer {other + first_layer} (intervals corrected for {len(curve.value)} "
+            f"layers); the claim needs the first to be {'lower' if test.lowest else 'higher'}"
+            f"{_format_sample_size(curve[best], curve[other])}."
         )
-        this, than = (wide[there], wide[here]) if test.lowest else (wide[here], wide[there])
-        return Verdict(_compared(this, than), why, (here, there))
+        left, right = (widened[other], widened[best]) if test.lowest else (widened[best], widened[other])
+        return Verdict(_compare(left, right), reason, (best, other))
 
-    def _ordered(self, these: Sequence[Selection]) -> Verdict:
-        numbers = [self._numbers.number(one) for one in these]
-        outcomes = [_compared(after, before) for before, after in pairwise(numbers)]
-        told = " < ".join(f"{self._numbers.spelt(one)} {number}" for one, number in zip(these, numbers, strict=True))
+    def _increasing(self, selectors: Sequence[NumberSelector]) -> Verdict:
+        numbers = [self._numbers.number(selector) for selector in selectors]
+        outcomes = [_compare(after, before) for before, after in pairwise(numbers)]
+        order = " < ".join(
+            f"{self._numbers.describe(selector)}, {number}" for selector, number in zip(selectors, numbers, strict=True)
+        )
         outcome: Outcome = "fails" if "fails" in outcomes else "inconclusive" if "inconclusive" in outcomes else "holds"
-        return Verdict(outcome, f"asked: {told}{_resting(*numbers)}")
+        return Verdict(outcome, f"The claim needs: {order}{_format_sample_size(*numbers)}.")
 
-    def _peaks_in_order(self, these: Sequence[Selection]) -> Verdict:
-        """Holds where every layer that may be a measure's peak lies above all that may be that of the one before."""
+    def _peaks_in_order(self, selectors: Sequence[NumberSelector]) -> Verdict:
+        """Holds if every layer that may be a curve's peak lies above all that may be the previous curve's."""
         spans: list[tuple[int, int, int]] = []
-        found: list[Estimate] = []
-        for one in these:
-            data = self._numbers.data(one.run, LayerCurve)
-            curve = self._numbers.measure(data, one.measure, one.baseline)
-            there = np.isfinite(curve.value)
-            if not there.any():
-                raise Absent(f"{self._numbers.spelt(one)} could not be measured in any layer")
+        peaks: list[Estimate] = []
+        for selector in selectors:
+            data = self._numbers.data(selector.run, LayerCurve)
+            curve = self._numbers.measure(data, selector.measure, selector.baseline)
+            measured = np.isfinite(curve.value)
+            if not measured.any():
+                raise MissingNumberError(f"{self._numbers.describe(selector)} could not be measured in any layer")
             best = int(np.nanargmax(curve.value))
             # A number without an interval may be anything.
-            possible = np.flatnonzero(there & ~(curve.high < curve.low[best])) + data.first
-            spans.append((int(possible.min()), best + data.first, int(possible.max())))
-            found.append(curve[best])
+            possible = np.flatnonzero(measured & ~(curve.high < curve.low[best])) + data.first_layer
+            spans.append((int(possible.min()), best + data.first_layer, int(possible.max())))
+            peaks.append(curve[best])
         pairs = list(pairwise(spans))
-        told = "; ".join(
-            f"{self._numbers.spelt(one)} at layer {best} (perhaps {low}-{high})"
-            for one, (low, best, high) in zip(these, spans, strict=True)
+        description = "; ".join(
+            f"{self._numbers.describe(selector)} peaks at layer {best} (interval: {low}-{high})"
+            for selector, (low, best, high) in zip(selectors, spans, strict=True)
         )
-        told += f", asked: in this order{_resting(*found)}"
+        reason = f"{description}; the claim needs this order{_format_sample_size(*peaks)}."
         if all(before[2] < after[0] for before, after in pairs):
-            return Verdict("holds", told)
-        return Verdict("fails" if any(before[0] > after[2] for before, after in pairs) else "inconclusive", told)
+            return Verdict("holds", reason)
+        return Verdict("fails" if any(before[0] > after[2] for before, after in pairs) else "inconclusive", reason)
 
 
-def _margin(by: float) -> str:
-    """How much more is asked for, in words."""
-    if not by:
-        return "more"
-    return f"{by:g} more" if by > 0 else f"no more than {-by:g} less"
+def _format_margin(margin: float) -> str:
+    """The comparison a margin asks for, to stand before the reference."""
+    if not margin:
+        return "more than"
+    return f"more than {margin:g} above" if margin > 0 else f"no more than {-margin:g} below"
 
 
-def _resting(*estimates: Estimate) -> str:
-    """What numbers rest on, in words; nothing for those that follow from a definition."""
+def _format_sample_size(*estimates: Estimate) -> str:
+    """The sample sizes as text; empty for exact numbers."""
     counts = sorted({estimate.n for estimate in estimates if estimate.n > 0})
     if not counts:
         return ""
-    return f"; n = {counts[0]}" if len(counts) == 1 else f"; n = {counts[0]} to {counts[-1]}"
+    return f" (n = {counts[0]})" if len(counts) == 1 else f" (n = {counts[0]} to {counts[-1]})"
 
 
-def _exactly(value: float) -> Estimate:
-    return Estimate(value, value, value, 0)
+def _exact_estimate(value: float) -> Estimate:
+    return Estimate(value, value, value, 0, "exact")
 
 
-def _compared(this: Estimate, than: Estimate) -> Outcome:
-    if this.clearly_above(than):
+def _shift(estimate: Estimate, margin: float) -> Estimate:
+    return Estimate(
+        estimate.value + margin, estimate.low + margin, estimate.high + margin, estimate.n, estimate.interval
+    )
+
+
+def _compare(left: Estimate, right: Estimate) -> Outcome:
+    if left.clearly_above(right):
         return "holds"
-    return "fails" if this.clearly_below(than) else "inconclusive"
+    return "fails" if left.clearly_below(right) else "inconclusive"
 
 
-def _widened(estimates: Estimates, tried: int) -> Estimates:
-    """Intervals that hold for all of `tried` numbers at once, by Bonferroni and the normal distribution."""
-    factor = norm.isf(0.025 / tried) / norm.isf(0.025)
+def _bonferroni(estimates: Estimates, n_comparisons: int) -> Estimates:
+    """Intervals that hold for `n_comparisons` numbers at once, by Bonferroni and the normal distribution."""
+    factor = norm.isf(0.025 / n_comparisons) / norm.isf(0.025)
     return Estimates(
         value=estimates.value,
         low=estimates.value - factor * (estimates.value - estimates.low),
         high=estimates.value + factor * (estimates.high - estimates.value),
         n=estimates.n,
+        interval="simultaneous",
     )

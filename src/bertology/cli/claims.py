@@ -1,85 +1,191 @@
-"""`bertology claims`: which published findings hold for a model."""
+"""`bertology claims`: test published findings on a model."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertology.cli import inputs, judging
+from bertology.cli import options
+from bertology.errors import Refusal
 
 if TYPE_CHECKING:
-    from bertology.claims.examine import Finding
+    from bertology.analyses.run import RunInputs
+    from bertology.claims.claim import Claim
+    from bertology.claims.run import ClaimResult, ClaimsReport
+    from bertology.recording.overflow import Overflow
 
-HELP = "Judge published findings on a model: holds, fails, inconclusive, or not applicable and why."
+HELP = "Test published findings on a model: each holds, fails, is inconclusive or does not apply."
 STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not applicable": "dim"}
 
 
-def claims(
-    model: judging.Model = None,
-    against: inputs.Against = None,
-    corpus: inputs.CorpusName = None,
-    format: inputs.Format = None,
-    skip_bad: inputs.SkipBad = False,
-    limit: inputs.Limit = None,
+def claims_command(
+    model: ModelArgument = None,
+    against: options.Against = None,
+    corpus: options.CorpusName = None,
+    format: options.Format = None,
+    skip_malformed: options.SkipMalformed = False,
+    limit: options.Limit = None,
     paper: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="Only claims of this paper, as in clark2019; may be given again."),
+        typer.Option(metavar="KEY", help="Only claims of this paper, such as clark2019; may be repeated."),
     ] = None,
-    quick: judging.Quick = False,
-    full: judging.Full = False,
-    train_limit: judging.TrainLimit = None,
-    recording: inputs.RecordingDir = None,
-    long: inputs.LongPolicy = "skip",
-    device: inputs.Device = "cpu",
-    store: inputs.Store = None,
-    no_store: inputs.NoStore = False,
-    allow_pickle: inputs.AllowPickle = False,
-    as_json: inputs.Json = False,
+    quick: Quick = False,
+    full: Full = False,
+    train_size: TrainSize = None,
+    recording: options.RecordingDir = None,
+    overflow: options.OverflowOption = "skip",
+    device: options.Device = "cpu",
+    store: options.Store = None,
+    no_store: options.NoStore = False,
+    allow_pickle: options.AllowPickle = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Run what the claims need and print the scoreboard."""
-    done = judging.judged(
-        judging.chosen(paper, full=full, train_limit=train_limit),
+    """Test the claims and print the scoreboard."""
+    run = run_claims(
+        select_claims(paper, full=full, train_size=train_size),
         model=model,
         against=against,
         corpus=corpus,
         format=format,
-        skip_bad=skip_bad,
+        skip_malformed=skip_malformed,
         limit=limit,
         quick=quick,
         recording=recording,
-        long=long,
+        overflow=overflow,
         device=device,
         store=store,
         no_store=no_store,
         allow_pickle=allow_pickle,
     )
     if as_json:
-        from bertology.report.text import as_record
+        from bertology.views.report.export import as_record
 
-        typer.echo(json.dumps([as_record(finding) for finding in done.findings], ensure_ascii=False))
+        typer.echo(json.dumps([as_record(result) for result in run.report.results], ensure_ascii=False))
     else:
-        show(done.findings)
+        print_scoreboard(run.report.results)
 
 
-def show(findings: list[Finding]) -> None:
-    """The scoreboard: verdict, claim, and the numbers behind it."""
+def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
+    """Print each claim with its verdict and the numbers behind it, then the totals."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from bertology.claims.judge import tally
+    from bertology.claims.judge import count_outcomes
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
-    for finding in findings:
-        outcome, claim = finding.verdict.outcome, finding.claim
-        text = Text(claim.finding)
-        text.append(f"\n{claim.id} · {claim.paper}, {claim.place}: {claim.published}", style="dim")
-        text.append(f"\n{finding.verdict.why}\n", style="dim" if outcome == "not applicable" else "")
+    for result in claim_results:
+        outcome, claim = result.verdict.outcome, result.claim
+        text = Text(claim.statement)
+        text.append(f"\n{claim.id} · published ({claim.paper}, {claim.section}): {claim.published_value}", style="dim")
+        text.append(f"\n{result.verdict.reason}\n", style="dim" if outcome == "not applicable" else "")
         table.add_row(Text(outcome, style=STYLES[outcome]), text)
     console = Console()
     console.print(table)
-    console.print(tally(finding.verdict.outcome for finding in findings))
+    console.print(count_outcomes(result.verdict.outcome for result in claim_results))
+
+
+DEFAULT_AGAINST = "mini-pairs"
+"""The fine-tuned model the built-in model is compared with by default."""
+QUICK_LIMIT = 60
+"""Number of examples with --quick."""
+
+ModelArgument = Annotated[
+    str | None, typer.Argument(help="Model to analyse (default: the built-in `mini`, compared with `mini-pairs`).")
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help=f"Use at most {QUICK_LIMIT} examples of the corpus, for a first look.")
+]
+Full = Annotated[
+    bool, typer.Option("--full", help="Also test the claims that take minutes (fine-tuning, pruning, attacks).")
+]
+TrainSize = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Maximum number of sentences probes are trained on, sampled from the corpus (0: all). [default: 500]",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ClaimsRun:
+    """The inputs of a run and its report."""
+
+    inputs: RunInputs
+    report: ClaimsReport
+
+
+def select_claims(papers: Sequence[str] | None, *, full: bool, train_size: int | None = None) -> tuple[Claim, ...]:
+    """The claims of these papers, or all; slow claims only with `full` or if their paper is named.
+
+    `train_size` replaces the training size of their probes.
+    """
+    from bertology.claims.claim import all_claims
+    from bertology.errors import unknown_name
+
+    known = sorted({claim.paper for claim in all_claims()})
+    for paper in papers or ():
+        if paper not in known:
+            raise unknown_name("paper with claims", paper, known)
+    selected = [claim for claim in all_claims() if (claim.paper in papers if papers else full or not claim.slow)]
+    return tuple(selected if train_size is None else (claim.with_train_size(train_size) for claim in selected))
+
+
+def run_claims(
+    claims: Sequence[Claim],
+    *,
+    model: str | None,
+    against: str | None,
+    corpus: str | None,
+    format: str | None,
+    skip_malformed: bool,
+    limit: int | None,
+    quick: bool,
+    recording: Path | None,
+    overflow: Overflow,
+    device: str,
+    store: Path | None,
+    no_store: bool,
+    allow_pickle: bool,
+) -> ClaimsRun:
+    """Run the analyses the claims need, with progress bars, and judge the claims."""
+    from bertology.claims.run import judge_claims
+    from bertology.cli.options import progress_bars
+    from bertology.recording.plan import RecordingConfig
+
+    if quick and limit is not None:
+        raise Refusal("Both --quick and --limit were given", "one of them", "Remove one")
+    limit = QUICK_LIMIT if quick else limit
+    texts = None if recording else options.read_corpus(corpus, format, None, skip_malformed, limit, "original")
+    if model is None and against is None and recording is None:
+        against = DEFAULT_AGAINST
+        options.print_message(
+            f"No --against given; comparing with `{DEFAULT_AGAINST}`, fine-tuned from `{options.DEFAULT_MODEL}`."
+        )
+    inputs = options.build_run_inputs(
+        model=model,
+        against=against,
+        corpus=texts,
+        recording=recording,
+        config=RecordingConfig(overflow=overflow),
+        device=device,
+        dtype="float32",
+        allow_pickle=allow_pickle,
+        store=store,
+        no_store=no_store,
+        random_baseline=True,
+    )
+    with progress_bars() as progress:
+        report = judge_claims(claims, inputs, progress=progress, notify=options.print_message)
+    passes = f"{len(report.passes)} forward passes over corpora: {'; '.join(report.passes)}."
+    options.print_message(passes if report.passes else "All recordings were in the store.")
+    return ClaimsRun(inputs, report)

@@ -1,4 +1,4 @@
-"""`bertology finetune`: teach a model a task, and write it as a directory that any tool loads."""
+"""`bertology finetune`: fine-tune a model on a task and save it in Hugging Face format."""
 
 from __future__ import annotations
 
@@ -8,97 +8,117 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertology.cli import inputs
+from bertology.cli import options
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus
 
-HELP = "Fine-tune a model on a task; an interrupted run goes on where it stopped."
+HELP = "Fine-tune a model on a task; an interrupted run resumes."
 
 
-def finetune(
-    model: Annotated[str, typer.Argument(help="The model.")],
-    data: Annotated[str, typer.Argument(help="A corpus annotated for the task.")],
+def finetune_command(
+    model: Annotated[str, typer.Argument(help="Built-in name, directory in Hugging Face format, or hub name.")],
+    corpus: Annotated[str, typer.Argument(help="Built-in name, file or directory, annotated for the task.")],
     task: Annotated[
         Literal["sentence", "pair", "token", "dependency", "qa", "choice"],
-        typer.Option(help="What to learn: a class of a text or pair, tags, trees, answers, or a choice."),
+        typer.Option(
+            help="Task: sentence or pair classification, token classification, dependency parsing, extractive qa, or "
+            "multiple choice."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write the model to.")],
-    format: inputs.Format = None,
-    format_option: inputs.FormatOption = None,
-    skip_bad: inputs.SkipBad = False,
-    limit: inputs.Limit = None,
-    spacing: inputs.Spacing = "original",
-    dev: Annotated[
-        str | None, typer.Option(metavar="CORPUS", help="A corpus that decides which epoch is kept.")
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write to.")],
+    format: options.Format = None,
+    format_option: options.FormatOption = None,
+    skip_malformed: options.SkipMalformed = False,
+    limit: options.Limit = None,
+    spacing: options.Spacing = "original",
+    validation: Annotated[
+        str | None, typer.Option(metavar="CORPUS", help="Corpus for selecting the best epoch.")
     ] = None,
-    dev_share: Annotated[
-        float, typer.Option(metavar="X", help="Without --dev: the share of the data that decides.")
+    validation_fraction: Annotated[
+        float,
+        typer.Option(metavar="X", help="Fraction of the data used for validation if there is no --validation corpus."),
     ] = 0.1,
-    test: Annotated[str | None, typer.Option(metavar="CORPUS", help="A corpus to judge the finished model by.")] = None,
-    layer: Annotated[
+    test: Annotated[str | None, typer.Option(metavar="CORPUS", help="Corpus for evaluating the final model.")] = None,
+    annotation: Annotated[
         str | None,
-        typer.Option(metavar="LAYER", help="For --task token: tags, pos, entities, chunks, xpos or relations."),
+        typer.Option(
+            metavar="NAME",
+            help="With --task token: annotation to predict (tags, pos, xpos, entities, chunks or relations).",
+        ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the head, of dropout and of the order of the items.")
+        int, typer.Option(metavar="N", help="Random seed for the task head's initial weights, dropout and data order.")
     ] = 0,
-    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Passes over the data, at most.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of epochs.")] = 3,
     patience: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Stop after so many epochs without a better score.")
+        int,
+        typer.Option(min=1, metavar="N", help="Stop after this many epochs without improvement on the validation set."),
     ] = 2,
-    size: Annotated[int, typer.Option(min=1, metavar="N", help="Examples in a batch.")] = 16,
-    rate: Annotated[
+    batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Examples per batch.")] = 16,
+    learning_rate: Annotated[
         float | None,
-        typer.Option(min=0.0, metavar="X", help="The highest learning rate; by the model's width if left out."),
+        typer.Option(min=0.0, metavar="X", help="Peak learning rate (default: chosen by model width, 5e-5 for 768)."),
     ] = None,
-    warm_up: Annotated[
-        float, typer.Option(min=0.0, metavar="X", max=1.0, help="Share of the steps over which it rises.")
+    warmup_ratio: Annotated[
+        float, typer.Option(min=0.0, metavar="X", max=1.0, help="Fraction of training steps for linear warm-up.")
     ] = 0.1,
-    decay: Annotated[float, typer.Option(min=0.0, metavar="X", help="Weight decay of the matrices.")] = 0.01,
-    precision: Annotated[
-        Literal["auto", "float32", "bfloat16"], typer.Option(help="auto: bfloat16 on graphics cards that have it.")
+    weight_decay: Annotated[float, typer.Option(min=0.0, metavar="X", help="Weight decay of weight matrices.")] = 0.01,
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        typer.Option(help="Training precision; `auto`: bfloat16 on GPUs that support it."),
     ] = "auto",
-    max_pieces: inputs.MaxPieces = None,
-    freeze: Annotated[
-        int | None, typer.Option(min=0, metavar="K", help="Keep the embeddings and the first K blocks as they are.")
+    max_length: options.MaxLength = None,
+    freeze_layers: Annotated[
+        int | None, typer.Option(min=0, metavar="K", help="Freeze the embeddings and the first K layers.")
     ] = None,
-    truncate: Annotated[int | None, typer.Option(min=0, metavar="K", help="Drop the blocks above the first K.")] = None,
-    reinitialise: Annotated[int, typer.Option(min=0, metavar="K", help="Begin the top K blocks afresh.")] = 0,
-    random: Annotated[bool, typer.Option("--random", help="Begin all weights afresh: the control.")] = False,
-    keep_checkpoints: Annotated[
-        bool, typer.Option("--keep-checkpoints", help="Also keep the model after each epoch, in checkpoint-STEP.")
+    keep_layers: Annotated[int | None, typer.Option(min=0, metavar="K", help="Keep only the first K layers.")] = None,
+    reinitialise_layers: Annotated[int, typer.Option(min=0, metavar="K", help="Re-initialise the last K layers.")] = 0,
+    random_weights: Annotated[
+        bool, typer.Option("--random-weights", help="Start from random weights (control).")
     ] = False,
-    device: inputs.Device = "cpu",
-    allow_pickle: inputs.AllowPickle = False,
-    as_json: inputs.Json = False,
+    keep_checkpoints: Annotated[
+        bool, typer.Option("--keep-checkpoints", help="Save the model after every epoch, as checkpoint-STEP.")
+    ] = False,
+    device: options.Device = "cpu",
+    allow_pickle: options.AllowPickle = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Fine-tune, and print the folder of the model, or with --json its record."""
-    from bertology.cli.progress import progress_bars
+    """Fine-tune, and print the directory of the model, or with --json its metadata."""
+    from bertology.cli.options import progress_bars
+    from bertology.encoder.layer_variants import LayerVariant
     from bertology.encoder.load import load
-    from bertology.encoder.variant import Variant
-    from bertology.finetuning.finetune import finetune as teach
-    from bertology.finetuning.loop import Recipe
+    from bertology.training.finetune import finetune
+    from bertology.training.loop import TrainingConfig
 
     def read(name: str, limit: int | None = None) -> Corpus:
-        return inputs.read_corpus(name, format, format_option, skip_bad, limit, spacing)
+        return options.read_corpus(name, format, format_option, skip_malformed, limit, spacing)
 
-    corpora = read(data, limit), *(None if name is None else read(name) for name in (dev, test))
+    corpora = read(corpus, limit), *(None if name is None else read(name) for name in (validation, test))
     with progress_bars() as progress:
-        made = teach(
+        finetuned = finetune(
             load(model, device=device, allow_pickle=allow_pickle),
             corpora[0],
             task,
             output,
-            dev=corpora[1],
-            dev_share=dev_share,
+            validation=corpora[1],
+            validation_fraction=validation_fraction,
             test=corpora[2],
-            recipe=Recipe(seed, epochs, size, rate, warm_up, decay=decay, patience=patience, precision=precision),
-            variant=Variant(freeze, truncate, reinitialise, random),
-            layer=layer,
-            max_pieces=max_pieces,
+            config=TrainingConfig(
+                seed,
+                epochs,
+                batch_size,
+                learning_rate,
+                warmup_ratio,
+                weight_decay=weight_decay,
+                patience=patience,
+                dtype=dtype,
+            ),
+            variant=LayerVariant(freeze_layers, keep_layers, reinitialise_layers, random_weights),
+            annotation=annotation,
+            max_length=max_length,
             keep_checkpoints=keep_checkpoints,
             progress=progress,
-            notify=lambda line: typer.echo(line, err=True),
+            notify=options.print_message,
         )
-    typer.echo(json.dumps(made.record, ensure_ascii=False) if as_json else str(output))
+    typer.echo(json.dumps(finetuned.metadata, ensure_ascii=False) if as_json else str(output))

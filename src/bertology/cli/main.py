@@ -1,4 +1,4 @@
-"""The `bertology` command: stdout is data, stderr is talk; exit 0 done, 2 the user's mistake, 130 interrupted."""
+"""The `bertology` command: results on stdout, messages on stderr; exit 0 success, 2 user error, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from collections.abc import Callable
 
 import typer
 
-from bertology.cli import claims, finetune, listing, new, prune, record, report, run, view
+from bertology.cli import claims, finetune, list_command, new, prune, record, report, run, view
 from bertology.errors import Refusal
 
-INTERRUPTED = 130
-REMEDY = "Check its permissions, or choose another place"
-STOPPED = "bertology: stopped; what was finished is kept, and the same command goes on from there"
+INTERRUPTED_STATUS = 130
+PERMISSION_REMEDY = "Check its permissions, or choose another path"
+INTERRUPTED_MESSAGE = "bertology: interrupted; finished parts are kept, and the same command resumes"
+
+HELP = (
+    "Re-run the classic findings about BERT (attention, probing, geometry, ablation) on any encoder, "
+    "with baselines and "
+    "intervals."
+)
 
 app = typer.Typer(
     name="bertology",
-    help="Every classic finding about what BERT looks at and what it knows, re-run on your encoder.",
+    help=HELP,
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,24 +31,26 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
-    "report": (report.report, report.HELP),
-    "claims": (claims.claims, claims.HELP),
-    "view": (view.view, view.HELP),
-    "run": (run.run, run.HELP),
-    "record": (record.record, record.HELP),
-    "finetune": (finetune.finetune, finetune.HELP),
-    "prune": (prune.prune, prune.HELP),
-    "list": (listing.listing, listing.HELP),
-    "new": (new.new, new.HELP),
+    "report": (report.report_command, report.HELP),
+    "claims": (claims.claims_command, claims.HELP),
+    "view": (view.view_command, view.HELP),
+    "run": (run.run_command, run.HELP),
+    "record": (record.record_command, record.HELP),
+    "finetune": (finetune.finetune_command, finetune.HELP),
+    "prune": (prune.prune_command, prune.HELP),
+    "list": (list_command.list_command, list_command.HELP),
+    "new": (new.new_command, new.HELP),
 }
-for name, (command, about) in COMMANDS.items():
-    # What is said to be short is never cut: in a list of commands, half a sentence helps no one.
-    app.command(name, help=about, short_help=about, context_settings=run.CONTEXT if name == "run" else None)(command)
+for name, (command, summary) in COMMANDS.items():
+    # Without short_help, typer would cut the summary in the list of commands.
+    app.command(name, help=summary, short_help=summary, context_settings=run.CONTEXT if name == "run" else None)(
+        command
+    )
 
 
-def version(asked: bool) -> None:
-    """Print the version and stop."""
-    if asked:
+def print_version(value: bool) -> None:
+    """Print the version and exit."""
+    if value:
         from bertology import __version__
 
         typer.echo(__version__)
@@ -52,9 +60,9 @@ def version(asked: bool) -> None:
 @app.callback()
 def options(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(False, "--version", callback=print_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Every classic finding about what BERT looks at and what it knows, re-run on your encoder."""
+    """Show the help if no command was given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
@@ -62,36 +70,38 @@ def options(
 
 def main() -> None:
     """Run the command line."""
-    # torch's CPU kernels are kept for every shape ever seen, and batches of text come in hundreds: memory would grow
-    # with the corpus. Making them anew costs nothing that can be measured beside a forward pass.
+    # oneDNN caches a kernel for every input shape, and batches of text have hundreds: memory would grow with the
+    # corpus. Creating them again costs nothing measurable in comparison with a forward pass.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
     try:
         status = app(standalone_mode=False)
     except Refusal as refusal:
         _stop(f"bertology: {refusal}", 2)
     except (typer.Abort, KeyboardInterrupt):
-        _stop(STOPPED, INTERRUPTED)
+        _stop(INTERRUPTED_MESSAGE, INTERRUPTED_STATUS)
     except typer.TyperException as mistake:
-        _stop(f"bertology: {_told(mistake)}", 2)
+        _stop(f"bertology: {_format_error(mistake)}", 2)
     except PermissionError as error:
-        # Files are opened in many places, and all of them mean the same to the user.
-        refusal = Refusal(f"{error.filename} may not be read or written", "a place that you may use", REMEDY)
+        # Files are opened in many places, and the cause is always the same.
+        refusal = Refusal(
+            f"{error.filename} cannot be read or written", "a path you have permission for", PERMISSION_REMEDY
+        )
         _stop(f"bertology: {refusal}", 2)
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(141) from None
     else:
-        if status == INTERRUPTED:  # newer versions of typer turn an interrupt into this status
-            _stop(STOPPED, INTERRUPTED)
+        if status == INTERRUPTED_STATUS:  # newer versions of typer turn an interrupt into this status
+            _stop(INTERRUPTED_MESSAGE, INTERRUPTED_STATUS)
         raise SystemExit(status or 0)
 
 
-def _told(mistake: typer.TyperException) -> str:
-    """What is wrong with which option, and where the right ones are listed."""
-    found = mistake.format_message().replace("Value error, ", "").strip()
+def _format_error(error: typer.TyperException) -> str:
+    """The error message, with the command that lists the options."""
+    message = error.format_message().replace("Value error, ", "").strip()
     command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
-    asked = f"bertology {command} --help" if command else "bertology --help"
-    return f"{found if found.endswith(('.', '?')) else found + '.'} See `{asked}`."
+    help_command = f"bertology {command} --help" if command else "bertology --help"
+    return f"{message if message.endswith(('.', '?')) else message + '.'} See `{help_command}`."
 
 
 def _stop(message: str, status: int) -> None:

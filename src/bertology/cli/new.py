@@ -1,4 +1,4 @@
-"""`bertology new`: a plug-in package with one analysis, its site and its test, ready to install and run."""
+"""`bertology new`: create a plug-in package with one analysis, its site and its test."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ import typer
 from bertology.analyses import registry
 from bertology.errors import Refusal
 
-HELP = "Start a plug-in package with one analysis of your own, its test included."
+HELP = "Create a plug-in package with a template analysis and its test."
 
 
-def new(
-    name: Annotated[str, typer.Argument(help="The analysis's name, as group/name, for example attention/commas.")],
+def new_command(
+    name: Annotated[str, typer.Argument(help="Name of the analysis, as group/name, such as attention/commas.")],
     folder: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where (default: bertology-NAME here).")
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Directory to write to (default: bertology-NAME)."),
     ] = None,
 ) -> None:
-    """Write the package and say how to go on."""
+    """Write the package and print the next steps."""
     if not re.fullmatch(r"[a-z][a-z_]*/[a-z][a-z_]*", name):
         raise Refusal(
-            f"{name!r} is no name for an analysis",
+            f"{name!r} is not a valid name of an analysis",
             "group/name in lower-case letters and underscores, for example attention/commas",
-            "Choose such a name",
+            "Choose another name",
         )
     if name in registry.names():
-        raise Refusal(f"There is an analysis called {name} already", "a name of your own", "Choose another")
+        raise Refusal(f"An analysis called {name} exists already", "a new name", "Choose another name")
     package = name.split("/")[1]
     target = folder or Path(f"bertology-{package.replace('_', '-')}")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise Refusal(f"{target} already exists and is not empty", "a new folder", "Choose another with -o")
+        raise Refusal(
+            f"{target} already exists and is not empty", "a new or empty directory", "Choose another one with -o"
+        )
     templates = resources.files("bertology.cli") / "template"
     written = {
         "pyproject.toml": target / "pyproject.toml",

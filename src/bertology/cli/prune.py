@@ -1,4 +1,4 @@
-"""`bertology prune`: cut heads out of a model for good, and write what is left."""
+"""`bertology prune`: remove attention heads from a model permanently."""
 
 from __future__ import annotations
 
@@ -8,46 +8,53 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertology.cli import inputs
+from bertology.cli import options
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
     from bertology.encoder.encoder import Encoder
 
-HELP = "Cut heads out of a model for good: it becomes smaller and faster, and answers as with these heads at 0."
+HELP = "Remove attention heads from a model permanently; outputs equal those with the heads' output set to zero."
 
 
-def prune(
-    model: Annotated[str, typer.Argument(help="The model.")],
+def prune_command(
+    model: Annotated[str, typer.Argument(help="Built-in name, directory in Hugging Face format, or hub name.")],
     heads: Annotated[
-        str, typer.Option(metavar="HEADS", help="The heads to cut out: `3-10,4-6`, layer and head from 1.")
+        str, typer.Option(metavar="HEADS", help="Heads to remove, as layer-head counted from 1: 3-10,4-6.")
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write the smaller model to.")
-    ],
-    allow_pickle: inputs.AllowPickle = False,
-    as_json: inputs.Json = False,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write to.")],
+    allow_pickle: options.AllowPickle = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Prune, and print the folder of the model, or with --json what was cut out of it."""
+    """Prune, and print the directory of the model, or with --json what was removed."""
     from bertology.encoder import pruning
-    from bertology.encoder.huggingface import HuggingFaceEncoder
+    from bertology.encoder.encoder import TaskEncoder
+    from bertology.encoder.head_mask import parse_head_mask
     from bertology.encoder.load import load
-    from bertology.measures.causes.named_heads import named_heads
 
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise Refusal(f"{output} is there already", "a folder that is new or empty", "Choose another with -o")
+        raise Refusal(f"{output} already exists", "a new or empty directory", "Choose another one with -o")
     encoder = load(model, allow_pickle=allow_pickle)
-    if not isinstance(encoder, HuggingFaceEncoder):
-        raise _without_heads(encoder)
-    gone = named_heads(heads, encoder, "--heads", "Write heads as `3-10,4-6`: layer and head from 1, commas between")
-    pruned = pruning.prune(encoder, ~gone)
+    if not isinstance(encoder, TaskEncoder):
+        raise _no_heads_refusal(encoder)
+    removed = parse_head_mask(
+        heads, encoder, "--heads", "Write heads as `3-10,4-6`: layer and head counted from 1, comma-separated"
+    )
+    pruned = pruning.prune(encoder, ~removed)
     pruning.save_pruned(pruned, output)
-    sizes = [sum(weights.nbytes for weights in one.model.parameters()) for one in (encoder, pruned)]
-    cut = {"removed": int(gone.sum()), "heads": gone.size, "bytes before": sizes[0], "bytes after": sizes[1]}
-    megabytes = " MB of weights become ".join(f"{size / 1e6:.1f}" for size in sizes)
-    typer.echo(f"{cut['removed']} of {cut['heads']} heads cut out; {megabytes} MB", err=True)
-    typer.echo(json.dumps({"model": str(output), **cut}, ensure_ascii=False) if as_json else str(output))
+    sizes = [sum(weights.nbytes for weights in model.model.parameters()) for model in (encoder, pruned)]
+    summary = {
+        "removed": int(removed.sum()),
+        "heads": removed.size,
+        "bytes_before": sizes[0],
+        "bytes_after": sizes[1],
+    }
+    options.print_message(
+        f"Removed {summary['removed']} of {summary['heads']} heads; weights: {sizes[0] / 1e6:.1f} MB before, "
+        f"{sizes[1] / 1e6:.1f} MB after."
+    )
+    typer.echo(json.dumps({"model": str(output), **summary}, ensure_ascii=False) if as_json else str(output))
 
 
-def _without_heads(encoder: Encoder) -> Refusal:
-    return Refusal(f"{encoder.name} has no heads to cut out", "a transformer", "Choose another model")
+def _no_heads_refusal(encoder: Encoder) -> Refusal:
+    return Refusal(f"{encoder.name} has no attention heads", "a transformer", "Choose another model")

@@ -1,4 +1,4 @@
-"""`bertology record`: keep what a model does on a corpus at named sites, to analyse later without the model."""
+"""`bertology record`: record activations of a model on a corpus, for later analysis without the model."""
 
 from __future__ import annotations
 
@@ -7,53 +7,57 @@ from typing import Annotated
 
 import typer
 
-from bertology.cli import inputs
+from bertology.cli import options
 
-HELP = "Record a model on a corpus at named sites into a folder; an interrupted recording goes on where it stopped."
+HELP = "Record activations of a model on a corpus; an interrupted recording resumes."
 
 
-def record(
-    model: Annotated[str, typer.Argument(help="The model.")],
-    corpus: Annotated[str, typer.Argument(help="The corpus.")],
+def record_command(
+    model: Annotated[str, typer.Argument(help="Built-in name, directory in Hugging Face format, or hub name.")],
+    corpus: Annotated[str, typer.Argument(help="Built-in name, file or directory.")],
     sites: Annotated[
-        str, typer.Option(metavar="SITES", help="Sites, separated by commas; `bertology list sites` names them.")
+        str, typer.Option(metavar="SITES", help="Sites to record, comma-separated; see `bertology list sites`.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to record into.")],
-    format: inputs.Format = None,
-    format_option: inputs.FormatOption = None,
-    skip_bad: inputs.SkipBad = False,
-    limit: inputs.Limit = None,
-    spacing: inputs.Spacing = "original",
-    long: inputs.LongPolicy = "error",
-    max_pieces: inputs.MaxPieces = None,
-    half: Annotated[bool, typer.Option("--half", help="Keep raw sites in float16, half the size.")] = False,
-    objective: inputs.Objective = "auto",
-    seed: inputs.Seed = 0,
-    device: inputs.Device = "cpu",
-    dtype: inputs.Precision = "float32",
-    allow_pickle: inputs.AllowPickle = False,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write to.")],
+    format: options.Format = None,
+    format_option: options.FormatOption = None,
+    skip_malformed: options.SkipMalformed = False,
+    limit: options.Limit = None,
+    spacing: options.Spacing = "original",
+    overflow: options.OverflowOption = "error",
+    max_length: options.MaxLength = None,
+    float16: Annotated[
+        bool, typer.Option("--float16", help="Store raw sites in float16, which halves their size.")
+    ] = False,
+    objective: options.Objective = "auto",
+    seed: options.Seed = 0,
+    device: options.Device = "cpu",
+    dtype: options.Dtype = "float32",
+    allow_pickle: options.AllowPickle = False,
 ) -> None:
-    """Record, and say what was recorded."""
+    """Record, and print the directory."""
     from bertology.analyses import registry
-    from bertology.cli.progress import progress_bars
+    from bertology.cli.options import progress_bars
     from bertology.encoder.load import load
-    from bertology.recording.recorder import Policy
-    from bertology.recording.recorder import record as record_sites
+    from bertology.recording.plan import RecordingConfig
+    from bertology.recording.recorder import record
 
     registry.load_all()
-    read = inputs.read_corpus(corpus, format, format_option, skip_bad, limit, spacing)
+    texts = options.read_corpus(corpus, format, format_option, skip_malformed, limit, spacing)
     encoder = load(model, device=device, dtype=dtype, allow_pickle=allow_pickle)
-    policy = Policy(long=long, max_pieces=max_pieces, half=half, objective=objective, seed=seed)
+    config = RecordingConfig(
+        overflow=overflow, max_length=max_length, half_precision=float16, objective=objective, seed=seed
+    )
     with progress_bars() as progress:
-        recording = record_sites(
+        recording = record(
             encoder,
-            read,
+            texts,
             [name.strip() for name in sites.split(",") if name.strip()],
-            policy=policy,
+            config=config,
             folder=output,
             progress=progress(f"recording {encoder.name}"),
-            notify=lambda line: typer.echo(line, err=True),
+            notify=options.print_message,
         )
     counts = ", ".join(f"{count} {name}" for name, count in recording.counts.items())
-    typer.echo(f"{output}: {len(recording)} inputs at {', '.join(sorted(recording.sites))} ({counts})", err=True)
+    options.print_message(f"{output}: {len(recording)} inputs at {', '.join(sorted(recording.sites))} ({counts})")
     typer.echo(str(output))

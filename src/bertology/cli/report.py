@@ -1,4 +1,4 @@
-"""`bertology report`: the published findings judged on one model, and the analyses behind them, as an offline page."""
+"""`bertology report`: test published findings on a model and write an HTML report that opens offline."""
 
 from __future__ import annotations
 
@@ -7,98 +7,99 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertology.cli import inputs, judging
+from bertology.cli import claims, options
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
-    from bertology.report.content import Content
+    from bertology.views.report.content import ReportContent
 
-HELP = "Judge the published findings on a model and write one self-contained page."
+HELP = "Test published findings on a model and write a self-contained HTML report."
 
 
-def report(
-    model: judging.Model = None,
-    against: inputs.Against = None,
-    corpus: inputs.CorpusName = None,
-    format: inputs.Format = None,
-    skip_bad: inputs.SkipBad = False,
-    limit: inputs.Limit = None,
-    quick: judging.Quick = False,
-    full: judging.Full = False,
-    train_limit: judging.TrainLimit = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown instead of a page.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write every number as JSON instead of a page.")] = False,
+def report_command(
+    model: claims.ModelArgument = None,
+    against: options.Against = None,
+    corpus: options.CorpusName = None,
+    format: options.Format = None,
+    skip_malformed: options.SkipMalformed = False,
+    limit: options.Limit = None,
+    quick: claims.Quick = False,
+    full: claims.Full = False,
+    train_size: claims.TrainSize = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown instead of HTML.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON with every number instead of HTML.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; report.html.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write. [default: report.html]")
     ] = None,
-    long: inputs.LongPolicy = "skip",
-    device: inputs.Device = "cpu",
-    store: inputs.Store = None,
-    no_store: inputs.NoStore = False,
-    allow_pickle: inputs.AllowPickle = False,
+    overflow: options.OverflowOption = "skip",
+    device: options.Device = "cpu",
+    store: options.Store = None,
+    no_store: options.NoStore = False,
+    allow_pickle: options.AllowPickle = False,
 ) -> None:
-    """Run what the claims need and write the page; what cannot be judged is named on it with its reason."""
-    from bertology.report.page import page
-    from bertology.report.text import as_json as json_of
-    from bertology.report.text import as_markdown
-    from bertology.results.whole_file import require_place, write_whole
+    """Test the claims and write the report; claims that do not apply are listed with the reason."""
+    from bertology.atomic_files import check_writable, write_atomically
+    from bertology.views.report import export
+    from bertology.views.report.page import report_page
 
     if markdown and as_json:
-        raise Refusal("Both --markdown and --json were given", "one of them", "Write two reports: passes are shared")
-    write, suffix = (as_markdown, ".md") if markdown else (json_of, ".json") if as_json else (page, ".html")
+        raise Refusal(
+            "Both --markdown and --json were given", "one of them", "Write two reports: they share their forward passes"
+        )
+    write, suffix = (
+        (export.as_markdown, ".md") if markdown else (export.as_json, ".json") if as_json else (report_page, ".html")
+    )
     file = output or Path(f"report{suffix}")
-    require_place(file)
-    done = judging.judged(
-        judging.chosen(None, full=full, train_limit=train_limit),
+    check_writable(file)
+    run = claims.run_claims(
+        claims.select_claims(None, full=full, train_size=train_size),
         model=model,
         against=against,
         corpus=corpus,
         format=format,
-        skip_bad=skip_bad,
+        skip_malformed=skip_malformed,
         limit=limit,
         quick=quick,
         recording=None,
-        long=long,
+        overflow=overflow,
         device=device,
         store=store,
         no_store=no_store,
         allow_pickle=allow_pickle,
     )
-    typer.echo(str(write_whole(file, write(content_of(done, full=full)).encode())))
+    typer.echo(str(write_atomically(file, write(build_report(run, full=full)).encode())))
 
 
-def content_of(done: judging.Judged, *, full: bool) -> Content:
-    """What the report says of the verdicts and of every analysis they rest on."""
+def build_report(run: claims.ClaimsRun, *, full: bool) -> ReportContent:
+    """The content of the report: the verdicts, and every analysis they are based on."""
     from bertology.analyses import registry
-    from bertology.claims.evidence import evidence_for
-    from bertology.claims.shelf import all_claims
-    from bertology.encoder.builtin import BUILT_IN
-    from bertology.report.content import Content, Section
-    from bertology.report.inside import inside
+    from bertology.claims.claim import all_claims
+    from bertology.claims.example_texts import example_texts
+    from bertology.encoder.builtin import BUILT_IN_MODELS
+    from bertology.views.report.attention_view import attention_view_fragment
+    from bertology.views.report.content import AnalysisSection, ReportContent
 
-    subject = done.subject
-    results = {id(result): result for finding in done.findings for result in finding.results}
-    declared = {result.analysis: registry.get(result.analysis) for result in results.values()}
-    sections = [Section(declared[r.analysis].question, declared[r.analysis].about, r) for r in results.values()]
-    models = [encoder.name for encoder in (subject.encoder, subject.against) if encoder is not None]
-    notices = [f"{name}: {BUILT_IN[name].about}" for name in models if name in BUILT_IN]
-    left = [] if full else [claim.id for claim in all_claims() if claim.slow]
-    if left:
-        notices.append(f"{len(left)} more findings take minutes and were not judged; --full judges them too.")
-    corpus = subject.corpus.name if subject.corpus is not None else ""
-    views = ""
-    if subject.encoder is not None and subject.corpus is not None:
-        views = inside(subject.encoder, subject.corpus, list(results.values()))
-    judging.tell("looking for the texts behind the verdicts")
-    texts = evidence_for(done.findings, subject)
-    return Content(
-        f"{' and '.join(models)} on {corpus}",
-        notices,
-        done.findings,
-        sections,
-        done.passes,
-        views,
-        done.seconds,
-        texts,
-        left,
+    inputs, report = run.inputs, run.report
+    results = {id(result): result for claim_result in report.results for result in claim_result.results}
+    sections = [AnalysisSection(registry.get(result.analysis), result) for result in results.values()]
+    models = [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None]
+    messages = [f"{name}: {BUILT_IN_MODELS[name].description}" for name in models if name in BUILT_IN_MODELS]
+    not_run = [] if full else [claim.id for claim in all_claims() if claim.slow]
+    if not_run:
+        messages.append(f"{len(not_run)} further claims take minutes and were not tested; add --full.")
+    corpus = inputs.corpus.name if inputs.corpus is not None else ""
+    attention_view = ""
+    if inputs.encoder is not None and inputs.corpus is not None:
+        attention_view = attention_view_fragment(inputs.encoder, inputs.corpus, list(results.values()))
+    options.print_message("Finding example sentences for each claim ...")
+    return ReportContent(
+        title=f"BERTology report: {' and '.join(models)} on {corpus}",
+        messages=messages,
+        claim_results=report.results,
+        sections=sections,
+        passes=report.passes,
+        attention_view=attention_view,
+        elapsed=report.elapsed,
+        example_texts=example_texts(report.results, inputs),
+        not_run=not_run,
     )

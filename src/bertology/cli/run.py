@@ -8,45 +8,49 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertology.cli import inputs
-from bertology.cli.columns import broken
+from bertology.cli import options
+from bertology.cli.table_layout import wrap_line
 from bertology.errors import Refusal, unknown_name
 
 if TYPE_CHECKING:
     from bertology.analyses.declaration import Analysis
 
-HELP = "Run one analysis. `bertology run ANALYSIS --help` shows its own options."
+HELP = "Run one analysis; `bertology run ANALYSIS --help` lists its options."
 CONTEXT: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
-def run(
+def run_command(
     context: typer.Context,
-    analysis: Annotated[str | None, typer.Argument(help="Its name, as in `bertology list analyses`.")] = None,
-    model: inputs.Model = None,
-    against: inputs.Series = None,
-    corpus: inputs.CorpusName = None,
-    format: inputs.Format = None,
-    format_option: inputs.FormatOption = None,
-    skip_bad: inputs.SkipBad = False,
-    limit: inputs.Limit = None,
-    spacing: inputs.Spacing = "original",
-    recording: inputs.RecordingDir = None,
-    long: inputs.LongPolicy = "error",
-    max_pieces: inputs.MaxPieces = None,
-    objective: inputs.Objective = "auto",
-    device: inputs.Device = "cpu",
-    dtype: inputs.Precision = "float32",
-    allow_pickle: inputs.AllowPickle = False,
-    store: inputs.Store = None,
-    no_store: inputs.NoStore = False,
-    no_random: Annotated[bool, typer.Option("--no-random", help="Leave out the `random:MODEL` baseline.")] = False,
+    analysis: Annotated[
+        str | None, typer.Argument(help="Name of the analysis, as in `bertology list analyses`.")
+    ] = None,
+    model: options.Model = None,
+    against: options.AgainstModels = None,
+    corpus: options.CorpusName = None,
+    format: options.Format = None,
+    format_option: options.FormatOption = None,
+    skip_malformed: options.SkipMalformed = False,
+    limit: options.Limit = None,
+    spacing: options.Spacing = "original",
+    recording: options.RecordingDir = None,
+    overflow: options.OverflowOption = "error",
+    max_length: options.MaxLength = None,
+    objective: options.Objective = "auto",
+    device: options.Device = "cpu",
+    dtype: options.Dtype = "float32",
+    allow_pickle: options.AllowPickle = False,
+    store: options.Store = None,
+    no_store: options.NoStore = False,
+    no_random_baseline: Annotated[
+        bool, typer.Option("--no-random-baseline", help="Skip the untrained-model baseline (random:MODEL).")
+    ] = False,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also save the result's figure: a file that ends in .svg, .png or .html."),
+        typer.Option(metavar="FILE", help="Also save the figure to FILE (.svg, .png or .html)."),
     ] = None,
-    theme: Annotated[Literal["light", "dark"], typer.Option(help="The paper of the figure.")] = "light",
-    as_json: inputs.Json = False,
-    help: Annotated[bool, typer.Option("--help", "-h", help="Show this, or the analysis's own options.")] = False,
+    theme: Annotated[Literal["light", "dark"], typer.Option(help="Colour theme of the figure.")] = "light",
+    as_json: options.Json = False,
+    help: Annotated[bool, typer.Option("--help", "-h", help="Show this message, or the options of ANALYSIS.")] = False,
 ) -> None:
     """Run one analysis and print its result."""
     from bertology.analyses import registry
@@ -54,76 +58,75 @@ def run(
     if help:
         typer.echo(context.get_help())
         if analysis is not None:
-            typer.echo(own_help(registry.get(analysis)))
+            typer.echo(analysis_help(registry.get(analysis)))
         raise typer.Exit
     if analysis is None:
         raise Refusal(
-            "No analysis is named",
+            "No analysis was named",
             "a name, as in `bertology run attention/entropy`",
-            "`bertology list analyses` shows all, `bertology run --help` the options",
+            "`bertology list analyses` lists all, `bertology run --help` shows the options",
         )
     declared = registry.get(analysis)
-    options = own_options(declared, context.args, context)
+    analysis_options = parse_analysis_options(declared, context.args, context)
     if figure is not None:
-        from bertology.results.charts.files import require_place
+        from bertology.results.drawing.files import check_figure_writable
 
-        require_place(figure)
+        check_figure_writable(figure)
 
-    from bertology.analyses.run import run as run_declared
-    from bertology.analyses.series import run_series
-    from bertology.cli.progress import progress_bars
-    from bertology.cli.terminal import show
-    from bertology.recording.recorder import Policy
+    from bertology.analyses.checkpoints import run_checkpoints
+    from bertology.analyses.run import run_analysis
+    from bertology.cli.options import progress_bars
+    from bertology.cli.terminal import print_result
+    from bertology.recording.plan import RecordingConfig
 
-    read = None
+    texts = None
     if recording is None:
-        read = inputs.read_corpus(corpus, format, format_option, skip_bad, limit, spacing)
-    others = inputs.series_of(against or [])
-    subject = inputs.subject_of(
+        texts = options.read_corpus(corpus, format, format_option, skip_malformed, limit, spacing)
+    partners = options.expand_models(against or [])
+    inputs = options.build_run_inputs(
         model=model,
-        against=others[0] if others else None,
-        corpus=read,
+        against=partners[0] if partners else None,
+        corpus=texts,
         recording=recording,
-        policy=Policy(long=long, max_pieces=max_pieces, objective=objective),
+        config=RecordingConfig(overflow=overflow, max_length=max_length, objective=objective),
         device=device,
         dtype=dtype,
         allow_pickle=allow_pickle,
         store=store,
         no_store=no_store,
-        randomise=not no_random,
+        random_baseline=not no_random_baseline,
     )
     with progress_bars() as progress:
-        if len(others) > 1:
-            more = (inputs.loaded(name, device, dtype, allow_pickle) for name in others[1:])
-            result = run_series(declared, subject, others, more, options, progress=progress, notify=_tell)
+        callbacks: dict[str, Any] = {"progress": progress, "notify": options.print_message}
+        if len(partners) > 1:
+            further = (options.load_model(name, device, dtype, allow_pickle) for name in partners[1:])
+            result = run_checkpoints(declared, inputs, partners, further, analysis_options, **callbacks)
         else:
-            result = run_declared(declared, subject, options, progress=progress, notify=_tell)
+            result = run_analysis(declared, inputs, analysis_options, **callbacks)
     if figure is not None:
-        typer.echo(f"figure: {result.save(figure, theme)}", err=True)
+        options.print_message(f"Figure: {result.save(figure, theme)}")
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
     else:
-        show(result, declared)
+        print_result(result, declared)
 
 
-def _tell(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def own_options(analysis: Analysis, words: list[str], context: typer.Context) -> dict[str, Any]:
-    """The analysis's own options among the words the command line did not know."""
+def parse_analysis_options(analysis: Analysis, arguments: list[str], context: typer.Context) -> dict[str, Any]:
+    """Parse the arguments that are not options of the command as options of the analysis."""
     known = {option.flag: option for option in analysis.options.values()}
-    given: dict[str, Any] = {}
-    remaining = list(words)
+    values: dict[str, Any] = {}
+    remaining = list(arguments)
     while remaining:
         word = remaining.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("--"):
             raise Refusal(
-                f"{word!r} stands alone", "an option such as --seed 1", f"See `bertology run {analysis.name} --help`"
+                f"{word!r} is not an option",
+                "an option such as --seed 1",
+                f"See `bertology run {analysis.name} --help`",
             )
-        if name.removeprefix("no-") in known and known[name.removeprefix("no-")].kind is bool and not equals:
-            given[known[name.removeprefix("no-")].name] = not name.startswith("no-")
+        if name.removeprefix("no-") in known and known[name.removeprefix("no-")].type is bool and not equals:
+            values[known[name.removeprefix("no-")].name] = not name.startswith("no-")
             continue
         if name not in known:
             flags = (flag for parameter in context.command.params for flag in parameter.opts)
@@ -131,28 +134,31 @@ def own_options(analysis: Analysis, words: list[str], context: typer.Context) ->
             raise unknown_name(f"option of {analysis.name}", name, [*known, *shared])
         if not equals:
             if not remaining:
-                raise Refusal(f"--{name} has no value", "a value after it", known[name].about)
+                raise Refusal(f"--{name} has no value", "a value after it", known[name].description)
             value = remaining.pop(0)
-        given[known[name].name] = known[name].parse(value)
-    return given
+        values[known[name].name] = known[name].parse(value)
+    return values
 
 
-def own_help(analysis: Analysis) -> str:
-    """What an analysis is and the options it takes."""
-    about = [broken(" ".join(paragraph.split())) for paragraph in analysis.about.split("\n\n")]
+def analysis_help(analysis: Analysis) -> str:
+    """The description of an analysis and its options."""
+    paragraphs = [wrap_line(" ".join(paragraph.split())) for paragraph in analysis.description.split("\n\n")]
     lines = [
         "",
-        broken(f"{analysis.name} (version {analysis.version}): {analysis.question}"),
+        wrap_line(f"{analysis.name} (version {analysis.version}): {analysis.question}"),
         "",
-        "\n\n".join(about),
+        "\n\n".join(paragraphs),
         "",
     ]
-    lines.append(broken(f"Special tokens: {analysis.special}."))
-    if analysis.layers:
-        lines.append(broken(f"Needs annotation: {', '.join(analysis.layers)}."))
+    lines.append(wrap_line(analysis.special_tokens))
+    if analysis.annotations:
+        lines.append(wrap_line(f"Needs annotations: {', '.join(analysis.annotations)}."))
     if analysis.options:
-        lines += ["", "Options of this analysis:"]
+        lines += ["", "Analysis options:"]
+    width = max((len(option.flag) for option in analysis.options.values()), default=0)
     for option in analysis.options.values():
-        kind = " | ".join(option.choices) or getattr(option.kind, "__name__", str(option.kind))
-        lines.append(broken(f"  --{option.flag} ({kind}, default {option.default}): {option.about}", 6))
+        choices = f" ({' | '.join(option.choices)})" if option.choices else ""
+        default = "" if option.default in {"", None} else f" [default: {option.default}]"
+        line = f"  --{option.flag:<{width}}  {option.description}{choices}{default}"
+        lines.append(wrap_line(line, width + 6))
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""A result as tables in the terminal: the overview by layer, then the strongest heads, each beside its baselines."""
+"""Print a result as tables: means by layer, the highest heads, and every number with its baselines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertology.cli.columns import PADDING, Block, Column, fits, in_tables, label_least, letters_of, room_beside
-from bertology.cli.resting import Resting
-from bertology.results.estimate import Estimate, Estimates
+from bertology.cli.table_layout import (
+    PADDING,
+    MeasureColumns,
+    SampleSizes,
+    TableColumn,
+    column_widths,
+    fits,
+    min_label_width,
+    remaining_width,
+    split_into_tables,
+)
+from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
-from bertology.results.spread import spreads
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -21,227 +29,252 @@ if TYPE_CHECKING:
     from bertology.results.result import Result
 
 PIPED_WIDTH = 160
-COLUMNS_AT_ONCE = 7
-MEASURES_AT_ONCE = 16
-MATRIX_COLUMNS = 16
-"""A matrix with more columns than this fits no terminal: its highest and lowest cells are told instead."""
-CELLS_TOLD = 10
+MAX_COLUMNS = 7
+MAX_MEASURES = 16
+MAX_MATRIX_COLUMNS = 16
+"""A matrix with more columns does not fit a terminal: only its highest and lowest cells are printed."""
+CELLS_PER_END = 10
 AXES = ("row", "column")
 
 
-def show(result: Result, analysis: Analysis) -> None:
-    """Print the result for a reader; `--json` is for programs."""
+def print_result(result: Result, analysis: Analysis) -> None:
+    """Print the result for people; `--json` is for programs."""
     from rich.console import Console
 
-    # Words and intervals may have brackets, which are not meant as styles.
+    # Words and intervals contain brackets, which rich would take for styles.
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False)
     console.print(f"{result.analysis}: {analysis.question}", style="bold")
-    console.print(f"{result.rests_on}; special tokens: {analysis.special}")
-    for part in _parts(result, console.width):
+    console.print(f"{result.sample_size}. {analysis.special_tokens}")
+    for part in _result_tables(result, console.width):
         console.print(part, style="italic" if isinstance(part, str) else "")
-    for line in _company(result):
+    for line in _footnotes(result):
         console.print(line)
 
 
-def _parts(result: Result, width: int) -> Iterable[RichTable | str]:
-    """The tables, each kind of them under a line that says what it is."""
+def _result_tables(result: Result, width: int) -> Iterable[RichTable | str]:
+    """The tables of a result, with a heading line before each kind."""
     match result.data:
         case HeadGrid() as grid:
-            yield from _by_layer(grid, width)
-            yield from _strongest(grid, width)
+            yield from _layer_means(grid, width)
+            yield from _highest_heads(grid, width)
         case LayerCurve() as curve:
-            layers = [str(i + curve.first) for i in range(_length(curve.measures))]
-            yield from _curves(curve, "layer", layers, width)
+            layers = [str(i + curve.first_layer) for i in range(_length(curve.measures))]
+            yield from _curve_tables(curve, "layer", layers, width)
         case Curve() as curve:
-            yield from _curves(curve, curve.along, [f"{point:g}" for point in curve.points], width)
+            yield from _curve_tables(curve, curve.x_name, [f"{point:g}" for point in curve.x], width)
         case Table() as table:
-            yield from _curves(table, "", list(table.rows_named), width, leaving=table.empty_rows())
-            if table.notes:
-                yield _notes(table)
+            yield from _curve_tables(table, "", list(table.row_names), width, skipped_rows=table.empty_rows())
+            if table.attributes or table.notes:
+                yield _attributes(table)
         case Matrix() as matrix:
-            small = len(matrix.columns_named) <= MATRIX_COLUMNS
+            small = len(matrix.column_names) <= MAX_MATRIX_COLUMNS
             for name in matrix.measures:
-                yield from (_grid if small else _extremes)(name, matrix, width)
+                yield from (_matrix_values if small else _extremes)(name, matrix, width)
         case other:
             yield _records(list(other.rows()))
 
 
-def _by_layer(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
-    """Means over heads, in as many tables as it takes to cut no word of a name."""
+def _layer_means(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
+    """Means over heads by layer, in as many tables as the width needs."""
     layers = [str(layer + 1) for layer in range(_length(grid.measures))]
-    blocks: list[Block] = []
+    blocks: list[MeasureColumns] = []
     for name, estimates in grid.measures.items():
-        beside = (found[name].value if name in found else np.nan for found in grid.baselines.values())
-        blocks.append(Block(Column(name, tuple(map(_number, (*estimates.value, *beside))))))
-    yield "mean over heads, by layer"
-    labels = [Column("layer", (*layers, *grid.baselines))]
-    yield from _filled(labels, blocks, width, MEASURES_AT_ONCE, real=len(layers))
+        baselines = (b[name].value if name in b else np.nan for b in grid.baselines.values())
+        blocks.append(MeasureColumns(TableColumn(name, tuple(map(_format_mean, (*estimates.value, *baselines))))))
+    yield "Mean over heads, by layer"
+    labels = [TableColumn("layer", (*layers, *grid.baselines))]
+    yield from _fill_tables(labels, blocks, width, MAX_MEASURES, n_measured_rows=len(layers))
 
 
-def _strongest(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
-    found: dict[str, Head] = {}
+def _highest_heads(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
+    heads: dict[str, Head] = {}
     for name, estimates in grid.measures.items():
         if np.isfinite(estimates.value).any():
-            place = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
-            found[name] = Head(int(place[0]), int(place[1]))
-    own = [grid.measures[name][head] for name, head in found.items()]
-    beside = {
-        chance: [some[name][head] if name in some else None for name, head in found.items()]
-        for chance, some in grid.baselines.items()
+            layer, head = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
+            heads[name] = Head(int(layer), int(head))
+    values = [grid.measures[name][head] for name, head in heads.items()]
+    baselines = {
+        baseline: [estimates[name][head] if name in estimates else None for name, head in heads.items()]
+        for baseline, estimates in grid.baselines.items()
     }
-    labels = [Column("measure", tuple(found)), Column("head", tuple(str(head) for head in found.values()))]
-    yield "highest head of each measure"
-    yield from _filled(labels, [_block(own, beside)], width, COLUMNS_AT_ONCE)
+    labels = [TableColumn("measure", tuple(heads)), TableColumn("head", tuple(str(head) for head in heads.values()))]
+    yield "Highest head per measure"
+    yield from _fill_tables(labels, [_measure_columns(values, baselines)], width, MAX_COLUMNS)
 
 
-def _curves(
-    curve: LayerCurve | Curve | Table, along: str, places: list[str], width: int, leaving: tuple[int, ...] = ()
+def _curve_tables(
+    curve: LayerCurve | Curve | Table,
+    x_label: str,
+    row_labels: list[str],
+    width: int,
+    skipped_rows: tuple[int, ...] = (),
 ) -> Iterable[RichTable | str]:
-    """Tables of as many measures, each beside its baselines, as can be read side by side, without some places."""
-    shown = [index for index in range(len(places)) if index not in leaving]
-    resting = Resting.of(curve.measures, shown)
-    labels = [Column(along, tuple(places[index] for index in shown)), *resting.of_rows]
-    blocks: list[Block] = []
+    """Tables of measures with their baselines, as many side by side as the width allows."""
+    shown = [index for index in range(len(row_labels)) if index not in skipped_rows]
+    sizes = SampleSizes.from_estimates(curve.measures, shown)
+    labels = [TableColumn(x_label, tuple(row_labels[index] for index in shown)), *sizes.shared_column]
+    blocks: list[MeasureColumns] = []
     for name, estimates in curve.measures.items():
-        beside = {chance: found[name] for chance, found in curve.baselines.items() if name in found}
+        baselines = {baseline: b[name] for baseline, b in curve.baselines.items() if name in b}
         columns = [
-            Column(who, tuple(_estimate(one[index]) for index in shown))
-            for who, one in {resting.told(name): estimates, **beside}.items()
+            TableColumn(label, tuple(_format_estimate(series[index]) for index in shown))
+            for label, series in {sizes.label(name): estimates, **baselines}.items()
         ]
-        blocks.append(Block(columns[0], tuple(columns[1:]), resting.of_measures.get(name)))
-    yield f"value [{spreads(curve.measures, curve.units)}], each beside its baselines"
-    yield from _filled(labels, blocks, width, COLUMNS_AT_ONCE)
+        blocks.append(MeasureColumns(columns[0], tuple(columns[1:]), sizes.by_measure.get(name)))
+    yield f"Value [{describe_intervals(curve.measures)}] and baselines"
+    yield from _fill_tables(labels, blocks, width, MAX_COLUMNS)
 
 
-def _filled(
-    labels: Sequence[Column], blocks: Sequence[Block], width: int, most: int, real: int | None = None
+def _fill_tables(
+    labels: Sequence[TableColumn],
+    column_groups: Sequence[MeasureColumns],
+    width: int,
+    max_columns: int,
+    n_measured_rows: int | None = None,
 ) -> Iterable[RichTable]:
-    """Tables beside the labels of their rows; rows beyond the `real` ones are baselines, left out where empty."""
-    for columns in in_tables(labels, blocks, width, most):
-        table = _headed(labels, columns, width)
+    """Tables with row labels; rows after the first `n_measured_rows` are baselines, left out if empty."""
+    for columns in split_into_tables(labels, column_groups, width, max_columns):
+        table = _table_with_header(labels, columns, width)
         for index in range(len(labels[0].cells)):
             cells = [column.cells[index] for column in columns]
-            beyond = real is not None and index >= real
-            if any(cells) or not beyond:
-                table.add_row(*(label.cells[index] for label in labels), *cells, style="dim" if beyond else "")
+            is_baseline = n_measured_rows is not None and index >= n_measured_rows
+            if any(cells) or not is_baseline:
+                table.add_row(*(label.cells[index] for label in labels), *cells, style="dim" if is_baseline else "")
         yield table
 
 
-def _headed(labels: Sequence[Column], columns: Sequence[Column], width: int) -> RichTable:
-    """A table to be filled, its columns as wide as there is room for."""
-    table = _table("", [])
+def _table_with_header(labels: Sequence[TableColumn], columns: Sequence[TableColumn], width: int) -> RichTable:
+    """An empty table whose columns use the available width."""
+    table = _build_table("", [])
     first, *others = labels
     if not fits(labels, columns, width):
-        # Where even one measure beside one baseline is too wide, cells are broken rather than cut.
-        for place, column in enumerate([*labels, *columns]):
-            table.add_column(column.name, justify="right" if place else "left", overflow="fold")
+        # If even one measure with one baseline is too wide, cells are wrapped rather than cut.
+        for index, column in enumerate([*labels, *columns]):
+            table.add_column(column.name, justify="right" if index else "left", overflow="fold")
         return table
-    letters = letters_of(columns, room_beside(labels, width))
-    least = label_least(first, width) - PADDING
-    left = room_beside([Column("", ()), *others], width) - sum(own + PADDING for own in letters)
-    table.add_column(first.name, min_width=least, max_width=max(left, least), overflow="fold")
-    for column, own in zip([*others, *columns], [*(label.needed for label in others), *letters], strict=True):
-        table.add_column("\n".join(column.heading(own)), justify="right", min_width=own)
+    widths = column_widths(columns, remaining_width(labels, width))
+    narrowest = min_label_width(first, width) - PADDING
+    available = remaining_width([TableColumn("", ()), *others], width) - sum(w + PADDING for w in widths)
+    table.add_column(first.name, min_width=narrowest, max_width=max(available, narrowest), overflow="fold")
+    for column, w in zip([*others, *columns], [*(label.min_width for label in others), *widths], strict=True):
+        table.add_column("\n".join(column.heading(w)), justify="right", min_width=w)
     return table
 
 
-def _block(own: Sequence[Estimate], beside: Mapping[str, Sequence[Estimate | None]]) -> Block:
-    """Estimates with what each rests on, beside baselines of which some may lack."""
+def _measure_columns(
+    estimates: Sequence[Estimate], baselines: Mapping[str, Sequence[Estimate | None]]
+) -> MeasureColumns:
+    """Columns of estimates with their sample sizes and baselines, some of which may be missing."""
     columns = [
-        Column(name, tuple("" if one is None else _estimate(one) for one in some)) for name, some in beside.items()
+        TableColumn(name, tuple("" if e is None else _format_estimate(e) for e in series))
+        for name, series in baselines.items()
     ]
-    count = Column("n", tuple(str(one.n) for one in own))
-    return Block(Column("value [95 % interval]", tuple(map(_estimate, own))), tuple(columns), count)
+    n_column = TableColumn("n", tuple(str(e.n) for e in estimates))
+    return MeasureColumns(
+        TableColumn(f"value [{INTERVAL_LABELS['bootstrap']}]", tuple(map(_format_estimate, estimates))),
+        tuple(columns),
+        n_column,
+    )
 
 
-def _notes(table: Table) -> RichTable:
-    told = _table("notes", ["", "note"])
-    told.columns[1].justify = "left"
-    for row in table.rows_named:
-        if row in table.notes:
-            told.add_row(row, table.notes[row])
-    return told
+def _attributes(table: Table) -> RichTable:
+    """The attributes and notes of a table's rows."""
+    names = [name.replace("_", " ") for name in table.attributes] + (["note"] if table.notes else [])
+    shown = _build_table("", ["", *names])
+    for column in shown.columns:
+        column.justify = "left"
+    for index, row in enumerate(table.row_names):
+        cells = [_format_value(values[index]) for values in table.attributes.values()]
+        cells += [table.notes.get(row, "")] if table.notes else []
+        if any(cells):
+            shown.add_row(row, *cells)
+    return shown
 
 
-def _grid(name: str, matrix: Matrix, width: int) -> Iterable[RichTable | str]:
+def _matrix_values(name: str, matrix: Matrix, width: int) -> Iterable[RichTable | str]:
     """All values of a small matrix."""
     estimates = matrix.measures[name]
-    counted = estimates.n[np.isfinite(estimates.value) & (estimates.n > 0)]
-    differ = counted.size and counted.min() < counted.max()
-    yield f"{name}, n from {counted.min()} to {counted.max()}" if differ else name
+    n = estimates.n[np.isfinite(estimates.value) & (estimates.n > 0)]
+    differ = n.size and n.min() < n.max()
+    yield f"{name} (n = {n.min()} to {n.max()})" if differ else name
     blocks = [
-        Block(Column(column, tuple(_number(value) for value in estimates.value[:, place])))
-        for place, column in enumerate(matrix.columns_named)
+        MeasureColumns(TableColumn(column, tuple(_format_mean(value) for value in estimates.value[:, index])))
+        for index, column in enumerate(matrix.column_names)
     ]
-    yield from _filled([Column("", matrix.rows_named)], blocks, width, MATRIX_COLUMNS)
+    yield from _fill_tables([TableColumn("", matrix.row_names)], blocks, width, MAX_MATRIX_COLUMNS)
 
 
 def _extremes(name: str, matrix: Matrix, width: int) -> Iterable[RichTable | str]:
-    """The cells with the highest and the lowest values; of a matrix that is its own mirror image, each pair once."""
+    """The cells with the highest and lowest values; a symmetric matrix has each pair once."""
     estimates = matrix.measures[name]
     values = estimates.value
-    names = matrix.rows_named, matrix.columns_named
-    counted = np.isfinite(values)
+    names = matrix.row_names, matrix.column_names
+    mask = np.isfinite(values)
     if names[0] == names[1] and np.array_equal(values, values.T, equal_nan=True):
-        counted &= ~np.tri(len(values), dtype=np.bool_)
-    places = np.argwhere(counted)
-    places = places[np.argsort(-values[counted], kind="stable")]
-    told = places if len(places) <= 2 * CELLS_TOLD else np.concatenate([places[:CELLS_TOLD], places[-CELLS_TOLD:]])
-    cells = [(int(row), int(column)) for row, column in told]
-    beside = {
-        chance: [found[name][cell] for cell in cells] for chance, found in matrix.baselines.items() if name in found
-    }
-    labels = [Column(kind, tuple(names[axis][cell[axis]] for cell in cells)) for axis, kind in enumerate(AXES)]
-    yield f"{name}: highest and lowest of {values.shape[0]} x {values.shape[1]} cells (--json and --figure have all)"
-    yield from _filled(labels, [_block([estimates[cell] for cell in cells], beside)], width, COLUMNS_AT_ONCE)
+        mask &= ~np.tri(len(values), dtype=np.bool_)
+    indices = np.argwhere(mask)[np.argsort(-values[mask], kind="stable")]
+    if len(indices) > 2 * CELLS_PER_END:
+        indices = np.concatenate([indices[:CELLS_PER_END], indices[-CELLS_PER_END:]])
+    cells = [(int(row), int(column)) for row, column in indices]
+    baselines = {baseline: [b[name][cell] for cell in cells] for baseline, b in matrix.baselines.items() if name in b}
+    labels = [TableColumn(kind, tuple(names[axis][cell[axis]] for cell in cells)) for axis, kind in enumerate(AXES)]
+    yield (
+        f"{name}: {CELLS_PER_END} highest and {CELLS_PER_END} lowest of {values.shape[0]} x {values.shape[1]} cells "
+        "(all: --json or --figure)"
+    )
+    yield from _fill_tables(
+        labels, [_measure_columns([estimates[cell] for cell in cells], baselines)], width, MAX_COLUMNS
+    )
 
 
 def _records(rows: list[dict[str, object]]) -> RichTable:
-    columns = list(rows[0]) if rows else ["(nothing)"]
-    table = _table("", columns)
+    columns = list(rows[0]) if rows else ["(no rows)"]
+    table = _build_table("", columns)
     for row in rows:
-        table.add_row(*(_shown(row.get(column, "")) for column in columns))
+        table.add_row(*(_format_value(row.get(column, "")) for column in columns))
     return table
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     return "" if value is None else str(value)
 
 
-def _company(result: Result) -> Iterable[str]:
-    if isinstance(result.data, Table) and not result.data.rows_named:
-        yield "no rows: nothing met what the analysis asks for"
+def _footnotes(result: Result) -> Iterable[str]:
+    if isinstance(result.data, Table) and not result.data.row_names:
+        yield "No rows: nothing in the corpus meets the criteria of this analysis."
     if isinstance(result.data, Table) and (empty := result.data.empty_rows()):
-        yield f"nothing to measure in {len(empty)} rows: {', '.join(result.data.rows_named[i] for i in empty)}"
+        yield f"Not measured (too few examples): {', '.join(result.data.row_names[i] for i in empty)}."
+    if isinstance(result.data, HeadGrid | LayerCurve | Curve | Matrix | Table) and result.data.sample:
+        yield f"Sample: {', '.join(f'{count} {name}' for name, count in result.data.sample.items())}."
     for role, summary in result.inputs.items():
         if isinstance(summary, Mapping) and "counts" in summary:
-            counted = ", ".join(f"{count} {name}" for name, count in summary["counts"].items())
-            yield f"{role}: {summary['model']['name']} on {summary['corpus']['name']}: {counted}"
+            counts = ", ".join(f"{count} {name}" for name, count in summary["counts"].items())
+            yield f"Input ({role}): {summary['model']['name']} on {summary['corpus']['name']}: {counts}"
 
 
-def _table(title: str, columns: Sequence[str]) -> RichTable:
-    """A table to be filled; names of columns are broken only between words."""
+def _build_table(title: str, columns: Sequence[str]) -> RichTable:
+    """An empty table; column names wrap only between words."""
     from rich.box import SIMPLE
     from rich.table import Table as RichTable
 
     table = RichTable(title=title or None, title_justify="left", box=SIMPLE, pad_edge=False)
-    for place, name in enumerate(columns):
-        left = place == 0 or name in {"measure", ""}
-        table.add_column(name, justify="left" if left else "right", min_width=Column(name, ()).needed)
+    for index, name in enumerate(columns):
+        left = index == 0 or name in {"measure", ""}
+        table.add_column(name, justify="left" if left else "right", min_width=TableColumn(name, ()).min_width)
     return table
 
 
-def _estimate(estimate: Estimate) -> str:
-    """Value and interval; no interval where there is none to speak of, nothing where nothing was measured."""
+def _format_estimate(estimate: Estimate) -> str:
+    """Value and interval; the value alone if it is exact, empty if nothing was measured."""
     if np.isnan(estimate.value):
         return ""
     exact = np.isnan(estimate.low) or estimate.low == estimate.value == estimate.high
     return f"{estimate.value:.3g}" if exact else str(estimate)
 
 
-def _number(value: object) -> str:
+def _format_mean(value: object) -> str:
     array = np.asarray(value, np.float64)
     measured = array[np.isfinite(array)]
     return f"{measured.mean():.3f}" if measured.size else ""

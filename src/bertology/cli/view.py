@@ -1,4 +1,4 @@
-"""`bertology view`: what a model does with a text, as one page that opens offline."""
+"""`bertology view`: attention on a text as an HTML page that opens offline."""
 
 from __future__ import annotations
 
@@ -7,93 +7,109 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertology.cli import inputs
+from bertology.cli import options
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
-    from bertology.corpus.corpus import Item
+    from bertology.corpus.corpus import Example
 
-HELP = "Look inside: attention on a text or a pair of texts, as one self-contained page."
+HELP = "Visualise attention on a text or text pair as a self-contained HTML page."
 
 
-def view(
-    text: Annotated[str | None, typer.Argument(help="The text, unless --corpus names one.")] = None,
-    text_b: Annotated[str | None, typer.Argument(help="A second text, to make a pair.")] = None,
-    model: inputs.Model = None,
-    against: inputs.Against = None,
-    against_text: Annotated[str | None, typer.Option(metavar="TEXT", help="A second text to compare with.")] = None,
-    corpus: inputs.CorpusName = None,
-    format: inputs.Format = None,
-    number: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Which item of --corpus to show; its tree is drawn with it.")
+def view_command(
+    text: Annotated[str | None, typer.Argument(help="Text to show (or use --corpus).")] = None,
+    text_b: Annotated[str | None, typer.Argument(help="Second text, to form a pair.")] = None,
+    model: options.Model = None,
+    against: options.Against = None,
+    against_text: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Second text to compare with, in the same model.")
+    ] = None,
+    corpus: options.CorpusName = None,
+    format: options.Format = None,
+    example: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of the example in --corpus, counted from 1; its dependency tree is shown if annotated.",
+        ),
     ] = 1,
     results: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="A result (`bertology run ... --json`) or a folder of them: labels heads, draws arcs."
+            metavar="FILE",
+            help="Result of `bertology run ... --json`, or a directory of them, used to label heads and draw arcs.",
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")] = Path(
         "view.html"
     ),
     quantity: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="What to look at besides attention: norm, gradient; may be given twice."),
+        typer.Option(
+            metavar="NAME",
+            help="Also show norm-weighted attention (norm) or attention gradients (gradient); may be repeated.",
+        ),
     ] = None,
     neurons: Annotated[
         bool | None,
-        typer.Option("--neurons/--no-neurons", help="Put queries and keys on the page (default: up to 128 pieces)."),
+        typer.Option(
+            "--neurons/--no-neurons",
+            help="Include query and key vectors for the neuron view (default: up to 128 tokens).",
+        ),
     ] = None,
-    shown: Annotated[
+    initial_view: Annotated[
         Literal["head", "model", "matrix", "neuron", "difference"],
-        typer.Option("--view", help="The view that the page opens with."),
+        typer.Option("--view", help="View shown first."),
     ] = "head",
-    device: inputs.Device = "cpu",
-    dtype: inputs.Precision = "float32",
-    allow_pickle: inputs.AllowPickle = False,
+    device: options.Device = "cpu",
+    dtype: options.Dtype = "float32",
+    allow_pickle: options.AllowPickle = False,
 ) -> None:
-    """Write the page and print its name."""
+    """Write the page and print its path."""
+    from bertology.atomic_files import check_writable
     from bertology.encoder.load import load
-    from bertology.results.whole_file import require_place
-    from bertology.views.view import view as view_of
+    from bertology.views.view import view
 
-    require_place(output)
-    item = _text(text, corpus, format, number)
-    encoder = load(model or inputs.DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
+    check_writable(output)
+    source = _select_text(text, corpus, format, example)
+    encoder = load(model or options.DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
     if model is None:
-        typer.echo(f"no --model given: using {encoder.name!r}, the built-in model", err=True)
+        options.print_message(f"No --model given; using the built-in model `{encoder.name}`.")
     other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
-    made = view_of(
+    page = view(
         encoder,
-        item,
+        source,
         text_b,
         against=other,
         against_text=against_text,
         quantities=("attention", *(quantity or ())),
         neurons=neurons,
         results=results or None,
-        view=shown,
+        view=initial_view,
     )
-    for note in made.payload.notes:
-        typer.echo(note, err=True)
-    typer.echo(str(made.save(output)))
+    for note in page.payload.notes:
+        options.print_message(note)
+    typer.echo(str(page.save(output)))
 
 
-def _text(text: str | None, corpus: str | None, format: str | None, number: int) -> str | Item:
-    """The text given, or the item of the corpus that was asked for."""
+def _select_text(text: str | None, corpus: str | None, format: str | None, example: int) -> str | Example:
+    """The given text, or the example of the corpus with the given number."""
     if (text is None) == (corpus is None):
         raise Refusal(
-            "There is no text to look at" if text is None else "Both a text and a corpus are given",
-            "a text, or --corpus with --number",
+            "No text was given" if text is None else "Both a text and a corpus were given",
+            "a text, or --corpus with --example",
             'Write for example: bertology view "I went to the store."',
         )
     if text is not None:
         if not text.strip():
-            raise Refusal("The text is empty", "a text of at least one word", "Put it between quotation marks")
+            raise Refusal("The text is empty", "a text of at least one word", "Put it in quotation marks")
         return text
-    read = inputs.read_corpus(corpus, format, None, False, number, "original")
-    if len(read) < number:
+    texts = options.read_corpus(corpus, format, None, False, example, "original")
+    if len(texts) < example:
         raise Refusal(
-            f"{read.name} has {len(read)} items", f"--number from 1 to {len(read)}", "Give a number that it has"
+            f"{texts.name} has {len(texts)} examples, and --example is {example}",
+            f"--example from 1 to {len(texts)}",
+            "Choose another example",
         )
-    return read[number - 1]
+    return texts[example - 1]

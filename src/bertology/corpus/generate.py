@@ -1,8 +1,8 @@
-"""Generators: controlled stimuli with gold answers, made from a grammar, a seed and a size.
+"""Generate controlled stimuli with gold labels from a grammar, a seed and a size.
 
-One generator is one file in `corpus/generators/`; the file's name is the generator's name. It declares its *strata*:
-the cells of its design, each with its factors and the exact space of items it can make. `generate` shares the size
-out over the strata by weight, draws each share without repetition and shuffles the whole.
+A generator is a module in `corpus/generators/` of the same name. It declares its *strata*: the cells of its design,
+each with its factors and the exact space of possible examples. `generate` allocates the size to the strata by weight,
+samples each stratum without replacement and shuffles the examples.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from math import lcm
 from random import Random
 from typing import Any
 
-from bertology.corpus.corpus import Corpus, Item
-from bertology.corpus.factors import as_source
-from bertology.corpus.spaces import Space, distinct
+from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.sample_spaces import SampleSpace, sample_distinct
 from bertology.errors import Refusal, unknown_name
 
-PREFIX = "generated:"
+GENERATED_PREFIX = "generated:"
 DEFAULT_SIZE = 1000
 ADDRESS = re.compile(
     r"generated:(?P<name>[^@:,]*)(@(?P<seed>[0-9]{1,9}))?(:(?P<size>[0-9]{1,9}))?(?P<options>(,\w+=[^,=]+)*)"
@@ -33,10 +32,10 @@ ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class Stratum:
-    """One cell of a design: its factors, the items it can make, and its weight among the other cells."""
+    """A cell of a design: its factors, its possible examples, and its weight relative to the other cells."""
 
     factors: Mapping[str, str]
-    space: Space[Item]
+    space: SampleSpace[Example]
     weight: int = 1
 
 
@@ -44,42 +43,46 @@ GenerateFunction = Callable[..., Sequence[Stratum]]
 
 
 @dataclass(frozen=True)
-class Generator:
-    """A design of controlled stimuli: its name, what it is, and the function that lays out its strata."""
+class StimulusGenerator:
+    """A design of controlled stimuli: name, description, the function that returns its strata, and a prefix of ids."""
 
     name: str
-    about: str
+    description: str
     function: GenerateFunction
+    id_prefix: str
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
-        """The keyword-only parameters of the function: what `--format-option name=value` may set."""
+        """The keyword-only parameters of the function, set by `--format-option NAME=VALUE`."""
         return dict(inspect.signature(self.function).parameters)
 
     def strata(self, **options: Any) -> Sequence[Stratum]:
-        """The cells of the design; an unknown option is refused."""
+        """Return the cells of the design; refuse unknown options."""
         unknown = sorted(set(options) - set(self.options))
         if unknown:
             raise unknown_name(f"option of the generator {self.name}", unknown[0], self.options)
         return self.function(**options)
 
 
-_generators: dict[str, Generator] = {}
+_generators: dict[str, StimulusGenerator] = {}
 
 
-def generator(name: str, *, about: str) -> Callable[[GenerateFunction], GenerateFunction]:
-    """Declare `function(*, options) -> strata` as the generator of that name."""
+def generator(name: str, *, description: str, id_prefix: str = "") -> Callable[[GenerateFunction], GenerateFunction]:
+    """Register `function(*, options)`, which returns strata, as a generator.
 
-    def declare(function: GenerateFunction) -> GenerateFunction:
-        _generators[name] = Generator(name, about, function)
+    Ids of examples begin with `id_prefix`, by default the name.
+    """
+
+    def register(function: GenerateFunction) -> GenerateFunction:
+        _generators[name] = StimulusGenerator(name, description, function, id_prefix or name)
         return function
 
-    return declare
+    return register
 
 
 @cache
-def generators() -> dict[str, Generator]:
-    """Every generator by name."""
+def generators() -> dict[str, StimulusGenerator]:
+    """Return all generators by name."""
     import bertology.corpus.generators as package
 
     for module in pkgutil.iter_modules(package.__path__):
@@ -88,76 +91,75 @@ def generators() -> dict[str, Generator]:
 
 
 def generate(name: str, *, size: int = DEFAULT_SIZE, seed: int = 0, **options: Any) -> Corpus:
-    """A corpus of `size` different items: the same for the same name, size, seed and options, always."""
+    """Generate a corpus of `size` different examples, determined by name, size, seed and options."""
     if name not in generators():
         raise unknown_name("generator", name, generators(), remedy="See `bertology list corpora`")
-    strata = generators()[name].strata(**options)
+    stimuli = generators()[name]
+    strata = stimuli.strata(**options)
     capacity = sum(stratum.space.size for stratum in strata)
     if not 1 <= size <= capacity:
         raise Refusal(
-            f"{size} items were asked of the generator {name}, which makes {capacity} different ones",
+            f"The generator {name} has {capacity} different examples, and the size is {size}",
             f"a size from 1 to {capacity}",
-            "Ask for fewer, or for another part of the design with --format-option",
+            "Use a smaller size, or another part of the design with --format-option",
         )
-    random = Random(seed)
-    strata = random.sample(strata, len(strata))
-    items = [
-        item
-        for stratum, share in zip(strata, shares(strata, size), strict=True)
-        for item in _drawn(stratum, share, random)
+    rng = Random(seed)
+    strata = rng.sample(strata, len(strata))
+    examples = [
+        replace(example, factors=stratum.factors)
+        for stratum, count in zip(strata, allocate(strata, size), strict=True)
+        for example in sample_distinct(stratum.space, count, rng)
     ]
-    numbered = [replace(item, id=f"{name}-{number}") for number, item in enumerate(random.sample(items, size), 1)]
-    given = "".join(f",{option}={value}" for option, value in sorted(options.items()))
-    return Corpus(tuple(numbered), name=f"{PREFIX}{name}@{seed}:{size}{given}", format="generated")
+    numbered = [
+        replace(example, id=f"{stimuli.id_prefix}-{number}")
+        for number, example in enumerate(rng.sample(examples, size), start=1)
+    ]
+    suffix = "".join(f",{option}={value}" for option, value in sorted(options.items()))
+    return Corpus(tuple(numbered), name=f"{GENERATED_PREFIX}{name}@{seed}:{size}{suffix}", format="generated")
 
 
-def generated_named(address: str, *, limit: int | None = None, **options: Any) -> Corpus:
-    """The corpus that `generated:name@seed:size,option=value` names; all but the name may be left out."""
+def load_generated(address: str, *, limit: int | None = None, **options: Any) -> Corpus:
+    """Generate the corpus with the address `generated:NAME@SEED:SIZE,OPTION=VALUE`; only NAME is required."""
     match = ADDRESS.fullmatch(address)
     if match is None:
         raise Refusal(
-            f"{address!r} does not name generated stimuli",
+            f"{address!r} is not the name of a generated corpus",
             "generated:NAME, generated:NAME@SEED:SIZE or generated:NAME@SEED:SIZE,OPTION=VALUE",
-            "Write it as, for example, generated:agreement@7:200",
+            "Write for example generated:agreement@7:200",
         )
     size = int(match["size"] or DEFAULT_SIZE)
-    named = dict(option.split("=") for option in match["options"].split(",")[1:])
-    return generate(match["name"], size=size, seed=int(match["seed"] or 0), **named | options)[:limit]
+    address_options = dict(option.split("=") for option in match["options"].split(",")[1:])
+    return generate(match["name"], size=size, seed=int(match["seed"] or 0), **address_options | options)[:limit]
 
 
-def shares(strata: Sequence[Stratum], size: int) -> list[int]:
-    """How many items each stratum gives: in proportion to the weights, never more than it has."""
-    given = [0] * len(strata)
-    while left := size - sum(given):
-        room = [stratum.space.size - count for stratum, count in zip(strata, given, strict=True)]
-        weights = [stratum.weight if space else 0 for stratum, space in zip(strata, room, strict=True)]
-        marks = [0, *(total * left // sum(weights) for total in accumulate(weights))]
-        given = [
-            count + min(space, marks[place + 1] - marks[place])
-            for place, (count, space) in enumerate(zip(given, room, strict=True))
+def allocate(strata: Sequence[Stratum], size: int) -> list[int]:
+    """Return the number of examples of each stratum: proportional to its weight, at most its size."""
+    counts = [0] * len(strata)
+    while remaining := size - sum(counts):
+        available = [stratum.space.size - count for stratum, count in zip(strata, counts, strict=True)]
+        weights = [stratum.weight if free else 0 for stratum, free in zip(strata, available, strict=True)]
+        bounds = [0, *(total * remaining // sum(weights) for total in accumulate(weights))]
+        counts = [
+            count + min(free, bounds[index + 1] - bounds[index])
+            for index, (count, free) in enumerate(zip(counts, available, strict=True))
         ]
-    return given
+    return counts
 
 
-def balanced(*groups: Iterable[Stratum]) -> list[Stratum]:
-    """The strata of all groups, weighted so that every group gives as many items as every other."""
-    kept = [list(group) for group in groups]
-    totals = [sum(stratum.weight for stratum in group) for group in kept]
+def balance_strata(*groups: Iterable[Stratum]) -> list[Stratum]:
+    """Return the strata of all groups, weighted so that all groups have the same total weight."""
+    lists = [list(group) for group in groups]
+    totals = [sum(stratum.weight for stratum in group) for group in lists]
     common = lcm(*totals)
     return [
         replace(stratum, weight=stratum.weight * common // total)
-        for group, total in zip(kept, totals, strict=True)
+        for group, total in zip(lists, totals, strict=True)
         for stratum in group
     ]
 
 
-def one_of(option: str, value: str, known: Sequence[str]) -> str:
-    """The value, refused where it is not one that the option may have."""
-    if value not in known:
-        raise unknown_name(f"value of the option {option}", value, known)
+def check_choice(option: str, value: str, choices: Sequence[str]) -> str:
+    """Return the value of an option; refuse it if it is not one of the choices."""
+    if value not in choices:
+        raise unknown_name(f"value of the option {option}", value, choices)
     return value
-
-
-def _drawn(stratum: Stratum, share: int, random: Random) -> list[Item]:
-    source = as_source(stratum.factors)
-    return [replace(item, source=source) for item in distinct(stratum.space, share, random)]

@@ -1,6 +1,6 @@
-"""Readers: a declared function a format, found by name or by the file's suffix, and `read`, which runs one.
+"""Read a corpus file: the registry of format readers, detection of the format, and `read`.
 
-One format is one file in `corpus/readers/`; the file's name is the format's name.
+A format is a module in `corpus/readers/` of the same name.
 """
 
 from __future__ import annotations
@@ -8,38 +8,48 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
+from importlib import resources
+from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bertology.corpus.corpus import Corpus, Item
+from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.generate import GENERATED_PREFIX, generators, load_generated
+from bertology.corpus.probing_tasks import TASKS_PREFIX, build_task_corpus, parse_task_address, probing_tasks
 from bertology.corpus.sentence import Sentence
-from bertology.corpus.source import Problems
+from bertology.corpus.text_files import OPENERS, ParseErrorHandler, lines
 from bertology.errors import Refusal, unknown_name
 
-ReadFunction = Callable[..., Iterator[Item]]
+ReadFunction = Callable[..., Iterator[Example]]
 
-SPARSE = ("chunks", "entities", "mentions", "senses")
-"""Layers that a format writes only where there is something to write."""
+READERS_PACKAGE = "bertology.corpus.readers"
+OPTIONAL_ANNOTATIONS = ("chunks", "entities", "mentions", "senses")
+"""Annotations that a format writes only at the words that have them."""
+GENERIC_SUFFIXES = frozenset({".txt", ".text", ".tsv", ".csv", ".json", ".jsonl"})
+"""Suffixes that do not determine the format."""
+MAX_LINES = 40
+MAX_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A corpus format: its name, what it is, the suffixes and sniffing that recognise it, and its function."""
+    """A corpus format: name, description, an example of its lines, file suffixes, and the function that reads it."""
 
     name: str
-    about: str
+    description: str
     example: str
     suffixes: tuple[str, ...]
     function: ReadFunction
-    recognises: Callable[[Path], bool] | None = None
+    matches: Callable[[Path], bool] | None = None
 
     @property
     def options(self) -> dict[str, inspect.Parameter]:
-        """The keyword-only parameters of the function: what `--format-option name=value` may set."""
+        """The keyword-only parameters of the function, set by `--format-option NAME=VALUE`."""
         parameters = inspect.signature(self.function).parameters.values()
         return {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
@@ -50,35 +60,32 @@ _readers: dict[str, Reader] = {}
 def reader(
     name: str,
     *,
-    about: str,
+    description: str,
     example: str,
     suffixes: tuple[str, ...] = (),
-    recognises: Callable[[Path], bool] | None = None,
+    matches: Callable[[Path], bool] | None = None,
 ) -> Callable[[ReadFunction], ReadFunction]:
-    """Declare `function(path, problems, *, options) -> items` as the reader of a format.
+    """Register `function(path, errors, *, options)`, which yields examples, as the reader of a format.
 
-    `example` is a few lines of the format for `bertology list corpora`; `recognises` decides by looking at a path
-    where the suffix does not tell.
+    `example` is a few lines of the format, for `bertology list corpora`. `matches` looks at a file or directory and
+    decides whether it has the format, if the suffix does not determine it.
     """
 
-    def declare(function: ReadFunction) -> ReadFunction:
-        _readers[name] = Reader(name, about, example, suffixes, function, recognises)
+    def register(function: ReadFunction) -> ReadFunction:
+        _readers[name] = Reader(name, description, example, suffixes, function, matches)
         return function
 
-    return declare
+    return register
 
 
 @cache
 def readers() -> dict[str, Reader]:
-    """Every format by name: those in `corpus/readers/`, then those of installed plug-ins."""
-    import bertology.corpus.readers as package
-
+    """Return all readers by name: those of this package and of installed plug-ins."""
+    package = importlib.import_module(READERS_PACKAGE)
     for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="bertology.readers"):
-        entry.load()
+        importlib.import_module(f"{READERS_PACKAGE}.{module.name}")
+    for entry_point in entry_points(group="bertology.readers"):
+        entry_point.load()
     return dict(sorted(_readers.items()))
 
 
@@ -86,68 +93,193 @@ def read(
     path: str | Path,
     format: str | None = None,
     *,
-    skip_bad: bool = False,
+    skip_malformed: bool = False,
     limit: int | None = None,
     **options: Any,
 ) -> Corpus:
-    """The corpus at `path`.
+    """Read the corpus at `path`.
 
-    `format` is found from the suffix where it is not given; malformed input is refused with file and line, or
-    counted with `skip_bad`; `limit` stops after that many items.
+    Without `format`, the suffix or the content determines the format. Malformed examples are refused with file and
+    line, or with `skip_malformed` counted and skipped. `limit` is the maximum number of examples.
     """
     path = Path(path)
     if not path.exists():
-        raise Refusal(f"{path} does not exist", "a corpus file or folder", "Check the path given to --corpus")
-    chosen = readers()[format] if format in readers() else _recognise(path, format)
-    unknown = set(options) - set(chosen.options)
+        raise Refusal(f"{path} does not exist", "a corpus file or directory", "Check the path given to --corpus")
+    format_reader = _detect_format(path) if format is None else _find_reader(format)
+    unknown = set(options) - set(format_reader.options)
     if unknown:
-        raise unknown_name(f"option of the format {chosen.name}", sorted(unknown)[0], chosen.options)
-    problems = Problems(skip_bad=skip_bad)
-    items = tuple(islice(chosen.function(path, problems, **options), limit))
-    if not items:
-        left_out = f" ({len(problems.skipped)} skipped)" if problems.skipped else ""
+        raise unknown_name(f"option of the format {format_reader.name}", sorted(unknown)[0], format_reader.options)
+    errors = ParseErrorHandler(skip_malformed=skip_malformed)
+    examples = tuple(islice(format_reader.function(path, errors, **options), limit))
+    if not examples:
+        skipped = f" ({len(errors.skipped)} skipped)" if errors.skipped else ""
         raise Refusal(
-            f"{path} holds no items{left_out}",
-            f"at least one item in the format {chosen.name} ({chosen.about})",
+            f"{path} contains no examples{skipped}",
+            f"at least one example in the format {format_reader.name} ({format_reader.description})",
             "Check that the file is not empty and that --format names its format",
         )
-    return Corpus(_completed(items), name=path.name, format=chosen.name, skipped=tuple(problems.skipped))
-
-
-def _completed(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """A layer that some parts carry is empty in the others, not absent: the source is annotated as a whole.
-
-    A sentence of an entity-annotated file in which no entity occurs says so by writing nothing.
-    """
-    parts = [part for item in items for part in item.parts]
-    sparse = [layer for layer in SPARSE if any(getattr(part, layer) is not None for part in parts)]
-    if not sparse:
-        return items
-
-    def complete(part: Sentence) -> Sentence:
-        empty = {layer: _nothing(layer, part) for layer in sparse if getattr(part, layer) is None}
-        return replace(part, **empty) if empty else part
-
-    return tuple(replace(item, parts=tuple(complete(part) for part in item.parts)) for item in items)
-
-
-def _nothing(layer: str, part: Sentence) -> Any:
-    return (None,) * len(part) if layer == "senses" else ()
-
-
-def _recognise(path: Path, format: str | None) -> Reader:
-    if format is not None:
-        raise unknown_name("corpus format", format, readers(), remedy="See `bertology list corpora`")
-    for candidate in readers().values():
-        if candidate.recognises is not None and candidate.recognises(path):
-            return candidate
-    suffixes = [s for s in path.suffixes if s not in {".gz", ".xz", ".bz2"}]
-    by_suffix = [r for r in readers().values() if suffixes and suffixes[-1] in r.suffixes]
-    if len(by_suffix) == 1:
-        return by_suffix[0]
-    possible = [r.name for r in by_suffix] or list(readers())
-    raise Refusal(
-        f"The name {path.name!r} does not tell which format it is in",
-        f"one of the formats {', '.join(possible)}",
-        "Say which with --format; `bertology list corpora` describes them",
+    return Corpus(
+        _fill_optional_annotations(examples),
+        name=path.name,
+        format=format_reader.name,
+        skipped=tuple(errors.skipped),
     )
+
+
+def first_lines(path: Path) -> tuple[str, ...]:
+    """Return up to 40 non-blank lines from the beginning of a file; none if it is a directory or not text."""
+    if not path.is_file():
+        return ()
+    status = path.stat()
+    return _first_lines(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=32)
+def _first_lines(path: Path, mtime_ns: int, size: int) -> tuple[str, ...]:
+    beginning: list[str] = []
+    n_characters = 0
+    try:
+        for _, line in lines(path, ParseErrorHandler()):
+            if line.strip():
+                beginning.append(line[:MAX_CHARACTERS])
+            n_characters += len(line)
+            if len(beginning) == MAX_LINES or n_characters > MAX_CHARACTERS:
+                break
+    except Refusal:
+        return ()
+    return tuple(beginning)
+
+
+def first_lines_text(path: Path) -> str:
+    """Return the first non-blank lines as one text."""
+    return "\n".join(first_lines(path))
+
+
+def format_suffix(path: Path) -> str:
+    """Return the last suffix that is not a compression suffix: `.txt` of `a.txt.xz`."""
+    suffixes = [suffix for suffix in path.suffixes if suffix not in OPENERS]
+    return suffixes[-1].lower() if suffixes else ""
+
+
+def find_files(path: Path, pattern: str) -> list[Path]:
+    """Return the files below a directory whose full name matches the pattern, sorted; a file is returned as it is."""
+    if not path.is_dir():
+        return [path]
+    name = re.compile(pattern)
+    return sorted(file for file in path.rglob("*") if file.is_file() and name.fullmatch(file.name))
+
+
+def _find_reader(format: str) -> Reader:
+    """Return the reader of a format, importing only its module if it is one of this package."""
+    if format not in _readers and format in {m.name for m in pkgutil.iter_modules(_readers_path())}:
+        importlib.import_module(f"{READERS_PACKAGE}.{format}")
+    if format in _readers:
+        return _readers[format]
+    if format not in readers():
+        raise unknown_name("corpus format", format, readers(), remedy="See `bertology list corpora`")
+    return readers()[format]
+
+
+def _readers_path() -> list[str]:
+    return list(importlib.import_module(READERS_PACKAGE).__path__)
+
+
+def _detect_format(path: Path) -> Reader:
+    """Return the reader that the suffix determines, or else the first whose `matches` accepts the path."""
+    suffix = format_suffix(path)
+    by_suffix = [r for r in readers().values() if suffix in r.suffixes]
+    is_specific = suffix not in GENERIC_SUFFIXES
+    if is_specific and len(by_suffix) == 1:
+        return by_suffix[0]
+    others = [r for r in readers().values() if r not in by_suffix]
+    for candidate in [*by_suffix, *others] if is_specific else readers().values():
+        if candidate.matches is not None and candidate.matches(path):
+            return candidate
+    if by_suffix and (is_specific or len(by_suffix) == 1):
+        return by_suffix[0]
+    raise Refusal(
+        f"The name and content of {path.name!r} do not determine its format",
+        f"one of the formats {', '.join(r.name for r in by_suffix or readers().values())}",
+        "Name the format with --format; `bertology list corpora` describes all formats",
+    )
+
+
+def _fill_optional_annotations(examples: tuple[Example, ...]) -> tuple[Example, ...]:
+    """Make an annotation that some segments have empty, rather than absent, in the others.
+
+    A sentence without entities in a file annotated with entities shows this only by the absence of the annotation.
+    """
+    segments = [segment for example in examples for segment in example.segments]
+    present = [name for name in OPTIONAL_ANNOTATIONS if any(getattr(segment, name) is not None for segment in segments)]
+    if not present:
+        return examples
+
+    def fill(segment: Sentence) -> Sentence:
+        empty = {name: _empty_annotation(name, segment) for name in present if getattr(segment, name) is None}
+        return replace(segment, **empty) if empty else segment
+
+    return tuple(replace(example, segments=tuple(map(fill, example.segments))) for example in examples)
+
+
+def _empty_annotation(annotation: str, segment: Sentence) -> Any:
+    return (None,) * len(segment) if annotation == "senses" else ()
+
+
+BUILTIN_CORPORA: dict[str, str] = {
+    "english": "356 sentences in 28 short documents: dependency trees, entities, coreference, word senses",
+    "chinese": "60 sentences in 6 short documents: dependency trees, entities, coreference",
+    "diagnostic": "291 NLI pairs in the format of the GLUE diagnostic set, by category and sub-type",
+}
+PAIR_CORPORA = {"diagnostic"}
+"""Built-in corpora of sentence pairs; the others are treebanks."""
+
+
+def load_corpus(
+    name: str, format: str | None = None, *, skip_malformed: bool = False, limit: int | None = None, **options: Any
+) -> Corpus:
+    """Load a built-in corpus, a generated one (`generated:agreement@7:200`), or a file or directory.
+
+    `tasks:bigram_shift:NAME` is a probing task derived from any of these; `limit` counts the examples of the task.
+    """
+    is_path = Path(name).exists()
+    if name.startswith(TASKS_PREFIX) and not is_path:
+        task, seed, source = parse_task_address(name)
+        corpus = load_corpus(source, format, skip_malformed=skip_malformed, **options)
+        return build_task_corpus(task, corpus, seed)[:limit]
+    if name.startswith(GENERATED_PREFIX) and format is None and not is_path:
+        return load_generated(name, limit=limit, **options)
+    if name in BUILTIN_CORPORA and not is_path:
+        suffix, builtin_format = ("tsv", "glue_diagnostic") if name in PAIR_CORPORA else ("conllu", "conllu")
+        if format not in {None, builtin_format}:
+            raise Refusal(
+                f"The built-in corpus {name} does not have the format {format!r}", builtin_format, "Omit --format"
+            )
+        with resources.as_file(resources.files("bertology.corpus") / "data" / f"{name}.{suffix}") as path:
+            return read(path, builtin_format, skip_malformed=skip_malformed, limit=limit, **options)
+    if not is_path and format is None and "/" not in name and "." not in name:
+        names = [*BUILTIN_CORPORA, *(GENERATED_PREFIX + generator for generator in generators())]
+        raise unknown_name("built-in corpus", name, names, remedy="Or give the path of a file or directory")
+    if not is_path:
+        raise Refusal(f"{name} does not exist", "a corpus file, directory or built-in name", "Check the path")
+    return read(name, format, skip_malformed=skip_malformed, limit=limit, **options)
+
+
+def list_corpora() -> list[dict[str, Any]]:
+    """Return the built-in corpora, generators, probing tasks and formats, for `bertology list corpora`."""
+    built_in = [_list_row(name, "built-in corpus", text) for name, text in BUILTIN_CORPORA.items()]
+    generated = [
+        _list_row(GENERATED_PREFIX + g.name, "generated corpus", g.description, options=list(g.options))
+        for g in generators().values()
+    ]
+    tasks = [
+        _list_row(f"{TASKS_PREFIX}{t.name}:CORPUS", "probing task", t.description) for t in probing_tasks().values()
+    ]
+    formats = [
+        _list_row(r.name, "format", r.description, suffixes=list(r.suffixes), example=r.example)
+        for r in readers().values()
+    ]
+    return built_in + generated + tasks + formats
+
+
+def _list_row(name: str, kind: str, description: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "kind": kind, "description": description, **fields}

@@ -1,23 +1,30 @@
-"""Words, their character offsets, and the optional layers of annotation above them.
+"""Sentences: words, their character offsets, and optional annotations.
 
-Word indices are 0-based everywhere; a span is half-open. A dependency head is the index of the head word and
-`ROOT` (-1) for the root, whatever the file format counts from.
+Word indices count from 0 everywhere; spans are half-open. A governor (syntactic parent) is a word index, or `ROOT` (-1)
+for the root of the tree, whatever the file format counts from.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import Literal
+
+from bertology.errors import unknown_name
 
 ROOT = -1
 
-Offsets = tuple[tuple[int, int], ...]
+CharacterOffsets = tuple[tuple[int, int], ...]
+WordSplitting = Literal["text", "spaces"]
+NON_SPACE = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words `start` to `end` (exclusive) and what they are."""
+    """A labelled run of words, from `start` to `end` (exclusive)."""
 
     start: int
     end: int
@@ -25,69 +32,72 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """One predicate and the spans that fill its roles."""
+class SemanticFrame:
+    """A predicate and the spans that fill its semantic roles."""
 
     predicate: int
     sense: str
     arguments: tuple[Span, ...]
 
 
-NO_MARKS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+NO_MARKED_WORDS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One stretch of text, its words, and whatever is known about them.
+    """A text, its words and their annotations.
 
-    `text[offsets[i][0]:offsets[i][1]]` is the surface of word i. Each layer is None where the source has none:
-    an empty tuple means "annotated, and there is nothing".
+    `text[offsets[i][0]:offsets[i][1]]` is the surface form of word i. An annotation is None if the source lacks it; an
+    empty tuple means that the source is annotated and the sentence contains nothing to annotate.
+    `marked_words` maps a role, such as target or antecedent, to the indices of the words that have it.
     """
 
     words: tuple[str, ...]
     text: str
-    offsets: Offsets
+    offsets: CharacterOffsets
     id: str = ""
     document: str = ""
     lemmas: tuple[str, ...] | None = None
     pos: tuple[str, ...] | None = None
     xpos: tuple[str, ...] | None = None
-    features: tuple[str, ...] | None = None
-    heads: tuple[int, ...] | None = None
+    morphology: tuple[str, ...] | None = None
+    governors: tuple[int, ...] | None = None
     relations: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     senses: tuple[str | None, ...] | None = None
     chunks: tuple[Span, ...] | None = None
     entities: tuple[Span, ...] | None = None
     mentions: tuple[Span, ...] | None = None
-    answers: tuple[Span, ...] | None = None
-    frames: tuple[Frame, ...] | None = None
+    answer_spans: tuple[Span, ...] | None = None
+    frames: tuple[SemanticFrame, ...] | None = None
     label: str | None = None
-    marks: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: NO_MARKS)
+    marked_words: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: NO_MARKED_WORDS)
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def layers(self) -> frozenset[str]:
-        """The names of the annotation layers that are present."""
-        present = {name for name in LAYERS if getattr(self, name) is not None}
-        return frozenset(present | ({"marks"} if self.marks else set()))
+    def annotations(self) -> frozenset[str]:
+        """Return the names of the annotations that are present."""
+        present = {name for name in ANNOTATIONS if getattr(self, name) is not None}
+        return frozenset(present | ({"marked_words"} if self.marked_words else set()))
 
-    def respaced(self) -> Sentence:
-        """The same words written with one space between them, so that no piece can straddle two words."""
-        text, offsets = spell(self.words)
+    def with_single_spaces(self) -> Sentence:
+        """Return the same words separated by single spaces, so that no token can cover two words."""
+        text, offsets = join_words(self.words)
         return replace(self, text=text, offsets=offsets)
 
 
-LAYERS: tuple[str, ...] = tuple(
-    f.name for f in fields(Sentence) if f.name not in {"words", "text", "offsets", "id", "document", "marks"}
+ANNOTATIONS: tuple[str, ...] = tuple(
+    f.name for f in fields(Sentence) if f.name not in {"words", "text", "offsets", "id", "document", "marked_words"}
 )
-PER_WORD: tuple[str, ...] = ("lemmas", "pos", "xpos", "features", "heads", "relations", "tags", "senses")
-SPANS: tuple[str, ...] = ("chunks", "entities", "mentions", "answers")
+WORD_ANNOTATIONS: tuple[str, ...] = (
+    "lemmas", "pos", "xpos", "morphology", "governors", "relations", "tags", "senses",
+)  # fmt: skip
+SPAN_ANNOTATIONS: tuple[str, ...] = ("chunks", "entities", "mentions", "answer_spans")
 
 
-def spell(words: Sequence[str], space_after: Sequence[bool] | None = None) -> tuple[str, Offsets]:
-    """The text that the words make, and the offsets of each word in it."""
+def join_words(words: Sequence[str], space_after: Sequence[bool] | None = None) -> tuple[str, CharacterOffsets]:
+    """Return the text that the words form, and the offsets of each word in it."""
     text: list[str] = []
     offsets: list[tuple[int, int]] = []
     position = 0
@@ -99,8 +109,8 @@ def spell(words: Sequence[str], space_after: Sequence[bool] | None = None) -> tu
     return "".join(text), tuple(offsets)
 
 
-def locate(words: Sequence[str], text: str) -> Offsets | None:
-    """The offsets at which the words stand in the text in order, or None where they do not."""
+def locate_words(words: Sequence[str], text: str) -> CharacterOffsets | None:
+    """Return the offsets of the words in the text, or None if the text is not these words in this order."""
     offsets: list[tuple[int, int]] = []
     position = 0
     for word in words:
@@ -112,19 +122,51 @@ def locate(words: Sequence[str], text: str) -> Offsets | None:
     return None if text[position:].strip() else tuple(offsets)
 
 
-def sentence(words: Sequence[str], *, space_after: Sequence[bool] | None = None, id: str = "") -> Sentence:
-    """A sentence without annotation from its words alone."""
-    text, offsets = spell(words, space_after)
+def sentence_from_words(words: Sequence[str], *, space_after: Sequence[bool] | None = None, id: str = "") -> Sentence:
+    """Make an unannotated sentence from words."""
+    text, offsets = join_words(words, space_after)
     return Sentence(words=tuple(words), text=text, offsets=offsets, id=id)
 
 
-def from_text(text: str, *, id: str = "") -> Sentence:
-    """A sentence from running text: words are runs of letters and digits, each other visible character alone.
+def sentence_from_text(text: str, *, id: str = "") -> Sentence:
+    """Split running text into words: runs of letters and digits; every other visible character is a word.
 
-    Apostrophes and hyphens inside a word stay in it. Scripts written without spaces give one word a character.
+    Apostrophes and hyphens inside a word belong to it. In scripts written without spaces each character is a word.
     """
-    offsets = tuple(_word_spans(text))
-    return Sentence(words=tuple(text[a:b] for a, b in offsets), text=text, offsets=offsets, id=id)
+    return _sentence_from_offsets(text, tuple(_word_spans(text)), id)
+
+
+def split_at_spaces(text: str, *, id: str = "") -> Sentence:
+    """Split tokenised text into words at white space only."""
+    return _sentence_from_offsets(text, tuple(match.span() for match in NON_SPACE.finditer(text)), id)
+
+
+def split_words(text: str, word_splitting: WordSplitting = "text", *, id: str = "") -> Sentence:
+    """Split a text into words: `text` separates words and punctuation, `spaces` splits at white space only."""
+    if word_splitting == "text":
+        return sentence_from_text(text, id=id)
+    if word_splitting == "spaces":
+        return split_at_spaces(text, id=id)
+    raise unknown_name("word splitting", word_splitting, ("text", "spaces"))
+
+
+def subtree(governors: Sequence[int], root: int, *, exclude: int | None = None) -> list[int]:
+    """Return the word `root` and its descendants in order, without `exclude` and its descendants."""
+    children: dict[int, list[int]] = {}
+    for word, governor in enumerate(governors):
+        children.setdefault(governor, []).append(word)
+    words: list[int] = []
+    pending = [root]
+    while pending:
+        word = pending.pop()
+        if word != exclude:
+            words.append(word)
+            pending.extend(children.get(word, ()))
+    return sorted(words)
+
+
+def _sentence_from_offsets(text: str, offsets: CharacterOffsets, id: str) -> Sentence:
+    return Sentence(words=tuple(text[start:end] for start, end in offsets), text=text, offsets=offsets, id=id)
 
 
 def _word_spans(text: str) -> list[tuple[int, int]]:
@@ -135,31 +177,29 @@ def _word_spans(text: str) -> list[tuple[int, int]]:
             position += 1
             continue
         end = position + 1
-        if _in_word(text[position]):
-            while end < len(text) and (_in_word(text[end]) or _joins(text, end)):
+        if _is_word_character(text[position]):
+            while end < len(text) and (_is_word_character(text[end]) or _is_word_internal(text, end)):
                 end += 1
         spans.append((position, end))
         position = end
     return spans
 
 
-def _in_word(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     return (character.isalnum() or character == "_" or _is_combining(character)) and not _is_spaceless(character)
 
 
 def _is_combining(character: str) -> bool:
-    import unicodedata
-
     return unicodedata.category(character) in {"Mn", "Mc"}
 
 
-def _joins(text: str, position: int) -> bool:
-    inside = text[position] in "'’-" and position + 1 < len(text)
-    return inside and _in_word(text[position - 1]) and _in_word(text[position + 1])
+def _is_word_internal(text: str, position: int) -> bool:
+    is_inside = text[position] in "'’-" and position + 1 < len(text)
+    return is_inside and _is_word_character(text[position - 1]) and _is_word_character(text[position + 1])
 
 
 def _is_spaceless(character: str) -> bool:
-    """Han, Hiragana, Katakana: scripts whose words are not set off by spaces."""
+    """Whether the script (Han, Hiragana, Katakana) is written without spaces between words."""
     code = ord(character)
     return (
         0x3040 <= code <= 0x30FF or 0x3400 <= code <= 0x9FFF or 0xF900 <= code <= 0xFAFF or 0x20000 <= code <= 0x3134F

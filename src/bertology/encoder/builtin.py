@@ -1,4 +1,4 @@
-"""The models that come with bertology, by name."""
+"""Built-in models, by name."""
 
 from __future__ import annotations
 
@@ -7,71 +7,131 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertology.lazy import torch
+
 if TYPE_CHECKING:
     from bertology.encoder.huggingface import HuggingFaceEncoder
 
-# Given the device and the type of number the weights are wanted in.
 Loader = Callable[[str, str], "HuggingFaceEncoder"]
+"""Loads a model on a device, in a type of number."""
 
 MODELS = Path(__file__).parent / "models"
 
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…"
+SUFFIXES = ("ed", "er", "est", "ing", "ly", "ment", "ness", "tion", "es", "al", "able", "ful", "ity", "ous", "ive")
+TINY_WORDS = """
+the of and to in a is that for it as was with be by on not he i this are or his from at which but have an had they you
+were their one all we can her has there been if more when will would who so no she other its may these what them than
+some him time into only do such my new about out also two any up first could our then most see me should after said
+your very between made many over like those did now even well where must people through how same work being because
+man before each much good life years three down own used way under last might while long day great make world state
+still here off both against never house another place without old know since right came again take think men too part
+number himself around however small found few home just upon during water left end put night every school war set
+without always number body hand high side head go back get give look want tell ask seem feel try leave call need
+become turn start show hear play run move live believe bring happen write sit stand lose pay meet include continue
+learn change lead understand watch follow stop create speak read allow add spend grow open walk win offer remember
+love consider appear buy wait serve die send expect build stay fall cut reach kill remain cat dog bird horse fish
+mother father child children woman women boy girl friend family name city country river mountain road street door
+window table chair book letter word page story question answer reason problem idea fact case point week month morning
+evening hour minute money business company government law power system group member student teacher doctor king queen
+soldier president keys key cabinet bank money mouse light dark red blue green white black big large little young early
+late hard easy strong weak fast slow hot cold warm happy sad rich poor full empty true false real sure clear free
+important different possible public national local social political human music art science history language sentence
+"""
+"""Vocabulary of `tiny`."""
+
 
 @dataclass(frozen=True)
-class BuiltIn:
-    """What a built-in model is, in one sentence, and how to get it."""
+class BuiltInModel:
+    """A one-line description of a built-in model, and its loader."""
 
-    about: str
+    description: str
     load: Loader
 
 
-def in_folder(name: str, about: str) -> BuiltIn:
-    """A model that lies in the package, in Hugging Face form."""
+def full_checkpoint(name: str, description: str) -> BuiltInModel:
+    """A model stored in the package in Hugging Face format."""
 
     def load(device: str, dtype: str) -> HuggingFaceEncoder:
-        from bertology.encoder.transformer_files import load_directory
+        from bertology.encoder.huggingface_loading import load_directory
 
         return load_directory(MODELS / name, name=name, device=device, dtype=dtype)
 
-    return BuiltIn(about, load)
+    return BuiltInModel(description, load)
 
 
-def packed(name: str, about: str, *, base: str) -> BuiltIn:
-    """A model that lies in the package as 8-bit integers and reads with the tokeniser of another one."""
-
-    def load(device: str, dtype: str) -> HuggingFaceEncoder:
-        from bertology.encoder.packed import load_packed
-
-        return load_packed(MODELS / name, tokeniser=MODELS / base, name=name, device=device, dtype=dtype)
-
-    return BuiltIn(about, load)
-
-
-def fine_tuned(name: str, about: str, *, base: str) -> BuiltIn:
-    """A fine-tuned model that lies in the package as its difference from another one."""
+def int8_checkpoint(name: str, description: str, *, base: str) -> BuiltInModel:
+    """A model stored in the package as 8-bit integers, with the tokeniser of another one."""
 
     def load(device: str, dtype: str) -> HuggingFaceEncoder:
-        from bertology.encoder.difference import load_difference
+        from bertology.encoder.int8_checkpoint import load_int8
 
-        return load_difference(MODELS / base, MODELS / name, name=name, device=device, dtype=dtype)
+        return load_int8(MODELS / name, tokeniser=MODELS / base, name=name, device=device, dtype=dtype)
 
-    return BuiltIn(about, load)
+    return BuiltInModel(description, load)
 
 
-def _tiny(device: str, dtype: str) -> HuggingFaceEncoder:
-    import torch
+def delta_checkpoint(name: str, description: str, *, base: str) -> BuiltInModel:
+    """A fine-tuned model stored in the package as its difference from another one."""
 
+    def load(device: str, dtype: str) -> HuggingFaceEncoder:
+        from bertology.encoder.delta_checkpoint import load_delta
+
+        return load_delta(MODELS / base, MODELS / name, name=name, device=device, dtype=dtype)
+
+    return BuiltInModel(description, load)
+
+
+def tiny_encoder() -> HuggingFaceEncoder:
+    """An untrained BertForPreTraining of 2 layers and 4 heads, width 32, over characters and a few hundred words."""
+    from bertology.encoder.huggingface_loading import untrained_bert
+
+    return untrained_bert(tokenizer_definition(), "tiny", layers=2, heads=4, width=32, seed=2019)
+
+
+def tokenizer_definition() -> str:
+    """The content of a tokenizer.json: lower-casing WordPiece over the vocabulary of `tiny`."""
+    from tokenizers import Tokenizer
+    from tokenizers.decoders import WordPiece as Decoder
+    from tokenizers.models import WordPiece
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from tokenizers.processors import TemplateProcessing
+
+    tokens = [*SPECIAL_TOKENS, *PUNCTUATION, *CHARACTERS, *(f"##{end}" for end in (*CHARACTERS, *SUFFIXES))]
+    vocabulary = {token: index for index, token in enumerate(dict.fromkeys([*tokens, *TINY_WORDS.split()]))}
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    tokenizer.decoder = Decoder()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+    )
+    return tokenizer.to_str()
+
+
+def _load_tiny(device: str, dtype: str) -> HuggingFaceEncoder:
     from bertology.encoder.huggingface import wrap
-    from bertology.encoder.tiny import untrained
 
-    made = untrained()
-    return wrap(made.model.to(device=device, dtype=getattr(torch, dtype)), made.tokenizer, made.name)
+    encoder = tiny_encoder()
+    return wrap(encoder.model.to(device=device, dtype=getattr(torch, dtype)), encoder.hf_tokenizer, encoder.name)
 
 
-BUILT_IN: dict[str, BuiltIn] = {
-    "mini": in_folder("mini", "a small English BERT trained for this project: 8 layers of 8 heads, MLM and NSP heads"),
-    "mini@10%": packed("mini@10%", "mini after a tenth of its training, stored as 8-bit integers", base="mini"),
-    "mini-sentiment": fine_tuned("mini-sentiment", "mini fine-tuned to tell good from bad film reviews", base="mini"),
-    "mini-ner": fine_tuned("mini-ner", "mini fine-tuned to tag names: PER, LOC, ORG, MISC", base="mini"),
-    "mini-pairs": fine_tuned("mini-pairs", "mini fine-tuned on entailment, neutral, contradiction", base="mini"),
-    "tiny": BuiltIn("random weights, never trained: 2 layers of 4 heads, only for trying things out", _tiny),
+BUILT_IN_MODELS: dict[str, BuiltInModel] = {
+    "mini": full_checkpoint(
+        "mini", "small English BERT trained for this project: 8 layers, 8 heads; MLM and NSP task heads"
+    ),
+    "mini@10%": int8_checkpoint("mini@10%", "mini after 10 % of pretraining, stored in 8 bits", base="mini"),
+    "mini-sentiment": delta_checkpoint(
+        "mini-sentiment", "mini fine-tuned for sentiment classification (film reviews)", base="mini"
+    ),
+    "mini-ner": delta_checkpoint(
+        "mini-ner", "mini fine-tuned for named-entity recognition (PER, LOC, ORG, MISC)", base="mini"
+    ),
+    "mini-pairs": delta_checkpoint("mini-pairs", "mini fine-tuned for natural language inference", base="mini"),
+    "tiny": BuiltInModel("untrained model, 2 layers, 4 heads; for tests", _load_tiny),
 }

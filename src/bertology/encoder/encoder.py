@@ -1,69 +1,77 @@
-"""The protocol of an encoder: a model as a function from pieces to activations, with few members, kept few."""
+"""Protocols of encoders: models that map tokens to activations.
+
+Structural types with few members. The runtime checks are those of `typing_extensions`: they look members up without
+evaluating properties, so that `isinstance` never hashes the weights for `fingerprint`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-from bertology.corpus.corpus import Input
-from bertology.encoder.pieces import Pieces
+from typing_extensions import Protocol, runtime_checkable
+
+from bertology.arrays import Array
+from bertology.corpus.corpus import TextInput
+from bertology.encoder.tokens import TokenisedInput
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.attend import Gates, LayerActivations
+    from bertology.encoder.attention_hook import Gates, LayerActivations
+    from bertology.encoder.tokens import Tokeniser
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Inputs of similar length, padded on the right: (batch, piece)."""
+class ModelInputs:
+    """Token ids, token types and attention mask of a batch, padded on the right: each (batch, token)."""
 
-    ids: Tensor
-    types: Tensor
-    mask: Tensor
+    input_ids: Tensor
+    token_type_ids: Tensor
+    attention_mask: Tensor
 
 
 @dataclass(frozen=True)
-class Output:
-    """What a forward pass returned: hidden states from the embeddings up, and the logits of each head of the model.
+class ModelOutput:
+    """Hidden states from the embeddings up, and the logits of each task head.
 
-    `pieces` are (batch, k) the pieces that logits by piece are of; None: all of them in their order.
+    `logit_positions` (batch, k) are the token positions of per-token logits; None: all positions, in order.
     """
 
-    hidden: tuple[Tensor, ...]
+    hidden_states: tuple[Tensor, ...]
     logits: Mapping[str, Tensor]
-    pieces: Tensor | None = None
+    logit_positions: Tensor | None = None
 
 
-Objective = Callable[[Output], "Tensor"]
+Objective = Callable[[ModelOutput], "Tensor"]
+"""A differentiable scalar of the output."""
 
 
 class Encoder(Protocol):
-    """A model that turns texts into activations.
+    """A model that maps texts to activations.
 
-    `layers` and `heads` are 0 for encoders without attention (static vectors); `outputs` names the heads on top
-    (`mlm`, `nsp`, `label`, `token`, `answer_start`, `choice` ...), empty for a bare encoder.
+    `layers` and `heads` are 0 for encoders without attention (static vectors).
     """
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The name the model was loaded by."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """A hash: equal function, equal fingerprint."""
+        """A hash of everything the outputs depend on."""
         ...
 
     @property
     def layers(self) -> int:
-        """How many layers attend."""
+        """Number of transformer layers."""
         ...
 
     @property
     def heads(self) -> int:
-        """Heads in each layer."""
+        """Number of attention heads in each layer."""
         ...
 
     @property
@@ -72,67 +80,126 @@ class Encoder(Protocol):
         ...
 
     @property
-    def max_pieces(self) -> int:
-        """The longest input, special tokens included."""
+    def max_length(self) -> int:
+        """Maximum number of input tokens, special tokens included."""
         ...
 
     @property
-    def outputs(self) -> frozenset[str]:
-        """The heads on top of the encoder."""
+    def task_heads(self) -> frozenset[str]:
+        """Task heads (`mlm`, `nsp`, `label`, `token`, `answer_start`, `choice` ...); empty for a bare encoder."""
         ...
 
     @property
     def causal(self) -> bool:
-        """Whether a piece sees only what is before it."""
+        """Whether a token attends only to itself and to earlier tokens."""
         ...
 
     @property
-    def reach(self) -> tuple[int | None, ...]:
-        """By layer, how many pieces away a piece sees, None as far as there are any; empty where all layers do."""
+    def attention_windows(self) -> tuple[int | None, ...]:
+        """Attention window of each layer in tokens to one side, None for a global layer; empty if all are global."""
         ...
 
     @property
-    def mask_id(self) -> int | None:
-        """The id of the mask token, if there is one."""
+    def mask_token_id(self) -> int | None:
+        """Id of the mask token, if the vocabulary has one."""
         ...
 
     @property
     def device(self) -> str:
-        """Where tensors must be for `run`."""
+        """Device that inputs of `forward` must be on."""
         ...
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """The pieces of each input, special tokens included, nothing truncated."""
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """Tokens of each input, special tokens included, without truncation."""
         ...
 
-    def run(
+    def forward(
         self,
-        batch: Batch,
+        batch: ModelInputs,
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
         objective: Objective | None = None,
-    ) -> Output:
-        """One forward pass.
+    ) -> ModelOutput:
+        """Run one forward pass.
 
-        `on_layer` sees each layer's attention while it exists. With an `objective` (a scalar of the output) each
-        layer also carries the gradient of that scalar with respect to its attention map.
+        `on_layer` receives each layer's activations as they are computed. With an `objective`, they include the
+        gradient of that scalar with respect to the attention weights.
         """
         ...
 
 
 class GatedEncoder(Encoder, Protocol):
-    """An encoder whose heads can be scaled, made uniform, or kept from reading some pieces."""
+    """An encoder whose heads can be scaled, made uniform or deprived of value vectors."""
 
-    def gated(self, gates: Gates | None) -> Encoder:
-        """The same weights with these gates on every pass."""
+    def with_gates(self, gates: Gates | None) -> Encoder:
+        """The same weights, with these gates in every forward pass."""
         ...
 
 
 @runtime_checkable
 class Randomisable(Protocol):
-    """An encoder that can make a copy of itself with fresh weights."""
+    """An encoder with an untrained counterpart."""
 
     def randomised(self, seed: int = 0) -> GatedEncoder:
-        """The same architecture, fresh weights."""
+        """The same architecture with random weights."""
+        ...
+
+
+@runtime_checkable
+class TaskEncoder(GatedEncoder, Protocol):
+    """A transformer with weights to train, evaluate, prune or intervene on, and perhaps a task head.
+
+    `isinstance(encoder, TaskEncoder)` tells transformers from static vectors.
+    """
+
+    @property
+    def model(self) -> Any:
+        """The transformers model, a torch module; `model.base_model` is the model without its task head."""
+        ...
+
+    @property
+    def hf_tokenizer(self) -> Any:
+        """The transformers tokenizer."""
+        ...
+
+    @property
+    def tokeniser(self) -> Tokeniser:
+        """The tokeniser behind `tokenise`."""
+        ...
+
+    @property
+    def missing_weights(self) -> frozenset[str]:
+        """Weights that the checkpoint lacks and no output depends on."""
+        ...
+
+    @property
+    def gates(self) -> Gates | None:
+        """Gates of every forward pass."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Class names of the task head, by index."""
+        ...
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether heads have been removed: such a model has neither gates nor recordable attention."""
+        ...
+
+    def with_gates(self, gates: Gates | None) -> TaskEncoder:
+        """The same weights, with these gates in every forward pass."""
+        ...
+
+    def with_model(self, model: Any) -> TaskEncoder:
+        """The same encoder with another model of the same architecture, for example a trained copy."""
+        ...
+
+    def randomised(self, seed: int = 0, *, keep_embeddings: bool = False) -> TaskEncoder:
+        """The same architecture with random weights; `keep_embeddings` keeps everything below the first layer."""
+        ...
+
+    def input_embeddings(self) -> Array:
+        """(vocabulary, width) input embeddings."""
         ...

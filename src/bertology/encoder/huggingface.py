@@ -1,7 +1,7 @@
-"""Encoders in Hugging Face form: how a model of transformers is run and seen; `transformer_files` opens them.
+"""Encoders in Hugging Face format: run a transformers model and read its attention.
 
-Attention is read where it is computed, through transformers' attention interface (or `families.teach` where a family
-does not use it), never through `output_attentions`; it works whatever implementation the checkpoint asks for.
+Attention is read where it is computed, through transformers' attention interface (or a patch, see `layer_hooks`),
+never through `output_attentions`; it works with any implementation a checkpoint asks for.
 """
 
 from __future__ import annotations
@@ -11,33 +11,61 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
-import numpy as np
-import torch
-from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from bertology.corpus.corpus import Input
-from bertology.encoder import blocks, families, fingerprint, trial
-from bertology.encoder.attend import Gates, LayerActivations, Tap, active_tap, attend, tapped
-from bertology.encoder.encoder import Batch, Objective, Output
-from bertology.encoder.output_heads import Fields, fields_of
-from bertology.encoder.pieces import Pieces
-from bertology.encoder.switch import attending_by
-from bertology.encoder.tokeniser import Tokeniser
-from bertology.encoder.variant import EMBEDDING_PATHS
+from bertology.arrays import Array
+from bertology.corpus.corpus import TextInput
+from bertology.encoder.attention_hook import (
+    AttentionHook,
+    Gates,
+    LayerActivations,
+    active_hook,
+    hooked_attention,
+    use_attention_implementation,
+    use_hook,
+)
+from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective
+from bertology.encoder.families import TaskHeadFields, find_family, is_embedding
+from bertology.encoder.layer_hooks import patch_attention, register_layer_hooks, verify_capture
+from bertology.encoder.tokens import TokenisedInput, Tokeniser
 from bertology.errors import Refusal
+from bertology.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 IMPLEMENTATION = "bertology"
-UNBOUNDED = 1_000_000
-WINDOWED = "sliding_attention"
+NO_LENGTH_LIMIT = 1_000_000
+SLIDING_ATTENTION = "sliding_attention"
+
+TASK_HEADS: dict[str, TaskHeadFields] = {
+    "ForMaskedLM": (("mlm", "logits"),),
+    "LMHeadModel": (("lm", "logits"),),
+    "ForCausalLM": (("lm", "logits"),),
+    "ForNextSentencePrediction": (("nsp", "logits"),),
+    "ForSequenceClassification": (("label", "logits"),),
+    "ForTokenClassification": (("token", "logits"),),
+    "ForMultipleChoice": (("choice", "logits"),),
+    "ForQuestionAnswering": (("answer_start", "start_logits"), ("answer_end", "end_logits")),
+}
+"""Task heads of transformers' model classes, by the end of the class name."""
 
 
-def _seen_attention(
+def task_head_fields(model_class: Any) -> TaskHeadFields:
+    """The task heads of a transformers model class and the output fields of their logits; none for a bare model."""
+    if model_class.__name__.endswith("ForPreTraining"):
+        family = find_family(model_class.config_class.model_type)
+        return family.pretraining_heads if family else ()
+    return next((heads for suffix, heads in TASK_HEADS.items() if model_class.__name__.endswith(suffix)), ())
+
+
+def _attention_function(
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -48,48 +76,49 @@ def _seen_attention(
     position_bias: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
+    """Attention as transformers' interface calls it: hooked if a hook is active."""
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    tap = active_tap()
-    if tap is None:
-        added = [bias for bias in (attention_mask, position_bias) if bias is not None]
-        context = nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=cast("Tensor", sum(added)) if added else None, dropout_p=dropout, scale=scale
+    hook = active_hook()
+    if hook is None:
+        terms = [term for term in (attention_mask, position_bias) if term is not None]
+        head_outputs = torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=cast("Tensor", sum(terms)) if terms else None, dropout_p=dropout, scale=scale
         )
     else:
-        context = attend(
-            tap, query, key, value, mask=attention_mask, bias=position_bias, scaling=scale, dropout=dropout
+        head_outputs = hooked_attention(
+            hook, query, key, value, mask=attention_mask, bias=position_bias, scaling=scale, dropout=dropout
         )
-    return context.transpose(1, 2).contiguous(), None
+    return head_outputs.transpose(1, 2).contiguous(), None
 
 
-AttentionInterface.register(IMPLEMENTATION, _seen_attention)
+AttentionInterface.register(IMPLEMENTATION, _attention_function)
 AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
 
 
 @dataclass(frozen=True, eq=False)
 class HuggingFaceEncoder:
-    """A transformers model and its fast tokeniser as an `Encoder`; `gates` act on every pass.
+    """A transformers model and its fast tokeniser as a `TaskEncoder`; `gates` apply to every forward pass.
 
-    `absent` names weights that the checkpoint lacked and no output depends on; `causal` says whether a piece sees only
-    what is before it. Outside `run` the model is as it was.
+    `missing_weights` are weights the checkpoint lacked and no output depends on. Between forward passes the model's
+    configuration is unchanged.
     """
 
     name: str
     model: Any = field(repr=False)
-    tokenizer: Any = field(repr=False)
+    hf_tokenizer: Any = field(repr=False)
     tokeniser: Tokeniser = field(repr=False)
-    absent: frozenset[str] = field(default=frozenset(), repr=False)
+    missing_weights: frozenset[str] = field(default=frozenset(), repr=False)
     gates: Gates | None = None
     causal: bool = False
 
     @property
     def layers(self) -> int:
-        """How many layers attend."""
+        """Number of transformer layers."""
         return int(self.model.config.num_hidden_layers)
 
     @property
     def heads(self) -> int:
-        """Heads in each layer."""
+        """Number of attention heads in each layer."""
         return int(self.model.config.num_attention_heads)
 
     @property
@@ -98,205 +127,258 @@ class HuggingFaceEncoder:
         return int(self.model.config.hidden_size)
 
     @property
-    def max_pieces(self) -> int:
-        """The longest input, special tokens included."""
-        positions = int(getattr(self.model.config, "max_position_embeddings", UNBOUNDED))
-        offset = (self.model.config.pad_token_id or 0) + 1 if self._positions_start_after_padding else 0
-        return min(positions - offset, int(min(self.tokenizer.model_max_length, UNBOUNDED)))
+    def max_length(self) -> int:
+        """Maximum number of input tokens, special tokens included."""
+        config = self.model.config
+        family = find_family(config.model_type)
+        positions = int(getattr(config, "max_position_embeddings", NO_LENGTH_LIMIT))
+        offset = family.position_offset(config) if family else 0
+        return min(positions - offset, int(min(self.hf_tokenizer.model_max_length, NO_LENGTH_LIMIT)))
 
     @property
-    def _positions_start_after_padding(self) -> bool:
-        return self.model.config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}
+    def task_heads(self) -> frozenset[str]:
+        """Task heads of the model."""
+        return frozenset(name for name, _ in self._task_head_fields)
 
     @property
-    def outputs(self) -> frozenset[str]:
-        """The heads on top of the encoder."""
-        return frozenset(name for name, _ in self._output_fields)
+    def labels(self) -> tuple[str, ...]:
+        """Class names of the task head, by index."""
+        names: dict[int, str] = self.model.config.id2label
+        return tuple(str(names[index]) for index in sorted(names))
 
     @property
-    def reach(self) -> tuple[int | None, ...]:
-        """By layer, how many pieces away a piece sees, None as far as there are any; empty where all layers do."""
+    def is_pruned(self) -> bool:
+        """Whether heads have been removed."""
+        return False
+
+    @property
+    def attention_windows(self) -> tuple[int | None, ...]:
+        """Attention window of each layer in tokens to one side, None for a global layer; empty if all are global."""
         size: int | None = getattr(self.model.config, "sliding_window", None)
-        kinds: list[str] = getattr(self.model.config, "layer_types", None) or [WINDOWED] * self.layers
-        if size is None or WINDOWED not in kinds:
+        kinds: list[str] = getattr(self.model.config, "layer_types", None) or [SLIDING_ATTENTION] * self.layers
+        if size is None or SLIDING_ATTENTION not in kinds:
             return ()
-        # Of a window that looks back transformers counts the piece itself, of one to both sides it does not.
-        return tuple(size - self.causal if kind == WINDOWED else None for kind in kinds)
+        # transformers counts the token itself in a causal window, not in one to both sides.
+        return tuple(size - self.causal if kind == SLIDING_ATTENTION else None for kind in kinds)
 
     @property
-    def mask_id(self) -> int | None:
-        """The id of the mask token, if the tokeniser has one."""
-        return self.tokenizer.mask_token_id
+    def mask_token_id(self) -> int | None:
+        """Id of the mask token, if the vocabulary has one."""
+        return self.hf_tokenizer.mask_token_id
 
     @property
     def device(self) -> str:
-        """Where the weights are."""
+        """Device of the weights."""
         return str(next(self.model.parameters()).device)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of architecture, weights, tokeniser and gates: equal function, equal fingerprint."""
+        """A hash of architecture, weights, tokeniser and gates."""
         volatile = {"_name_or_path", "transformers_version", "dtype", "architectures"}
         config = {k: v for k, v in self.model.config.to_dict().items() if k not in volatile}
         digest = hashlib.sha256()
         digest.update(json.dumps([type(self.model).__name__, config], sort_keys=True, default=str).encode())
         digest.update(self.tokeniser.fingerprint.encode())
-        digest.update(fingerprint.of_weights(self.model, without=self.absent).encode())
-        gates = self.gates or Gates()
-        for kind in ("scale", "uniform", "silent", "shift"):
-            gate: Tensor | None = getattr(gates, kind)
+        digest.update(weights_fingerprint(self.model, exclude=self.missing_weights).encode())
+        for gate_field in fields(Gates):
+            gate: Tensor | None = getattr(self.gates, gate_field.name, None)
             if gate is not None:
-                digest.update(f"{kind}{gate.dtype}".encode())
-                digest.update(fingerprint.content(gate))
+                digest.update(f"{gate_field.name}{gate.dtype}".encode())
+                digest.update(tensor_bytes(gate))
         return digest.hexdigest()[:32]
 
-    def gated(self, gates: Gates | None) -> HuggingFaceEncoder:
-        """The same weights with these gates on every pass."""
-        for gate, axes in ((gates.scale, 2), (gates.uniform, 2), (gates.shift, 3)) if gates else ():
-            if gate is not None and (gate.shape[:2] != (self.layers, self.heads) or gate.ndim not in {axes, axes + 1}):
+    def with_gates(self, gates: Gates | None) -> HuggingFaceEncoder:
+        """The same weights, with these gates in every forward pass."""
+        for gate, n_axes in ((gates.scale, 2), (gates.uniform, 2), (gates.offset, 3)) if gates else ():
+            if gate is not None and (
+                gate.shape[:2] != (self.layers, self.heads) or gate.ndim not in {n_axes, n_axes + 1}
+            ):
                 raise Refusal(
                     f"Gates of shape {tuple(gate.shape)} do not fit {self.name}",
                     f"one value for each of {self.layers} layers and {self.heads} heads",
-                    "Make the gates with shape (layers, heads), or (layers, heads, batch), of this encoder",
+                    "Use gates of shape (layers, heads) or (layers, heads, batch)",
                 )
-        silent = gates.silent if gates else None
-        if silent is not None and (silent.ndim != 4 or not self._for_its_heads(silent)):
+        zeroed = gates.zeroed_values if gates else None
+        if zeroed is not None and (zeroed.ndim != 4 or not self._fits_heads(zeroed)):
             raise Refusal(
-                f"Silent pieces of shape {tuple(silent.shape)} do not fit {self.name}",
-                f"(layer, head, batch, piece), with {self.layers} layers or 1 for all, {self.heads} heads or 1 for all",
-                "Make them for the batch that is going to be run",
+                f"Zeroed values of shape {tuple(zeroed.shape)} do not fit {self.name}",
+                f"(layer, head, batch, token), with {self.layers} layers or 1 for all, {self.heads} heads or 1 for all",
+                "Build them for the batch of the forward pass",
             )
         return replace(self, gates=gates)
 
-    def _for_its_heads(self, silent: Tensor) -> bool:
-        return silent.shape[0] in {1, self.layers} and silent.shape[1] in {1, self.heads}
+    def _fits_heads(self, zeroed_values: Tensor) -> bool:
+        return zeroed_values.shape[0] in {1, self.layers} and zeroed_values.shape[1] in {1, self.heads}
+
+    def with_model(self, model: Any) -> HuggingFaceEncoder:
+        """The same encoder with another model of the same architecture."""
+        return replace(self, model=model)
 
     def randomised(self, seed: int = 0, *, keep_embeddings: bool = False) -> HuggingFaceEncoder:
-        """The same architecture with fresh weights.
+        """The same architecture with random weights.
 
-        `keep_embeddings` keeps all that makes the hidden states of layer 0 (Clark et al. 2019 keep them in their
-        random control), so that only the layers are fresh.
+        `keep_embeddings` keeps everything below the first layer, as Clark et al. (2019) do in their random control.
         """
-        fresh = from_config(type(self.model), copy.deepcopy(self.model.config), seed)
-        fresh = fresh.to(next(self.model.parameters()).dtype)
+        model = from_config(type(self.model), copy.deepcopy(self.model.config), seed)
+        model = model.to(next(self.model.parameters()).dtype)
         if keep_embeddings:
+            model_type = self.model.config.model_type
             trained = self.model.state_dict()
-            kept = {k: v for k, v in trained.items() if any(path in f".{k}" for path in EMBEDDING_PATHS)}
-            fresh.load_state_dict(kept, strict=False)
-        label = f"random:{self.name}" + (f"@{seed}" if seed else "")
-        return wrap(fresh.to(self.device), self.tokenizer, label)
+            embeddings = {name: weight for name, weight in trained.items() if is_embedding(model_type, name)}
+            model.load_state_dict(embeddings, strict=False)
+        name = f"random:{self.name}" + (f"@{seed}" if seed else "")
+        return wrap(model.to(self.device), self.hf_tokenizer, name)
 
-    def input_vectors(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """The input embedding of every vocabulary entry: (vocabulary, size)."""
+    def input_embeddings(self) -> Array:
+        """(vocabulary, width) input embeddings."""
         return self.model.get_input_embeddings().weight.detach().float().cpu().numpy()
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """The pieces of each input with their words, by the offsets of the fast tokeniser."""
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """Tokens of each input, special tokens included, without truncation."""
         return self.tokeniser.tokenise(inputs)
 
-    def run(
+    def forward(
         self,
-        batch: Batch,
+        batch: ModelInputs,
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
         objective: Objective | None = None,
-    ) -> Output:
-        """One forward pass; see `Encoder.run`."""
+    ) -> ModelOutput:
+        """Run one forward pass; see `Encoder.forward`."""
         if on_layer is None and self.gates is None:
-            return self._forward(batch, hidden)
-        tap = Tap(on_layer, self.gates, keep_graph=objective is not None)
-        with tapped(tap), torch.set_grad_enabled(objective is not None or torch.is_grad_enabled()):
-            output = self._forward(batch, hidden)
+            return self._forward_with_hook(batch, hidden)
+        hook = AttentionHook(on_layer, self.gates, retain_graph=objective is not None)
+        with use_hook(hook), torch.set_grad_enabled(objective is not None or torch.is_grad_enabled()):
+            output = self._forward_with_hook(batch, hidden)
         if objective is not None:
-            maps = [kept.attention for kept in tap.kept]
-            # A map that the scalar does not depend on has the gradient 0, not none.
-            gradients = torch.autograd.grad(objective(output), maps, materialize_grads=True)
-            for kept, gradient in zip(tap.kept, gradients, strict=True):
-                kept.gradient = gradient
-                kept.attention = kept.attention.detach()
+            attention = [activations.attention for activations in hook.pending]
+            # Attention that the objective does not depend on has gradient 0, not None.
+            gradients = torch.autograd.grad(objective(output), attention, materialize_grads=True)
+            for activations, gradient in zip(hook.pending, gradients, strict=True):
+                activations.gradient = gradient
+                activations.attention = activations.attention.detach()
                 if on_layer is not None:
-                    on_layer(kept)
-            tap.kept.clear()
+                    on_layer(activations)
+            hook.pending.clear()
         return output
 
-    def _forward(self, batch: Batch, hidden: bool) -> Output:
-        with attending_by(IMPLEMENTATION, self.model.config):
-            return self.run_alone(batch, hidden=hidden)
+    def _forward_with_hook(self, batch: ModelInputs, hidden: bool) -> ModelOutput:
+        with use_attention_implementation(IMPLEMENTATION, self.model.config):
+            return self.forward_without_hook(batch, hidden=hidden)
 
-    def run_alone(self, batch: Batch, *, hidden: bool = False) -> Output:
-        """One forward pass in the model's own way, unseen and without gates."""
-        arguments: dict[str, Any] = {"input_ids": self._padded(batch), "attention_mask": batch.mask}
-        if self.device != "cpu" and bool(batch.mask.all()):
-            del arguments["attention_mask"]  # an accelerator attends faster without
-        if self._takes_types:
-            arguments["token_type_ids"] = batch.types
-        if "choice" in self.outputs:
+    def forward_without_hook(self, batch: ModelInputs, *, hidden: bool = False) -> ModelOutput:
+        """Run one forward pass with the model's own attention implementation, without hook and gates."""
+        arguments: dict[str, Any] = {"input_ids": self._padded_input_ids(batch), "attention_mask": batch.attention_mask}
+        if self.device != "cpu" and bool(batch.attention_mask.all()):
+            del arguments["attention_mask"]  # attention without a mask is faster on a GPU
+        if self._takes_token_types:
+            arguments["token_type_ids"] = batch.token_type_ids
+        if "choice" in self.task_heads:
             arguments = {name: tensor.unsqueeze(1) for name, tensor in arguments.items()}
         if self.causal:
             arguments["use_cache"] = False
         returned = self.model(**arguments, output_hidden_states=hidden, return_dict=True)
-        logits = {name: getattr(returned, theirs) for name, theirs in self._output_fields}
-        states = tuple(returned.hidden_states) if hidden else ()
-        return Output(states, logits)
+        logits = {name: getattr(returned, logits_field) for name, logits_field in self._task_head_fields}
+        return ModelOutput(tuple(returned.hidden_states) if hidden else (), logits)
 
-    def _padded(self, batch: Batch) -> Tensor:
-        """The ids with the model's own padding: some models find the last piece, or count positions, by it."""
+    def _padded_input_ids(self, batch: ModelInputs) -> Tensor:
+        """Input ids with the model's padding id: some models find the last token, or count positions, by it."""
         padding = self.model.config.pad_token_id
         if padding is not None:
-            return batch.ids.masked_fill(batch.mask == 0, padding)
-        if self.causal and "label" in self.outputs and len(batch.ids) > 1:
+            return batch.input_ids.masked_fill(batch.attention_mask == 0, padding)
+        if self.causal and "label" in self.task_heads and len(batch.input_ids) > 1:
             raise Refusal(
-                f"{self.name} classifies the last piece of a text and names no padding to find it by",
+                f"{self.name} classifies the last token of a text but has no padding token to find it by",
                 "a `pad_token_id` in config.json",
-                "Set it to the id that the model was fine-tuned with",
+                "Set it to the id the model was fine-tuned with",
             )
-        return batch.ids
+        return batch.input_ids
 
     @cached_property
-    def _takes_types(self) -> bool:
-        known = inspect.signature(self.model.forward).parameters
-        kinds = getattr(self.model.config, "type_vocab_size", 0) or 0
-        return "token_type_ids" in known and kinds > 1 and not self.causal
+    def _takes_token_types(self) -> bool:
+        parameters = inspect.signature(self.model.forward).parameters
+        n_types = getattr(self.model.config, "type_vocab_size", 0) or 0
+        return "token_type_ids" in parameters and n_types > 1 and not self.causal
 
     @cached_property
-    def _output_fields(self) -> Fields:
-        return fields_of(type(self.model))
+    def _task_head_fields(self) -> TaskHeadFields:
+        return task_head_fields(type(self.model))
 
 
-def wrap(model: Any, tokenizer: Any, name: str, *, absent: frozenset[str] = frozenset()) -> HuggingFaceEncoder:
-    """A transformers model as an encoder; the model is put in evaluation mode and is otherwise left as it is.
+def wrap(model: Any, tokenizer: Any, name: str, *, missing_weights: frozenset[str] = frozenset()) -> HuggingFaceEncoder:
+    """A transformers model as an encoder; the model is set to evaluation mode.
 
-    Refused where a trial pass does not show the attention of every layer and head, or changes what the model computes.
+    Refuses a model if, in a trial pass, the hook misses attention or changes the output.
     """
     model.eval()
-    families.teach(model)
-    blocks.teach(model)
-    stated = model.config.model_type == "gpt2" or bool(getattr(model.config, "is_decoder", False))
-    encoder = HuggingFaceEncoder(name, model, tokenizer, _tokeniser(tokenizer, name), absent, causal=stated)
-    vocabulary = int(model.get_input_embeddings().weight.shape[0])
-    causal = trial.looks_back(encoder, lambda batch: encoder.run_alone(batch, hidden=True), vocabulary=vocabulary)
-    return replace(encoder, causal=causal)
+    patch_attention(model)
+    register_layer_hooks(model)
+    family = find_family(model.config.model_type)
+    causal = (family is not None and family.causal) or bool(getattr(model.config, "is_decoder", False))
+    encoder = HuggingFaceEncoder(
+        name, model, tokenizer, _build_tokeniser(tokenizer, name), missing_weights, causal=causal
+    )
+    vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
+    is_causal = verify_capture(
+        encoder, lambda batch: encoder.forward_without_hook(batch, hidden=True), vocabulary_size=vocabulary_size
+    )
+    return replace(encoder, causal=is_causal)
 
 
-def from_config(kind: Any, config: Any, seed: int) -> Any:
-    """A model of this class with fresh weights, the same for the same seed."""
+def from_config(model_class: Any, config: Any, seed: int) -> Any:
+    """A model of this class with seeded random weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return kind(config)
+        return model_class(config)
 
 
-def _tokeniser(tokenizer: Any, name: str) -> Tokeniser:
+def _build_tokeniser(tokenizer: Any, name: str) -> Tokeniser:
     if not tokenizer.is_fast:
         raise Refusal(
             f"{name} has only a slow tokeniser ({type(tokenizer).__name__})",
-            "a fast one (tokenizer.json), which gives the character offsets that words are aligned by",
+            "a fast one (tokenizer.json): words are aligned by its character offsets",
             "Convert it with transformers' AutoTokenizer where its dependencies are installed, and save it again",
         )
     return Tokeniser(
         tokenizer.backend_tokenizer.to_str(),
-        cls=frozenset({tokenizer.cls_token_id, tokenizer.bos_token_id} - {None}),
-        sep=frozenset({tokenizer.sep_token_id, tokenizer.eos_token_id} - {None}),
-        unknown=tokenizer.unk_token_id,
+        cls_ids=frozenset({tokenizer.cls_token_id, tokenizer.bos_token_id} - {None}),
+        sep_ids=frozenset({tokenizer.sep_token_id, tokenizer.eos_token_id} - {None}),
+        unknown_id=tokenizer.unk_token_id,
         split_special=tokenizer.split_special_tokens,
     )
+
+
+WeightVersions = tuple[tuple[str, int, int], ...]
+
+_cache: WeakKeyDictionary[nn.Module, tuple[WeightVersions, frozenset[str], str]] = WeakKeyDictionary()
+
+
+def weights_fingerprint(model: nn.Module, *, exclude: frozenset[str] = frozenset()) -> str:
+    """A hash of every weight's name, shape, type and bytes, without the weights named in `exclude`.
+
+    Cached by model and shared by all encoders that gate it differently. torch counts in-place changes of a tensor, so
+    that a model that was trained further gets a new hash.
+    """
+    state: dict[str, Any] = model.state_dict()
+    versions = tuple((name, tensor.data_ptr(), _tensor_version(tensor)) for name, tensor in state.items())
+    cached = _cache.get(model)
+    if cached is not None and cached[:2] == (versions, exclude):
+        return cached[2]
+    digest = hashlib.sha256()
+    for name, tensor in sorted(state.items()):
+        if name not in exclude:
+            digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+            digest.update(tensor_bytes(tensor))
+    fingerprint = digest.hexdigest()[:32]
+    _cache[model] = versions, exclude, fingerprint
+    return fingerprint
+
+
+def tensor_bytes(tensor: Tensor) -> memoryview:
+    """The bytes of a tensor of any type on any device."""
+    return tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
+
+
+def _tensor_version(tensor: Any) -> int:
+    return -1 if tensor.is_inference() else tensor._version

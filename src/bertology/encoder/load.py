@@ -1,13 +1,13 @@
-"""`load`: an encoder from the name of a model. Nothing heavy is imported before a model is asked for.
+"""Load an encoder by name. torch and transformers are imported when a model is loaded, not before.
 
 mini                      a built-in model (see `builtin`)
-path/to/directory         a model in Hugging Face form
+path/to/directory         a model in Hugging Face format
 owner/name                a model on the hub
-random:MODEL[@SEED]       the same architecture with fresh weights
+random:MODEL[@SEED]       the same architecture with random weights
 static:MODEL              the model's input embeddings, without context
 glove:PATH                word vectors from a file
 random-vectors:DIM[@SEED] a random vector for each word
-circulant:DIM[@SEED]      the same with a row of random circulant matrices for each word
+circulant:DIM[@SEED]      a row of random circulant matrices for each word
 """
 
 from __future__ import annotations
@@ -16,21 +16,27 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bertology.encoder.builtin import BUILT_IN
-from bertology.encoder.encoder import Encoder
+from bertology.encoder.builtin import BUILT_IN_MODELS
+from bertology.encoder.encoder import Encoder, TaskEncoder
+from bertology.encoder.hub import is_hub_name, resolve_hub_model
+from bertology.encoder.static import (
+    CirculantEmbeddings,
+    RandomEmbeddings,
+    StaticEncoder,
+    TokenEmbeddings,
+    WordEmbeddings,
+)
+from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal, unknown_name
-
-if TYPE_CHECKING:
-    from bertology.encoder.huggingface import HuggingFaceEncoder
+from bertology.lazy import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to load: where to, in what type of number, and whether pickled weights may be read."""
+class LoadConfig:
+    """Device, type of number, and whether pickled weights may be read."""
 
     device: str = "cpu"
     dtype: str = "float32"
@@ -38,113 +44,98 @@ class Settings:
 
 
 def load(name: str, *, device: str = "cpu", dtype: str = "float32", allow_pickle: bool = False) -> Encoder:
-    """The encoder that `name` names; refused, with what to do about it, where there is none."""
+    """Load the encoder of this name; see the module's docstring for the forms of names."""
     if dtype not in DTYPES:
-        raise unknown_name("type of number", dtype, DTYPES)
-    settings = Settings(device, dtype, allow_pickle)
-    kind, colon, rest = name.partition(":")
-    if colon and kind in PREFIXES:
-        return PREFIXES[kind](rest, settings)
-    return _transformer(name, settings)
+        raise unknown_name("dtype", dtype, DTYPES)
+    config = LoadConfig(device, dtype, allow_pickle)
+    prefix, colon, argument = name.partition(":")
+    if colon and prefix in PREFIXES:
+        return PREFIXES[prefix](argument, config)
+    return _load_transformer(name, config)
 
 
-def _random(rest: str, settings: Settings) -> Encoder:
-    named, seed = _seeded(rest)
-    return _transformer_under("random", named, settings).randomised(seed)
+def _load_random(argument: str, config: LoadConfig) -> Encoder:
+    name, seed = _split_seed(argument)
+    return _load_base_transformer("random", name, config).randomised(seed)
 
 
-def _static(rest: str, settings: Settings) -> Encoder:
-    return static_form(_transformer_under("static", rest, settings))
+def _load_static(argument: str, config: LoadConfig) -> Encoder:
+    return static_encoder(_load_base_transformer("static", argument, config))
 
 
-def static_form(model: HuggingFaceEncoder) -> Encoder:
-    """The input embeddings of a model that is already loaded: what `static:MODEL` names."""
-    from bertology.encoder.static import PieceTable, StaticEncoder
-
-    table = PieceTable(model.tokenise, model.tokeniser.fingerprint, model.input_vectors())
-    return StaticEncoder(f"static:{model.name}", table, model.device)
+def static_encoder(encoder: TaskEncoder) -> StaticEncoder:
+    """The input embeddings of a loaded model: `static:MODEL`."""
+    embeddings = TokenEmbeddings(encoder.tokenise, encoder.tokeniser.fingerprint, encoder.input_embeddings())
+    return StaticEncoder(f"static:{encoder.name}", embeddings, encoder.device)
 
 
-def _glove(rest: str, settings: Settings) -> Encoder:
-    from bertology.encoder.static import StaticEncoder, WordTable
-    from bertology.encoder.vectors import read_vectors
-
-    return StaticEncoder(f"glove:{rest}", WordTable(read_vectors(Path(rest).expanduser())), settings.device)
+def _load_glove(argument: str, config: LoadConfig) -> Encoder:
+    return StaticEncoder(f"glove:{argument}", WordEmbeddings(read_vectors(Path(argument).expanduser())), config.device)
 
 
-def _random_vectors(rest: str, settings: Settings) -> Encoder:
-    from bertology.encoder.static import RandomVectors, StaticEncoder
-
-    return StaticEncoder(f"random-vectors:{rest}", RandomVectors(*_size_and_seed(rest)), settings.device)
+def _load_random_vectors(argument: str, config: LoadConfig) -> Encoder:
+    return StaticEncoder(f"random-vectors:{argument}", RandomEmbeddings(*_parse_size_and_seed(argument)), config.device)
 
 
-def _circulant(rest: str, settings: Settings) -> Encoder:
-    from bertology.encoder.static import CirculantVectors, StaticEncoder
-
-    return StaticEncoder(f"circulant:{rest}", CirculantVectors(*_size_and_seed(rest)), settings.device)
+def _load_circulant(argument: str, config: LoadConfig) -> Encoder:
+    return StaticEncoder(f"circulant:{argument}", CirculantEmbeddings(*_parse_size_and_seed(argument)), config.device)
 
 
-def _size_and_seed(rest: str) -> tuple[int, int]:
-    size, seed = _seeded(rest)
+def _parse_size_and_seed(argument: str) -> tuple[int, int]:
+    size, seed = _split_seed(argument)
     if not (size.isdecimal() and 0 < int(size) <= 100_000):
         raise Refusal(
-            f"{size!r} is not a size of vectors",
-            "a whole number",
+            f"{size!r} is not a vector size",
+            "a positive integer",
             "Write for example `random-vectors:300`, or `random-vectors:300@1`",
         )
     return int(size), seed
 
 
-PREFIXES: dict[str, Callable[[str, Settings], Encoder]] = {
-    "random": _random,
-    "static": _static,
-    "glove": _glove,
-    "random-vectors": _random_vectors,
-    "circulant": _circulant,
+PREFIXES: dict[str, Callable[[str, LoadConfig], Encoder]] = {
+    "random": _load_random,
+    "static": _load_static,
+    "glove": _load_glove,
+    "random-vectors": _load_random_vectors,
+    "circulant": _load_circulant,
 }
 
 
-def _seeded(rest: str) -> tuple[str, int]:
-    """`NAME@3` is NAME with seed 3, unless a path is really called that."""
-    named, at, seed = rest.rpartition("@")
-    if not at or not seed.isdecimal() or Path(rest).exists():
-        return rest, 0
-    return named, int(seed)
+def _split_seed(argument: str) -> tuple[str, int]:
+    """`NAME@3` is NAME with seed 3, unless it is an existing path."""
+    name, at, seed = argument.rpartition("@")
+    if not at or not seed.isdecimal() or Path(argument).exists():
+        return argument, 0
+    return name, int(seed)
 
 
-def _transformer_under(prefix: str, name: str, settings: Settings) -> HuggingFaceEncoder:
-    from bertology.encoder.huggingface import HuggingFaceEncoder
-
-    model = load(name, device=settings.device, dtype=settings.dtype, allow_pickle=settings.allow_pickle)
-    if not isinstance(model, HuggingFaceEncoder):
+def _load_base_transformer(prefix: str, name: str, config: LoadConfig) -> TaskEncoder:
+    encoder = load(name, device=config.device, dtype=config.dtype, allow_pickle=config.allow_pickle)
+    if not isinstance(encoder, TaskEncoder):
         raise Refusal(
-            f"{prefix}:{name} asks for the {prefix} form of something that is already a table of vectors",
-            f"{prefix}: before a transformer",
-            "Use the table as it is, or `random-vectors:DIM` for random ones",
+            f"{prefix}:{name} names static vectors",
+            f"a transformer after {prefix}:",
+            f"Use `{name}` itself, or `random-vectors:DIM` for random vectors",
         )
-    return model
+    return encoder
 
 
-def _transformer(name: str, settings: Settings) -> HuggingFaceEncoder:
-    _refuse_absent_device(settings.device)
-    built_in = BUILT_IN.get(name)
+def _load_transformer(name: str, config: LoadConfig) -> TaskEncoder:
+    _refuse_missing_device(config.device)
+    built_in = BUILT_IN_MODELS.get(name)
     if built_in is not None:
-        return built_in.load(settings.device, settings.dtype)
-    folder = _folder(name, settings)
+        return built_in.load(config.device, config.dtype)
+    folder = _resolve_directory(name, config)
 
+    from bertology.encoder.huggingface_loading import load_directory
     from bertology.encoder.pruning import is_pruned, load_pruned
-    from bertology.encoder.transformer_files import load_directory
 
     if is_pruned(folder):
-        return load_pruned(folder, name=name, device=settings.device, dtype=settings.dtype)
-    return load_directory(
-        folder, name=name, device=settings.device, dtype=settings.dtype, allow_pickle=settings.allow_pickle
-    )
+        return load_pruned(folder, name=name, device=config.device, dtype=config.dtype)
+    return load_directory(folder, name=name, device=config.device, dtype=config.dtype, allow_pickle=config.allow_pickle)
 
 
-def _folder(name: str, settings: Settings) -> Path:
-    from bertology.encoder.hub import fetch, is_hub_name
-
+def _resolve_directory(name: str, config: LoadConfig) -> Path:
     path = Path(name).expanduser()
     if path.is_dir():
         return path
@@ -153,33 +144,31 @@ def _folder(name: str, settings: Settings) -> Path:
         raise Refusal(
             f"{name} is a file",
             "the directory that holds config.json, the weights and the tokeniser",
-            f"Name the directory it lies in, or write `glove:{name}` if it holds word vectors",
+            f"Name its directory, or write `glove:{name}` if it holds word vectors",
         )
     if name.startswith((".", "/", "~")) or not is_hub_name(name):
         raise Refusal(
             f"There is no model {name!r}" + ("" if ":" in name else ": no such directory"),
-            f"a built-in name ({', '.join(BUILT_IN)}), a directory in Hugging Face form, a hub name, or one of these "
-            f"before a name: {', '.join(f'{prefix}:' for prefix in PREFIXES)}",
+            f"a built-in name ({', '.join(BUILT_IN_MODELS)}), a directory in Hugging Face format, a "
+            f"hub name, or a name after {', '.join(f'{prefix}:' for prefix in PREFIXES)}",
             f"{suggestion}Check the spelling",
         )
-    return fetch(name, allow_pickle=settings.allow_pickle, suggestion=suggestion)
+    return resolve_hub_model(name, allow_pickle=config.allow_pickle, suggestion=suggestion)
 
 
 def _suggestion(name: str) -> str:
     prefix, colon, rest = name.partition(":")
-    known = [f"{kind}:" for kind in PREFIXES] if colon else list(BUILT_IN)
-    near = difflib.get_close_matches(prefix + colon, known, n=1, cutoff=0.5)
-    return f"Did you mean {near[0] + rest!r}? " if near else ""
+    candidates = [f"{prefix}:" for prefix in PREFIXES] if colon else list(BUILT_IN_MODELS)
+    close = difflib.get_close_matches(prefix + colon, candidates, n=1, cutoff=0.5)
+    return f"Did you mean {close[0] + rest!r}? " if close else ""
 
 
-def _refuse_absent_device(device: str) -> None:
-    import torch
-
+def _refuse_missing_device(device: str) -> None:
     kind = device.partition(":")[0]
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not there.get(kind, False):
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not available.get(kind, False):
         raise Refusal(
-            f"This machine has no device {device!r} that torch can use",
-            f"one of: {', '.join(name for name, usable in there.items() if usable)}",
-            "Leave --device out to run on the processor",
+            f"The device {device!r} is not available to torch on this machine",
+            f"one of: {', '.join(name for name, usable in available.items() if usable)}",
+            "Omit --device to run on the CPU",
         )

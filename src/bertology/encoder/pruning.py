@@ -1,16 +1,16 @@
-"""Heads cut out of a model for good: smaller matrices, fewer products, the same answers as with those heads at 0.
+"""Permanent removal of heads: smaller matrices and the same outputs as with the heads' output set to zero.
 
-A pruned model is written to a folder of its own form, because no configuration of transformers can say that layers
-have different numbers of heads, nor fewer heads than width over head size:
+No transformers configuration can express layers with different numbers of heads, so that a pruned model is written
+in its own format:
 
 | file | |
 |---|---|
-| `config.json` | as for the whole model, and `pruned_heads`: the heads that are gone by layer, from 0 |
-| `pruned.safetensors` | the weights that are left |
-| the tokeniser | as for the whole model |
+| `config.json` | that of the full model, with `pruned_heads`: removed heads by layer, from 0 |
+| `pruned.safetensors` | the remaining weights |
+| the tokeniser | that of the full model |
 
-It loads by the name of its folder, as any model does. The file of weights has a name that transformers does not look
-for, so that nothing loads it as something else.
+It loads by the path of its folder, as any model does. transformers does not look for a weight file of this name, so
+that no other tool misreads it.
 """
 
 from __future__ import annotations
@@ -20,236 +20,244 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
 
-from bertology.encoder.attend import Gates, LayerActivations
-from bertology.encoder.blocks import LAYERS
-from bertology.encoder.encoder import Batch, Objective, Output
+from bertology.arrays import BoolArray
+from bertology.encoder.attention_hook import Gates, LayerActivations
+from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective, TaskEncoder
+from bertology.encoder.families import find_family, layer_spec, model_families
 from bertology.encoder.huggingface import HuggingFaceEncoder
-from bertology.encoder.transformer_files import assemble, quietly
-from bertology.encoder.variant import blocks_of
+from bertology.encoder.huggingface_loading import encoder_from_weights, silence_transformers
+from bertology.encoder.layer_variants import transformer_layers
 from bertology.errors import Refusal
+from bertology.lazy import torch
 
-Heads = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
-CONFIG, ENTRY, TENSORS, WHOLE = "config.json", "pruned_heads", "pruned.safetensors", "model.safetensors"
-FORM = f"{CONFIG} with an entry {ENTRY!r}, {TENSORS} and the tokeniser, as they were written together"
+HeadMask = BoolArray
 
-
-ATTENDS: dict[str, str] = {
-    **dict.fromkeys(
-        ("BertLayer", "RobertaLayer", "XLMRobertaLayer", "CamembertLayer", "ElectraLayer"), "attention.self"
-    ),
-    "TransformerBlock": "attention",  # DistilBERT
-}
-"""The module that attends, in layers that count their heads by the size of what comes out of their projections."""
+CONFIG, ENTRY, TENSORS, STANDARD_TENSORS = "config.json", "pruned_heads", "pruned.safetensors", "model.safetensors"
+EXPECTED_FILES = f"{CONFIG} with an entry {ENTRY!r}, and the {TENSORS} and tokeniser written with it"
 
 
 @dataclass(frozen=True, eq=False)
 class PrunedEncoder(HuggingFaceEncoder):
-    """A model some of whose heads are gone; it can be asked its task, but its attention is not there to be seen."""
+    """A model with heads removed: it can be evaluated on its task, but its attention cannot be recorded."""
 
-    def gated(self, gates: Gates | None) -> HuggingFaceEncoder:
-        """Refused: gates are for models that have all heads."""
+    @property
+    def is_pruned(self) -> bool:
+        """Whether heads have been removed."""
+        return True
+
+    def with_gates(self, gates: Gates | None) -> HuggingFaceEncoder:
+        """Refused: gates need a model with all its heads."""
         if gates is None:
             return self
-        raise self._unseen("Heads that are gone cannot be gated")
+        raise self._unsupported("Removed heads cannot be gated")
 
-    def run(
+    def forward(
         self,
-        batch: Batch,
+        batch: ModelInputs,
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
         objective: Objective | None = None,
-    ) -> Output:
-        """One forward pass; attention of layers with different numbers of heads is not shown."""
+    ) -> ModelOutput:
+        """Run one forward pass; refuses to record attention, as layers differ in their number of heads."""
         if on_layer is not None:
-            raise self._unseen("Layers with different numbers of heads cannot be recorded")
-        return super().run(batch, hidden=hidden)
+            raise self._unsupported("Layers with different numbers of heads cannot be recorded")
+        return super().forward(batch, hidden=hidden)
 
     def randomised(self, seed: int = 0, *, keep_embeddings: bool = False) -> HuggingFaceEncoder:
-        """The same heads gone from a model of fresh weights."""
-        fresh = super().randomised(seed, keep_embeddings=keep_embeddings)
-        return prune(fresh, kept_heads(self.model.config))
+        """A model with random weights and the same heads removed."""
+        randomised = super().randomised(seed, keep_embeddings=keep_embeddings)
+        return prune(randomised, read_head_mask(self.model.config))
 
-    def _unseen(self, what: str) -> Refusal:
+    def _unsupported(self, problem: str) -> Refusal:
         return Refusal(
-            f"{what}: {self.name} was pruned",
+            f"{problem}: {self.name} is pruned",
             "a model with all its heads",
-            "Use the model that it was pruned from, with the gates of those heads at 0: it gives the same answers",
+            "Use the unpruned model with the gates of those heads set to 0: its outputs are the same",
         )
 
 
-class _NoHeads(nn.Module):
-    """Stands where a layer has no head left: nothing attends, and only the bias of the projection comes out."""
+class _NoHeads(torch.nn.Module):
+    """Self-attention of a layer without heads: only the bias of the output projection is left.
 
-    def __init__(self, out: nn.Linear | None) -> None:
+    `out_lin` is the projection in families that keep it inside the self-attention (DistilBERT names it so).
+    """
+
+    def __init__(self, out_lin: nn.Module | None) -> None:
         super().__init__()
-        self.out_lin = out
+        self.out_lin = out_lin
 
-    def forward(self, hidden_states: Tensor, *given: Any, **named: Any) -> tuple[Tensor, None]:
-        """Contexts of no size, or what the projection makes of them."""
-        nothing = hidden_states.new_empty((*hidden_states.shape[:-1], 0))
-        return nothing if self.out_lin is None else self.out_lin(nothing), None
+    def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, None]:
+        """Head outputs of size 0, projected if the projection is inside."""
+        empty = hidden_states.new_empty((*hidden_states.shape[:-1], 0))
+        return empty if self.out_lin is None else self.out_lin(empty), None
 
 
-def prune(encoder: HuggingFaceEncoder, kept: Heads) -> PrunedEncoder:
-    """The model with only the heads that are True in (layer, head); the encoder itself is left as it is."""
-    if kept.shape != (encoder.layers, encoder.heads):
+def prune(encoder: TaskEncoder, head_mask: HeadMask) -> PrunedEncoder:
+    """A copy of the model with only the heads that are True in the (layer, head) mask."""
+    if head_mask.shape != (encoder.layers, encoder.heads):
         raise Refusal(
-            f"Heads of shape {kept.shape} do not fit {encoder.name}",
+            f"A head mask of shape {head_mask.shape} does not fit {encoder.name}",
             f"one boolean for each of {encoder.layers} layers and {encoder.heads} heads",
-            "Say for each head of this encoder whether it is kept",
+            "Build the mask from the layers and heads of this encoder",
         )
-    if isinstance(encoder, PrunedEncoder):
-        raise Refusal(f"{encoder.name} was pruned before", "a model with all its heads", "Prune the whole model")
+    if encoder.is_pruned:
+        raise Refusal(f"{encoder.name} is already pruned", "a model with all its heads", "Prune the unpruned model")
     _refuse_family(encoder)
     model = copy.deepcopy(encoder.model)
-    for layer, heads in zip(blocks_of(model), kept, strict=True):
-        if not heads.all():
-            _cut(layer, heads)
-    gone = {str(layer): np.flatnonzero(~heads).tolist() for layer, heads in enumerate(kept) if not heads.all()}
-    setattr(model.config, ENTRY, gone)
-    parts = (model.eval(), encoder.tokenizer, encoder.tokeniser, encoder.absent)
+    for layer, mask in zip(transformer_layers(model), head_mask, strict=True):
+        if not mask.all():
+            _remove_heads(layer, mask)
+    removed = {str(layer): np.flatnonzero(~mask).tolist() for layer, mask in enumerate(head_mask) if not mask.all()}
+    setattr(model.config, ENTRY, removed)
+    parts = (model.eval(), encoder.hf_tokenizer, encoder.tokeniser, encoder.missing_weights)
     return PrunedEncoder(encoder.name, *parts, causal=encoder.causal)
 
 
-def kept_heads(config: Any) -> Heads:
-    """(layer, head) which heads are left, by a configuration with the entry of this form."""
-    kept = np.ones((int(config.num_hidden_layers), int(config.num_attention_heads)), np.bool_)
+def read_head_mask(config: Any) -> HeadMask:
+    """(layer, head) mask of the remaining heads, from the configuration of a pruned model."""
+    mask = np.ones((int(config.num_hidden_layers), int(config.num_attention_heads)), np.bool_)
     for layer, heads in getattr(config, ENTRY).items():
-        kept[int(layer), heads] = False
-    return kept
+        mask[int(layer), heads] = False
+    return mask
 
 
 def save_pruned(encoder: PrunedEncoder, folder: str | Path) -> None:
-    """Write a pruned model to a folder of the form that this file's head describes."""
-    place = Path(folder)
-    with quietly():
-        encoder.model.save_pretrained(place, max_shard_size="1TB")
-        encoder.tokenizer.save_pretrained(place)
-    (place / WHOLE).replace(place / TENSORS)
+    """Write a pruned model to a folder in the format of this module's docstring."""
+    folder = Path(folder)
+    with silence_transformers():
+        encoder.model.save_pretrained(folder, max_shard_size="1TB")
+        encoder.hf_tokenizer.save_pretrained(folder)
+    (folder / STANDARD_TENSORS).replace(folder / TENSORS)
 
 
 def is_pruned(folder: Path) -> bool:
-    """Whether a folder holds a model of this form."""
+    """Whether a folder holds a pruned model."""
     return (folder / TENSORS).is_file()
 
 
 def load_pruned(folder: Path, *, name: str = "", device: str = "cpu", dtype: str = "float32") -> PrunedEncoder:
-    """The model in a folder of this form.
+    """Load a pruned model.
 
-    It is made whole first, with zeros for the heads that are gone, so that it stands the same trials as any model, and
-    cut again.
+    The full model is built first, with zeros for removed heads, so that it passes the checks of any model; then it is
+    pruned again.
     """
-    config = _stated(folder)
+    config = _read_pruned_config(folder)
     try:
-        stored = load_file(folder / TENSORS)
+        tensors = load_file(folder / TENSORS)
     except (OSError, SafetensorError) as error:
-        raise Refusal(f"{folder / TENSORS} cannot be read ({error})", FORM, "Copy the folder again") from error
-    kept = kept_heads(config)
-    whole = assemble(
-        _filled(stored, kept, folder),
+        raise Refusal(
+            f"{folder / TENSORS} cannot be read ({error})", EXPECTED_FILES, "Copy the folder again"
+        ) from error
+    head_mask = read_head_mask(config)
+    full_encoder = encoder_from_weights(
+        _restore_full_size(tensors, head_mask, folder),
         config=folder,
         tokenizer=folder,
         name=name or str(folder),
         device=device,
         dtype=dtype,
     )
-    return prune(whole, kept)
+    return prune(full_encoder, head_mask)
 
 
 @dataclass(frozen=True)
-class _Stated:
+class _PrunedConfig:
     num_hidden_layers: int
     num_attention_heads: int
     pruned_heads: Mapping[str, list[int]]
 
 
-def _stated(folder: Path) -> _Stated:
+def _read_pruned_config(folder: Path) -> _PrunedConfig:
     try:
         config: Any = json.loads((folder / CONFIG).read_text("utf-8"))
         layers = config.get("num_hidden_layers", config.get("n_layers"))
         heads = config.get("num_attention_heads", config.get("n_heads"))
-        return _Stated(int(layers), int(heads), {str(layer): list(some) for layer, some in config[ENTRY].items()})
+        removed = {str(layer): list(layer_heads) for layer, layer_heads in config[ENTRY].items()}
+        return _PrunedConfig(int(layers), int(heads), removed)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refusal(f"{folder} does not say which heads are gone", FORM, "Copy the folder again") from error
+        raise Refusal(f"{folder} does not list the removed heads", EXPECTED_FILES, "Copy the folder again") from error
 
 
-def _refuse_family(encoder: HuggingFaceEncoder) -> None:
-    kinds = {type(layer).__name__ for layer in blocks_of(encoder.model)}
-    if not kinds <= set(ATTENDS):
+def _refuse_family(encoder: TaskEncoder) -> None:
+    transformer_layers(encoder.model)  # refuses shared layers with a reason
+    family = find_family(encoder.model.config.model_type)
+    if family is None or not family.prunable:
+        prunable = ", ".join(family.name for family in model_families() if family.prunable)
         raise Refusal(
-            f"The heads of {encoder.name} ({', '.join(sorted(kinds))}) cannot be cut out: they share weights, or "
-            "positions, with the others",
-            "a model of the family of BERT, RoBERTa, ELECTRA or DistilBERT",
-            "Keep the heads and give them the gate 0 instead: the answers are the same, and no faster",
+            f"Heads of {encoder.name} ({family.name if family else encoder.model.config.model_type}) cannot be "
+            "removed: they share weights or positions",
+            f"a model of one of the families {prunable}",
+            "Set the gates of these heads to 0 instead: the outputs are the same, without the speed-up",
         )
 
 
-@torch.no_grad()
-def _cut(layer: nn.Module, heads: Heads) -> None:
-    """Remove the rows into the heads that are False, and the columns out of them."""
-    anatomy, attends = LAYERS[type(layer).__name__], ATTENDS[type(layer).__name__]
-    out = _linear(layer, anatomy.projection)
-    places = _places(heads, out.in_features)
-    for path in anatomy.into or ():
-        linear = _linear(layer, path)
-        linear.weight, linear.bias = (nn.Parameter(weights[places]) for weights in (linear.weight, linear.bias))
-        linear.out_features = len(places)
-    out.weight = nn.Parameter(out.weight[:, places])
-    out.in_features = len(places)
-    if not heads.any():
-        within = anatomy.projection.startswith(f"{attends}.")
-        layer.set_submodule(attends, _NoHeads(out if within else None))
+def _remove_heads(layer: nn.Module, head_mask: HeadMask) -> None:
+    """Remove the rows of the query, key and value projections, and the columns of the output projection."""
+    spec = layer_spec(layer)
+    assert spec is not None and spec.qkv_projections is not None, f"{type(layer).__name__} is not prunable"
+    output = _linear(layer, spec.output_projection)
+    rows = _head_rows(head_mask, output.in_features)
+    with torch.no_grad():
+        for path in spec.qkv_projections:
+            linear = _linear(layer, path)
+            linear.weight, linear.bias = (torch.nn.Parameter(weights[rows]) for weights in (linear.weight, linear.bias))
+            linear.out_features = len(rows)
+        output.weight = torch.nn.Parameter(output.weight[:, rows])
+    output.in_features = len(rows)
+    if not head_mask.any():
+        is_inside = spec.output_projection.startswith(f"{spec.attention}.")
+        layer.set_submodule(spec.attention, _NoHeads(output if is_inside else None))
 
 
-def _places(heads: Heads, size: int) -> Tensor:
-    """The rows, of `size` in all, that belong to heads that are True."""
-    return torch.from_numpy(np.flatnonzero(np.repeat(heads, size // len(heads))))
+def _head_rows(head_mask: HeadMask, size: int) -> Tensor:
+    """Indices of the rows, of `size` in all, that belong to heads that are True."""
+    return torch.from_numpy(np.flatnonzero(np.repeat(head_mask, size // len(head_mask))))
 
 
 def _linear(layer: nn.Module, path: str) -> nn.Linear:
-    found = layer.get_submodule(path)
-    assert isinstance(found, nn.Linear), f"{path} is {type(found).__name__}"
-    return found
+    module = layer.get_submodule(path)
+    assert isinstance(module, torch.nn.Linear), f"{path} is {type(module).__name__}"
+    return module
 
 
-def _filled(stored: Mapping[str, Tensor], kept: Heads, folder: Path) -> dict[str, Tensor]:
-    """The weights at the size of the whole model, zeros where heads are gone."""
-    found = dict(stored)
-    for layer, heads in enumerate(kept):
-        for anatomy in dict.fromkeys(LAYERS[kind] for kind in ATTENDS):
-            ending = f".{layer}.{anatomy.projection}.weight"
-            for name in [name for name in stored if name.endswith(ending)]:
-                before = name.removesuffix(f"{anatomy.projection}.weight")
-                width = len(stored[name])
-                found[name] = _spread(stored[name].T, heads, width, name, folder).T.contiguous()
-                for path in anatomy.into or ():
-                    for part, empty in (("weight", (0, width)), ("bias", (0,))):
-                        into = f"{before}{path}.{part}"
-                        rows = stored.get(into, stored[name].new_empty(empty))
-                        found[into] = _spread(rows, heads, width, into, folder)
-    return found
+def _restore_full_size(tensors: Mapping[str, Tensor], head_mask: HeadMask, folder: Path) -> dict[str, Tensor]:
+    """The weights at the size of the full model, with zeros for removed heads."""
+    weights = dict(tensors)
+    specs = dict.fromkeys(family.layer for family in model_families() if family.prunable)
+    for layer, layer_mask in enumerate(head_mask):
+        for spec in specs:
+            suffix = f".{layer}.{spec.output_projection}.weight"
+            for name in [name for name in tensors if name.endswith(suffix)]:
+                layer_prefix = name.removesuffix(f"{spec.output_projection}.weight")
+                width = len(tensors[name])
+                weights[name] = _scatter_rows(tensors[name].T, layer_mask, width, name, folder).T.contiguous()
+                for path in spec.qkv_projections or ():
+                    for part, empty_shape in (("weight", (0, width)), ("bias", (0,))):
+                        projection = f"{layer_prefix}{path}.{part}"
+                        rows = tensors.get(projection, tensors[name].new_empty(empty_shape))
+                        weights[projection] = _scatter_rows(rows, layer_mask, width, projection, folder)
+    return weights
 
 
-def _spread(rows: Tensor, heads: Heads, size: int, name: str, folder: Path) -> Tensor:
-    """Rows of the heads that are True at their places among `size`, zeros at the others."""
-    places = _places(heads, size)
-    if len(rows) != len(places):
+def _scatter_rows(rows: Tensor, head_mask: HeadMask, size: int, name: str, folder: Path) -> Tensor:
+    """`size` rows: those of the remaining heads at their positions, zeros elsewhere."""
+    indices = _head_rows(head_mask, size)
+    if len(rows) != len(indices):
         raise Refusal(
-            f"{name} in {folder} has {len(rows)} rows of heads; by {CONFIG} {len(places)} are left",
-            FORM,
+            f"{name} in {folder} has {len(rows)} rows; {CONFIG} leaves {len(indices)}",
+            EXPECTED_FILES,
             "Copy the folder again",
         )
-    whole = rows.new_zeros((size, *rows.shape[1:]))
-    whole[places] = rows
-    return whole
+    full = rows.new_zeros((size, *rows.shape[1:]))
+    full[indices] = rows
+    return full

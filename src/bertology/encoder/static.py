@@ -1,6 +1,6 @@
-"""Encoders without attention: each piece has one vector, whatever stands around it (the non-contextual baselines).
+"""Encoders without attention: one vector per token or word regardless of context (non-contextual baselines).
 
-A word that a table of word vectors lacks is represented by zeros, and counted in `Pieces.unknown`.
+A word without a vector is represented by zeros and counted in `TokenisedInput.n_unknown`.
 """
 
 from __future__ import annotations
@@ -9,32 +9,34 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.corpus.corpus import Input
-from bertology.encoder.encoder import Batch, Objective, Output
-from bertology.encoder.pieces import Ints, Pieces
-from bertology.encoder.vectors import Floats, WordVectors
-from bertology.maths.circulant import circulant_rows, scaled_to
+from bertology.arrays import Array, IntArray
+from bertology.corpus.corpus import TextInput
+from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, Objective
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import Int32Array, TokenisedInput
+from bertology.encoder.word_vector_files import WordVectorFile
+from bertology.lazy import torch
 
 if TYPE_CHECKING:
-    from bertology.encoder.attend import LayerActivations
+    from bertology.encoder.attention_hook import LayerActivations
 
-UNBOUNDED = 1_000_000
-IDS = 2**31 - 1
-ROWS = 2**20
-"""Different random vectors that circulant ones are; each of d numbers takes 33 bits instead of 32 d."""
+NO_LENGTH_LIMIT = 1_000_000
+N_WORD_IDS = 2**31 - 1
+N_ROWS = 2**20
+"""Number of distinct circulant vectors; each of d numbers takes 33 bits instead of 32 d."""
 
 
-class Lexicon(Protocol):
-    """Pieces and their vectors: all that tells one static encoder from another."""
+class EmbeddingTable(Protocol):
+    """A vocabulary and its vectors: everything in which static encoders differ."""
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that the vectors depend on."""
+        """A hash of everything the vectors depend on."""
         ...
 
     @property
@@ -42,94 +44,92 @@ class Lexicon(Protocol):
         """Size of a vector."""
         ...
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """The pieces of each input."""
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """Tokens of each input."""
         ...
 
-    def vectors(self, ids: NDArray[np.int64]) -> Floats:
-        """(..., width): the vector of each id."""
+    def embed(self, ids: IntArray) -> Array:
+        """(..., width) vector of each id."""
         ...
 
 
 @dataclass(frozen=True)
 class StaticEncoder:
-    """An `Encoder` with no layers and no heads; its only site is `hidden`, one layer deep."""
+    """An `Encoder` without layers and heads; its only site is `hidden`, with one layer."""
 
     name: str
-    lexicon: Lexicon
+    embeddings: EmbeddingTable
     device: str = "cpu"
 
     layers: int = field(default=0, init=False)
     heads: int = field(default=0, init=False)
-    max_pieces: int = field(default=UNBOUNDED, init=False)
-    outputs: frozenset[str] = field(default=frozenset[str](), init=False)
+    max_length: int = field(default=NO_LENGTH_LIMIT, init=False)
+    task_heads: frozenset[str] = field(default=frozenset[str](), init=False)
     causal: bool = field(default=False, init=False)
-    reach: tuple[int | None, ...] = field(default=(), init=False)
-    mask_id: int | None = field(default=None, init=False)
+    attention_windows: tuple[int | None, ...] = field(default=(), init=False)
+    mask_token_id: int | None = field(default=None, init=False)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of every piece and vector."""
-        return self.lexicon.fingerprint
+        """A hash of every token and vector."""
+        return self.embeddings.fingerprint
 
     @property
     def width(self) -> int:
         """Size of a vector."""
-        return self.lexicon.width
+        return self.embeddings.width
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """The pieces of each input: words, or the pieces of the model whose embeddings these are."""
-        return self.lexicon.tokenise(inputs)
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """Tokens of each input: words, or the tokens of the model whose embeddings these are."""
+        return self.embeddings.tokenise(inputs)
 
-    def run(
+    def forward(
         self,
-        batch: Batch,
+        batch: ModelInputs,
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
         objective: Objective | None = None,
-    ) -> Output:
-        """The vectors of a batch; there is no attention to see, so `on_layer` is never called."""
-        import torch
-
+    ) -> ModelOutput:
+        """The vectors of a batch as hidden states; there is no attention, so that `on_layer` is never called."""
         if not hidden:
-            return Output((), {})
-        vectors = self.lexicon.vectors(batch.ids.cpu().numpy())
-        return Output((torch.from_numpy(vectors).to(self.device),), {})
+            return ModelOutput((), {})
+        vectors = self.embeddings.embed(batch.input_ids.cpu().numpy())
+        return ModelOutput((torch.from_numpy(vectors).to(self.device),), {})
 
 
 @dataclass(frozen=True)
-class WordTable:
-    """Words as pieces, looked up in a file's vectors as they are written, then lower-cased."""
+class WordEmbeddings:
+    """Word vectors from a file; words are looked up as written, then in lower case."""
 
-    words: WordVectors
+    vectors: WordVectorFile
 
     @property
     def fingerprint(self) -> str:
         """A hash of every word and vector."""
-        return self.words.fingerprint
+        return self.vectors.fingerprint
 
     @property
     def width(self) -> int:
         """Size of a vector."""
-        return self.words.table.shape[1]
+        return self.vectors.matrix.shape[1]
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """One piece a word; unknown ones have id 0."""
-        return [_words_as_pieces(item, [self.words.row(word) for word in item.words], unknown=0) for item in inputs]
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """One token per word; unknown words have id 0."""
+        return [_words_as_tokens(text, [self.vectors.row(w) for w in text.words], unknown_id=0) for text in inputs]
 
-    def vectors(self, ids: NDArray[np.int64]) -> Floats:
-        """Rows of the table; zeros for id 0."""
-        return self.words.table[ids]
+    def embed(self, ids: IntArray) -> Array:
+        """Rows of the matrix; zeros for id 0."""
+        return self.vectors.matrix[ids]
 
 
 @dataclass(frozen=True, eq=False)
-class PieceTable:
-    """The input embeddings of a model over its own pieces, special tokens included."""
+class TokenEmbeddings:
+    """Input embeddings of a model, special tokens included."""
 
-    pieces_of: Callable[[Sequence[Input]], list[Pieces]]
-    pieces_fingerprint: str
-    table: Floats
+    tokenise_inputs: Callable[[Sequence[TextInput]], list[TokenisedInput]]
+    tokeniser_fingerprint: str
+    matrix: Array
 
     @property
     def fingerprint(self) -> str:
@@ -138,29 +138,29 @@ class PieceTable:
 
     @cached_property
     def _fingerprint(self) -> str:
-        digest = hashlib.sha256(f"static{self.pieces_fingerprint}{self.table.shape}".encode())
-        digest.update(np.ascontiguousarray(self.table).data)
+        digest = hashlib.sha256(f"static{self.tokeniser_fingerprint}{self.matrix.shape}".encode())
+        digest.update(np.ascontiguousarray(self.matrix).data)
         return digest.hexdigest()[:32]
 
     @property
     def width(self) -> int:
         """Size of a vector."""
-        return self.table.shape[1]
+        return self.matrix.shape[1]
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """The model's own pieces."""
-        return self.pieces_of(inputs)
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """Tokens of the model's tokeniser."""
+        return self.tokenise_inputs(inputs)
 
-    def vectors(self, ids: NDArray[np.int64]) -> Floats:
+    def embed(self, ids: IntArray) -> Array:
         """Rows of the embedding matrix."""
-        return self.table[ids]
+        return self.matrix[ids]
 
 
 @dataclass(frozen=True)
-class RandomVectors:
-    """Gaussian vectors that depend on the word and the seed alone: equal words are equal in every text and process.
+class RandomEmbeddings:
+    """Gaussian vectors that depend on word and seed only: the same in every text and process.
 
-    A word's id is a 31-bit hash of it; among 10,000 different words two share a vector in about 2 of 100 vocabularies.
+    The id of a word is a 31-bit hash; among 10,000 different words two share a vector in about 2 of 100 vocabularies.
     """
 
     width: int
@@ -171,29 +171,29 @@ class RandomVectors:
         """A hash of size and seed."""
         return hashlib.sha256(f"random-vectors.v1 {self.width} {self.seed}".encode()).hexdigest()[:32]
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """One piece a word, each known."""
-        return [_words_as_pieces(item, [_word_id(word) for word in item.words], unknown=-1) for item in inputs]
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """One token per word, none of them unknown."""
+        return [_words_as_tokens(text, [_word_id(word) for word in text.words], unknown_id=-1) for text in inputs]
 
-    def vectors(self, ids: NDArray[np.int64]) -> Floats:
+    def embed(self, ids: IntArray) -> Array:
         """Independent standard normal numbers for each id."""
-        # NumPy promises no stream of normal numbers across versions, hence our own counter-based generator.
+        # NumPy does not guarantee streams of normal numbers across versions, hence this counter-based generator.
         pairs = (self.width + 1) // 2
-        known, where = np.unique(ids, return_inverse=True)
-        place = np.arange(2 * pairs, dtype=np.uint64)
-        key = _mixed(known.astype(np.uint64) ^ _mixed(np.full(1, self.seed, np.uint64)))
-        bits = _mixed(key[:, None] + place * np.uint64(0x9E3779B97F4A7C15))
+        distinct, inverse = np.unique(ids, return_inverse=True)
+        counter = np.arange(2 * pairs, dtype=np.uint64)
+        key = _mix_bits(distinct.astype(np.uint64) ^ _mix_bits(np.full(1, self.seed, np.uint64)))
+        bits = _mix_bits(key[:, None] + counter * np.uint64(0x9E3779B97F4A7C15))
         uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
         radius, angle = np.sqrt(-2 * np.log(uniform[:, :pairs])), 2 * np.pi * uniform[:, pairs:]
         normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, : self.width]
-        return normal.astype(np.float32)[where.reshape(ids.shape)]
+        return normal.astype(np.float32)[inverse.reshape(ids.shape)]
 
 
 @dataclass(frozen=True)
-class CirculantVectors:
-    """Random vectors as in Arora et al. (2020): a row a word of random circulant matrices with signs, of mean norm 1.
+class CirculantEmbeddings:
+    """Random vectors as in Arora et al. (2020): rows of random circulant matrices with signs, of mean norm 1.
 
-    There is one of `ROWS` rows for a word, by a hash of it; among 10,000 different words some 50 pairs share a row.
+    A hash selects one of `N_ROWS` rows for a word; among 10,000 different words about 50 pairs share a row.
     """
 
     width: int
@@ -204,25 +204,27 @@ class CirculantVectors:
         """A hash of size and seed."""
         return hashlib.sha256(f"circulant-vectors.v1 {self.width} {self.seed}".encode()).hexdigest()[:32]
 
-    def tokenise(self, inputs: Sequence[Input]) -> list[Pieces]:
-        """One piece a word, each known."""
-        return [_words_as_pieces(item, [_word_id(word) % ROWS for word in item.words], unknown=-1) for item in inputs]
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """One token per word, none of them unknown."""
+        return [
+            _words_as_tokens(text, [_word_id(word) % N_ROWS for word in text.words], unknown_id=-1) for text in inputs
+        ]
 
-    def vectors(self, ids: NDArray[np.int64]) -> Floats:
-        """The rows with these numbers."""
-        weights, signs = self._blocks
+    def embed(self, ids: IntArray) -> Array:
+        """Rows of the circulant matrices."""
+        weights, signs = self._circulant_blocks
         return circulant_rows(ids, weights, signs).astype(np.float32)
 
     @cached_property
-    def _blocks(self) -> tuple[Floats, Floats]:
-        """(block, width) weights and signs; both generators have seeds of their own."""
-        blocks = np.arange(-(-ROWS // self.width))
-        weights, signs = (RandomVectors(self.width, 2 * self.seed + part).vectors(blocks) for part in (0, 1))
-        return scaled_to(1.0, weights, ROWS), np.where(signs < 0, -1.0, 1.0).astype(np.float32)
+    def _circulant_blocks(self) -> tuple[Array, Array]:
+        """(block, width) weights and signs, from two generators with different seeds."""
+        blocks = np.arange(-(-N_ROWS // self.width))
+        weights, signs = (RandomEmbeddings(self.width, 2 * self.seed + stream).embed(blocks) for stream in (0, 1))
+        return scale_to_norm(1.0, weights, N_ROWS), np.where(signs < 0, -1.0, 1.0).astype(np.float32)
 
 
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Each number's bits thoroughly mixed (the finaliser of SplitMix64, Steele et al. 2014)."""
+def _mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of each number (the finaliser of SplitMix64, Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -230,20 +232,59 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _word_id(word: str) -> int:
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % IDS
+    return int.from_bytes(digest, "little") % N_WORD_IDS
 
 
-def _words_as_pieces(item: Input, ids: Sequence[int], *, unknown: int) -> Pieces:
-    rows: Ints = np.asarray(ids, np.int32)
-    nothing: Ints = np.zeros(len(rows), np.int32)
-    part = np.repeat(np.arange(len(item.parts), dtype=np.int32), [len(part) for part in item.parts])
-    return Pieces(
-        ids=rows,
-        tokens=item.words,
-        types=part.copy(),
-        part=part,
-        word=np.arange(len(rows), dtype=np.int32),
-        special=nothing,
-        words=len(rows),
-        unknown=int((rows == unknown).sum()),
+def _words_as_tokens(text_input: TextInput, ids: Sequence[int], *, unknown_id: int) -> TokenisedInput:
+    rows: Int32Array = np.asarray(ids, np.int32)
+    segment_ids = np.repeat(
+        np.arange(len(text_input.segments), dtype=np.int32), [len(segment) for segment in text_input.segments]
     )
+    return TokenisedInput(
+        ids=rows,
+        tokens=text_input.words,
+        type_ids=segment_ids.copy(),
+        segment_ids=segment_ids,
+        word_ids=np.arange(len(rows), dtype=np.int32),
+        special_kinds=np.zeros(len(rows), np.int32),
+        n_words=len(rows),
+        n_unknown=int((rows == unknown_id).sum()),
+    )
+
+
+def circulant_rows(rows: NDArray[np.integer[Any]], weights: Array, signs: Array) -> Array:
+    """(..., d) rows of random circulant matrices with signs, as in the released code of Arora et al. (2020).
+
+    Block k has weights g and signs e, both (d,); its row i is `g[(i - j) mod d] * e[j]` for j from 0 to d - 1. Row r of
+    all blocks is row r mod d of block r // d.
+    """
+    if not np.issubdtype(rows.dtype, np.integer):
+        raise TypeError(f"row indices must be integers, not {rows.dtype}")
+    n_blocks, width = weights.shape
+    if rows.size and not (rows.min() >= 0 and rows.max() < n_blocks * width):
+        raise IndexError(f"rows {rows.min()} to {rows.max()} of {n_blocks * width}")
+    block, row = np.divmod(rows[..., None], width)
+    column = np.arange(width)
+    return weights[block, (row - column) % width] * signs[block, column]
+
+
+def scale_to_norm(norm: float, weights: Array, n_rows: int) -> Array:
+    """The weights scaled such that the mean norm of the first `n_rows` rows is `norm`."""
+    n_blocks, width = weights.shape
+    counts = np.clip(n_rows - width * np.arange(n_blocks), 0, width)
+    mean = (counts * np.linalg.norm(weights, axis=1)).sum() / n_rows
+    return (weights * (norm / mean)).astype(weights.dtype)
+
+
+def word_vectors(static_encoder: Encoder, inputs: Sequence[RecordedInput]) -> list[Array]:
+    """(word, width) for each input: the mean static vector of a word's tokens; zeros for unknown words."""
+    vectors: list[Array] = []
+    for tokens in static_encoder.tokenise([recorded.text for recorded in inputs]):
+        ids, types = (torch.from_numpy(np.asarray(array, np.int64))[None] for array in (tokens.ids, tokens.type_ids))
+        output = static_encoder.forward(ModelInputs(ids, types, torch.ones_like(ids)), hidden=True)
+        states = output.hidden_states[0][0].cpu().numpy()
+        means = np.zeros((tokens.n_words, states.shape[1]), np.float32)
+        for word, positions in tokens.positions_by_word().items():
+            means[word] = states[positions].mean(0)
+        vectors.append(means)
+    return vectors

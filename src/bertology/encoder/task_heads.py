@@ -1,8 +1,4 @@
-"""A model with a fresh head for a task, and a model written in Hugging Face form.
-
-Names the classes that models are trained and saved as: with `huggingface` and `transformer_files`, which run and open
-them, all that knows transformers.
-"""
+"""Task heads on an encoder: add one, map gold labels to its classes, save the model in Hugging Face format."""
 
 from __future__ import annotations
 
@@ -13,16 +9,15 @@ from typing import Any, Literal
 
 import transformers
 
-from bertology.encoder import variant as variants
+from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, wrap
-from bertology.encoder.pruning import PrunedEncoder
-from bertology.encoder.transformer_files import quietly
-from bertology.encoder.variant import Variant
+from bertology.encoder.huggingface_loading import silence_transformers
+from bertology.encoder.layer_variants import LayerVariant, freeze, reinitialise, truncate
 from bertology.errors import Refusal
 
-HeadName = Literal["label", "token", "answer", "choice", "none"]
+TaskHeadName = Literal["label", "token", "answer", "choice", "none"]
 
-CLASSES: dict[HeadName, Any] = {
+MODEL_CLASSES: dict[TaskHeadName, Any] = {
     "label": transformers.AutoModelForSequenceClassification,
     "token": transformers.AutoModelForTokenClassification,
     "answer": transformers.AutoModelForQuestionAnswering,
@@ -31,94 +26,88 @@ CLASSES: dict[HeadName, Any] = {
 }
 
 
-def with_head(
-    encoder: HuggingFaceEncoder, head: HeadName, labels: Sequence[str], *, variant: Variant, seed: int
+def add_task_head(
+    encoder: TaskEncoder, task_head: TaskHeadName, labels: Sequence[str], *, variant: LayerVariant, seed: int
 ) -> HuggingFaceEncoder:
-    """The encoder's weights, copied in float32, under a fresh head of the task, changed as `variant` says.
+    """A float32 copy of the encoder with a randomly initialised task head, changed by `variant`.
 
-    The encoder itself is left as it is; a head that it had is not carried over.
+    The encoder itself is unchanged; its own task head is not copied.
     """
-    variant.refuse_unfit(encoder.layers, encoder.name)
-    if isinstance(encoder, PrunedEncoder):
+    variant.validate(encoder.layers, encoder.name)
+    if encoder.is_pruned:
         raise Refusal(
-            f"{encoder.name} was pruned, and no other head can be put on it",
+            f"{encoder.name} is pruned and cannot get another task head",
             "a model with all its heads",
-            "Fine-tune the whole model, and prune that",
+            "Fine-tune the unpruned model, then prune the result",
         )
-    config = _config(encoder, head, labels)
-    model = from_config(_class_of(head, config, encoder.name), config, seed)
-    if not variant.random:
+    config = _build_config(encoder, task_head, labels)
+    model = from_config(_model_class(task_head, config, encoder.name), config, seed)
+    if not variant.random_weights:
         _copy_weights(encoder, model)
-    if variant.truncate is not None:
-        variants.truncate(model, variant.truncate)
-    if variant.reinitialise:
-        fresh = from_config(type(model), copy.deepcopy(model.config), seed + 1)
-        variants.reinitialise(model, fresh, variant.reinitialise)
-    if variant.freeze is not None:
-        variants.freeze(model.base_model, variant.freeze)
-    return wrap(model.to(encoder.device), encoder.tokenizer, encoder.name)
+    if variant.kept_layers is not None:
+        truncate(model, variant.kept_layers)
+    if variant.reinitialised_layers:
+        randomised = from_config(type(model), copy.deepcopy(model.config), seed + 1)
+        reinitialise(model, randomised, variant.reinitialised_layers)
+    if variant.frozen_layers is not None:
+        freeze(model.base_model, variant.frozen_layers)
+    return wrap(model.to(encoder.device), encoder.hf_tokenizer, encoder.name)
 
 
-def labels_of(encoder: HuggingFaceEncoder) -> tuple[str, ...]:
-    """The classes of a model's head, by number."""
-    names: dict[int, str] = encoder.model.config.id2label
-    return tuple(str(names[place]) for place in sorted(names))
+def label_index(labels: Sequence[str]) -> dict[str, int]:
+    """Class indices by lower-case class name, and by index as text."""
+    return {label.lower(): index for index, label in enumerate(labels)} | {str(n): n for n in range(len(labels))}
 
 
-def class_places(labels: Sequence[str]) -> dict[str, int]:
-    """The numbers of classes by their names in small letters, and by their numbers as text."""
-    return {label.lower(): place for place, label in enumerate(labels)} | {str(n): n for n in range(len(labels))}
-
-
-def class_numbers(labels: Sequence[str], golds: Sequence[str | None], model: str) -> list[int]:
-    """Which class of a model's head each gold answer is: by its name, whatever its capitals, or by its number."""
-    known = class_places(labels)
-    strange = sorted({str(gold) for gold in golds if str(gold).lower() not in known})
-    if strange:
+def label_ids(labels: Sequence[str], gold_labels: Sequence[str | None], model: str) -> list[int]:
+    """The class of the task head for each gold label, matched by case-insensitive name or by index."""
+    indices = label_index(labels)
+    unknown = sorted({str(gold) for gold in gold_labels if str(gold).lower() not in indices})
+    if unknown:
         raise Refusal(
-            f"The corpus has the class {', '.join(strange[:5])}, which {model} does not know",
-            f"one of {', '.join(labels)}, or their numbers from 0",
-            "Rename the classes in the corpus, or choose a model that was trained on them",
+            f"The corpus has the label {', '.join(unknown[:5])}, which is no class of {model}",
+            f"one of {', '.join(labels)}, or their indices from 0",
+            "Rename the labels in the corpus, or choose a model trained on them",
         )
-    return [known[str(gold).lower()] for gold in golds]
+    return [indices[str(gold).lower()] for gold in gold_labels]
 
 
-def save(encoder: HuggingFaceEncoder, folder: Path) -> None:
+def save_pretrained(encoder: TaskEncoder, folder: Path) -> None:
     """Write config.json, model.safetensors and the tokeniser, as transformers' `from_pretrained` reads them."""
-    with quietly():
+    with silence_transformers():
         encoder.model.save_pretrained(folder)
-        encoder.tokenizer.save_pretrained(folder)
+        encoder.hf_tokenizer.save_pretrained(folder)
 
 
-def _config(encoder: HuggingFaceEncoder, head: HeadName, labels: Sequence[str]) -> Any:
+def _build_config(encoder: TaskEncoder, task_head: TaskHeadName, labels: Sequence[str]) -> Any:
     config = copy.deepcopy(encoder.model.config)
     config._attn_implementation = "eager"
     if labels:
         config.id2label = dict(enumerate(labels))
-        config.label2id = {label: place for place, label in enumerate(labels)}
+        config.label2id = {label: index for index, label in enumerate(labels)}
     else:
         config.num_labels = 2
-    if head == "label":
+    if task_head == "label":
         config.problem_type = "single_label_classification"
     if config.pad_token_id is None:
-        config.pad_token_id = encoder.tokenizer.pad_token_id
+        config.pad_token_id = encoder.hf_tokenizer.pad_token_id
     if config.pad_token_id is None:
-        config.pad_token_id = encoder.tokenizer.eos_token_id
+        config.pad_token_id = encoder.hf_tokenizer.eos_token_id
     return config
 
 
-def _class_of(head: HeadName, config: Any, name: str) -> Any:
-    known = CLASSES[head]._model_mapping
-    if type(config) not in known:
+def _model_class(task_head: TaskHeadName, config: Any, name: str) -> Any:
+    model_classes = MODEL_CLASSES[task_head]._model_mapping
+    if type(config) not in model_classes:
         raise Refusal(
-            f"transformers has no class with the head {head!r} for {name} ({config.model_type})",
+            f"transformers has no class with the task head {task_head!r} for {name} ({config.model_type})",
             "a model of a family that has one",
             "Choose another model or another task",
         )
-    return known[type(config)]
+    return model_classes[type(config)]
 
 
-def _copy_weights(encoder: HuggingFaceEncoder, model: Any) -> None:
-    found = model.base_model.load_state_dict(encoder.model.base_model.state_dict(), strict=False)
-    lost = [name for name in (*found.missing_keys, *found.unexpected_keys) if "pooler" not in name]
+def _copy_weights(encoder: TaskEncoder, model: Any) -> None:
+    mismatch = model.base_model.load_state_dict(encoder.model.base_model.state_dict(), strict=False)
+    lost = [name for name in (*mismatch.missing_keys, *mismatch.unexpected_keys) if "pooler" not in name]
     assert not lost, f"the weights {lost} of {encoder.name} do not fit {type(model).__name__}"

@@ -1,7 +1,7 @@
-"""The scalar whose gradient a recording takes: the loss of a language model or of a task, or the score of a prediction.
+"""Objectives of gradient sites: the loss of a language model or task, or the log-probability of the prediction.
 
-Where a prediction is right its score, a log-probability, is the loss with its sign changed: magnitudes are the same.
-Each objective is a sum over the sentences of a batch, so the gradient of one sentence does not depend on the others.
+For a correct prediction, its log-probability is the negative loss: gradient magnitudes are equal. Each objective is a
+sum over the inputs of a batch, so that the gradient of one input does not depend on the others.
 """
 
 from __future__ import annotations
@@ -10,140 +10,150 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from bertology.encoder.encoder import Batch, Encoder, Objective, Output
-from bertology.encoder.pieces import Special
+from bertology.arrays import BoolArray, IntArray
+from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, Objective
+from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal, unknown_name
-from bertology.recording.frame import Frame
-from bertology.recording.golds import HEADS as GOLD_HEADS
-from bertology.recording.golds import UNASKED, Gold
+from bertology.lazy import torch
+from bertology.recording.gold_targets import GOLD_TASK_HEADS, IGNORE_INDEX, GoldTargets
 
-MASKED_SHARE = 0.15
-OBJECTIVES = ("auto", "mlm", "lm", "top", "gold")
-SCORED = ("choice", "label", "nsp", "sop", "token", "answer_start")
-"""The heads whose predictions `top` is about, the first that a model has."""
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.token_batch import TokenBatch
+
+MASKED_FRACTION = 0.15
+OBJECTIVES = ("auto", "mlm", "lm", "prediction", "gold")
+PREDICTION_TASK_HEADS = ("choice", "label", "nsp", "sop", "token", "answer_start")
+"""Task heads of the objective `prediction`; the first one that the model has is used."""
 
 
-def objective_for(
-    encoder: Encoder, name: str, frame: Frame, seed: int, gold: Gold | None = None
-) -> tuple[Batch, Objective]:
-    """The batch to feed (with pieces masked where the objective asks for it) and the scalar to differentiate.
+def build_objective(
+    encoder: Encoder, name: str, batch: TokenBatch, seed: int, gold: GoldTargets | None = None
+) -> tuple[ModelInputs, Objective]:
+    """The model inputs (with masked tokens if the objective needs them) and the scalar to differentiate.
 
-    `gold` tells what should come out for each entry, for the objective of that name.
+    `gold` returns the gold targets of each input, for the objective `gold`.
     """
-    head = head_for(encoder, name)
+    task_head = objective_task_head(encoder, name)
     if name == "gold":
-        assert gold is not None, "the corpus has been asked for it"
-        wanted = _padded([gold(entry) for entry in frame.entries]).to(frame.device)
-        return frame.batch, lambda output: _gold_losses(output, head, frame, wanted)
-    if head == "mlm" and encoder.mask_id is not None:
-        return _masked_language_model(frame, encoder.mask_id, seed)
-    if head == "lm":
-        return frame.batch, lambda output: _next_pieces(output, frame)
-    return frame.batch, lambda output: _top_class(output, head, frame)
+        assert gold is not None, "the gold targets are read from the corpus before the pass"
+        targets = _pad_targets([gold(recorded) for recorded in batch.inputs]).to(batch.device)
+        return batch.model_inputs, lambda output: _gold_loss(output, task_head, batch, targets)
+    if task_head == "mlm" and encoder.mask_token_id is not None:
+        return _masked_language_model(batch, encoder.mask_token_id, seed)
+    if task_head == "lm":
+        return batch.model_inputs, lambda output: _next_token_loss(output, batch)
+    return batch.model_inputs, lambda output: _prediction_score(output, task_head, batch)
 
 
-def head_for(encoder: Encoder, name: str) -> str:
-    """The head of the model that an objective is taken from; refused where there is none."""
+def objective_task_head(encoder: Encoder, name: str) -> str:
+    """The task head an objective uses; refused if the model has none."""
     if name not in OBJECTIVES:
         raise unknown_name("objective", name, OBJECTIVES)
     if name == "auto":
-        name = next((head for head in ("mlm", "lm") if head in encoder.outputs), "top")
-    if name == "mlm" and "mlm" in encoder.outputs and encoder.mask_id is not None:
+        name = next((task_head for task_head in ("mlm", "lm") if task_head in encoder.task_heads), "prediction")
+    if name == "mlm" and "mlm" in encoder.task_heads and encoder.mask_token_id is not None:
         return "mlm"
-    if name == "lm" and "lm" in encoder.outputs:
+    if name == "lm" and "lm" in encoder.task_heads:
         return "lm"
-    if name == "top":
-        scored = [head for head in SCORED if head in encoder.outputs]
-        if scored:
-            return scored[0]
-    if name == "gold":
-        known = [head for head in GOLD_HEADS if head in encoder.outputs]
-        if known:
-            return known[0]
-    have = ", ".join(sorted(encoder.outputs)) or "none"
+    if name in {"prediction", "gold"}:
+        usable = PREDICTION_TASK_HEADS if name == "prediction" else GOLD_TASK_HEADS
+        available = [task_head for task_head in usable if task_head in encoder.task_heads]
+        if available:
+            return available[0]
+    task_heads = ", ".join(sorted(encoder.task_heads)) or "none"
     raise Refusal(
-        f"{encoder.name} has no head for the objective {name!r} (its heads: {have})",
-        "a head for masked pieces (`mlm`), next ones (`lm`), classes, tags or answers (`top`, `gold`)",
-        "Attention gradients need such a head; choose another model or leave this analysis out",
+        f"{encoder.name} has no task head for the objective {name!r} (it has: {task_heads})",
+        "a task head for masked tokens (`mlm`), next tokens (`lm`), or classes, tags or answers (`prediction`, `gold`)",
+        "Attention gradients need such a task head; choose another model or skip this analysis",
     )
 
 
-def masked_positions(frame: Frame, seed: int) -> Tensor:
-    """(batch, piece) booleans: 15 % of the ordinary pieces, at least one, chosen by its pieces and the seed."""
-    chosen: list[np.ndarray[tuple[int], np.dtype[np.bool_]]] = []
-    for entry in frame.entries:
-        pieces = entry.pieces
-        ordinary = np.flatnonzero(pieces.special == Special.NONE)
-        key = hashlib.sha256(pieces.ids.tobytes() + seed.to_bytes(8, "little")).digest()
-        count = min(len(ordinary), max(1, round(MASKED_SHARE * len(ordinary))))
-        flags = np.zeros(len(pieces), np.bool_)
-        flags[np.random.default_rng(list(key)).permutation(ordinary)[:count]] = True
-        chosen.append(flags)
-    return frame.per_piece(chosen)
+def masked_positions(batch: TokenBatch, seed: int) -> Tensor:
+    """(batch, token) booleans: 15 % of the non-special tokens, at least one, chosen by the tokens and the seed."""
+    masks: list[BoolArray] = []
+    for recorded in batch.inputs:
+        tokens = recorded.tokens
+        non_special = np.flatnonzero(tokens.special_kinds == SpecialToken.NONE)
+        key = hashlib.sha256(tokens.ids.tobytes() + seed.to_bytes(8, "little")).digest()
+        n_masked = min(len(non_special), max(1, round(MASKED_FRACTION * len(non_special))))
+        mask = np.zeros(len(tokens), np.bool_)
+        mask[np.random.default_rng(list(key)).permutation(non_special)[:n_masked]] = True
+        masks.append(mask)
+    return batch.pad_flags(masks)
 
 
-def _masked_language_model(frame: Frame, mask_id: int, seed: int) -> tuple[Batch, Objective]:
-    masked = masked_positions(frame, seed)
-    batch = replace(frame.batch, ids=torch.where(masked, mask_id, frame.batch.ids))
-
-    return batch, lambda output: masked_losses(frame, output, masked).sum()
-
-
-def masked_losses(frame: Frame, output: Output, masked: Tensor) -> Tensor:
-    """(batch,) the cross-entropy in nats of the pieces that were masked, summed over each sentence."""
-    scores = masked_scores(output, masked).float()
-    losses = torch.nn.functional.cross_entropy(scores, frame.batch.ids[masked], reduction="none")
-    return torch.zeros_like(masked, dtype=losses.dtype).masked_scatter(masked, losses).sum(1)
+def _masked_language_model(token_batch: TokenBatch, mask_token_id: int, seed: int) -> tuple[ModelInputs, Objective]:
+    mlm_mask = masked_positions(token_batch, seed)
+    inputs = token_batch.model_inputs
+    masked_inputs = replace(inputs, input_ids=torch.where(mlm_mask, mask_token_id, inputs.input_ids))
+    return masked_inputs, lambda output: masked_losses(token_batch, output, mlm_mask).sum()
 
 
-def masked_scores(output: Output, masked: Tensor) -> Tensor:
-    """(masked piece, vocabulary), one sentence after the other; an output of some pieces has these first in a row."""
-    scores = output.logits["mlm"]
-    if output.pieces is None:
-        return scores[masked]
-    counts = masked.sum(1, keepdim=True)
-    return scores[torch.arange(scores.shape[1], device=counts.device) < counts]
+def masked_losses(batch: TokenBatch, output: ModelOutput, mlm_mask: Tensor) -> Tensor:
+    """(batch,) cross-entropy of the masked tokens in nats, summed over each input."""
+    logits = masked_logits(output, mlm_mask).float()
+    losses = torch.nn.functional.cross_entropy(logits, batch.model_inputs.input_ids[mlm_mask], reduction="none")
+    return torch.zeros_like(mlm_mask, dtype=losses.dtype).masked_scatter(mlm_mask, losses).sum(1)
 
 
-def masked_places(masked: Tensor) -> Tensor:
-    """(batch, most masked pieces of a sentence): where they are, in order; rows with fewer go on with other pieces."""
-    most = int(masked.sum(1).max())
-    return torch.argsort(masked.long(), dim=1, descending=True, stable=True)[:, :most]
+def masked_logits(output: ModelOutput, mlm_mask: Tensor) -> Tensor:
+    """(masked token, vocabulary) logits, input after input.
+
+    If the output has logits of some positions only, the masked ones come first in each row.
+    """
+    logits = output.logits["mlm"]
+    if output.logit_positions is None:
+        return logits[mlm_mask]
+    counts = mlm_mask.sum(1, keepdim=True)
+    return logits[torch.arange(logits.shape[1], device=counts.device) < counts]
 
 
-def _gold_losses(output: Output, head: str, frame: Frame, wanted: Tensor) -> Tensor:
-    """The cross-entropy in nats of what the corpus has: classes, the tags of all words, both ends of answers."""
-    losses = partial(torch.nn.functional.cross_entropy, ignore_index=UNASKED, reduction="sum")
-    if head == "answer_start":
-        ends = [output.logits[name].float().masked_fill(~frame.real, -torch.inf) for name in (head, "answer_end")]
-        return torch.stack([losses(scores, own) for scores, own in zip(ends, wanted.T, strict=True)]).sum()
-    scores = output.logits[head].float()
-    return losses(scores.flatten(0, -2), wanted.flatten())
+def masked_indices(mlm_mask: Tensor) -> Tensor:
+    """(batch, n) positions of masked tokens, n the highest number in an input; shorter rows go on with other tokens."""
+    n_masked = int(mlm_mask.sum(1).max())
+    return torch.argsort(mlm_mask.long(), dim=1, descending=True, stable=True)[:, :n_masked]
 
 
-def _padded(rows: Sequence[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> Tensor:
-    tensors = [torch.from_numpy(row) for row in rows]
-    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=UNASKED)
+def _gold_loss(output: ModelOutput, task_head: str, batch: TokenBatch, gold: Tensor) -> Tensor:
+    """Cross-entropy of the gold targets in nats: classes, tags of all words, or both ends of answers."""
+    cross_entropy = partial(torch.nn.functional.cross_entropy, ignore_index=IGNORE_INDEX, reduction="sum")
+    if task_head == "answer_start":
+        ends = zip(_answer_logits(output, batch), gold.T, strict=True)
+        return torch.stack([cross_entropy(logits, targets) for logits, targets in ends]).sum()
+    logits = output.logits[task_head].float()
+    return cross_entropy(logits.flatten(0, -2), gold.flatten())
 
 
-def _next_pieces(output: Output, frame: Frame) -> Tensor:
-    """The cross-entropy in nats of all pieces but the first, each from those before it."""
-    scores, asked = output.logits["lm"][:, :-1].float(), frame.real[:, 1:]
-    return torch.nn.functional.cross_entropy(scores[asked], frame.batch.ids[:, 1:][asked], reduction="sum")
+def _answer_logits(output: ModelOutput, batch: TokenBatch) -> list[Tensor]:
+    """(batch, token) logits of the first and the last token of the answer, padding excluded."""
+    both = (output.logits["answer_start"], output.logits["answer_end"])
+    return [logits.float().masked_fill(~batch.token_mask, -torch.inf) for logits in both]
 
 
-def _top_class(output: Output, head: str, frame: Frame) -> Tensor:
-    """The log-probability of what is predicted: a class, the tags of all ordinary pieces, both ends of an answer."""
-    if head == "answer_start":
-        ends = (output.logits[name].float().masked_fill(~frame.real, -torch.inf) for name in (head, "answer_end"))
-        return torch.stack([scores.log_softmax(-1).max(-1).values for scores in ends]).sum()
-    scores = output.logits[head].float()
-    # The one score of a regression or of an option has no rival: its log-probability would be 0 whatever the input.
-    comparable = scores.log_softmax(-1) if scores.shape[-1] > 1 else scores
-    best = comparable.max(-1).values
-    return best[frame.ordinary].sum() if head == "token" else best.sum()
+def _pad_targets(targets: Sequence[IntArray]) -> Tensor:
+    tensors = [torch.from_numpy(row) for row in targets]
+    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=IGNORE_INDEX)
+
+
+def _next_token_loss(output: ModelOutput, batch: TokenBatch) -> Tensor:
+    """Cross-entropy of all tokens but the first in nats, each predicted from those before it."""
+    logits, mask = output.logits["lm"][:, :-1].float(), batch.token_mask[:, 1:]
+    return torch.nn.functional.cross_entropy(logits[mask], batch.model_inputs.input_ids[:, 1:][mask], reduction="sum")
+
+
+def _prediction_score(output: ModelOutput, task_head: str, batch: TokenBatch) -> Tensor:
+    """Log-probability of the prediction: a class, the tags of all non-special tokens, or both ends of an answer."""
+    if task_head == "answer_start":
+        ends = _answer_logits(output, batch)
+        return torch.stack([logits.log_softmax(-1).max(-1).values for logits in ends]).sum()
+    logits = output.logits[task_head].float()
+    # A single score (regression, an option) has no alternative: its log-probability would be 0 for every input.
+    scores = logits.log_softmax(-1) if logits.shape[-1] > 1 else logits
+    best = scores.max(-1).values
+    return best[batch.non_special_mask].sum() if task_head == "token" else best.sum()

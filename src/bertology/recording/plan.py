@@ -1,125 +1,185 @@
-"""Which inputs are recorded, in which batches and shards: decided before the first forward pass, from lengths alone."""
+"""How a recording is made: its configuration, and the plan of inputs, batches and shards, from lengths alone."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from bertology.corpus.corpus import Corpus, Input
+from bertology.corpus.corpus import Corpus, TextInput
 from bertology.encoder.encoder import Encoder
+from bertology.encoder.token_batch import RecordedInput, TokenBatch
 from bertology.errors import Refusal
-from bertology.recording.entry import Entry
-from bertology.recording.policy import Policy
-from bertology.recording.shorten import shortened
+from bertology.recording.overflow import Overflow, apply_overflow
+from bertology.recording.recording import Recording
 
-TOKENISED_AT_ONCE = 1024
+TOKENISER_BATCH_SIZE = 1024
 SHARD_BYTES = 64 * 2**20
-"""How large a shard of attention maps may be."""
+"""Maximum size of a shard of attention."""
 SHARD_INPUTS = 512
-"""What sites keep of an input may be as much for a short one as for a long one: a shard has no more of them."""
+"""Maximum number of inputs in a shard; sites can store as much for a short input as for a long one."""
 
-# Measured on two CPU cores: larger batches gain nothing there and pad more. An accelerator wants them large.
-CPU_BATCH_PIECES = 1024
-DEVICE_BATCH_PIECES = 8192
-# A batch is closed early, once it is this full, where one more input would mean this much padding.
-FULL_ENOUGH = 0.25
-PADDING = 0.05
+# Measured on two CPU cores: larger batches gain nothing there and pad more. A GPU needs them large.
+CPU_BATCH_TOKENS = 1024
+DEVICE_BATCH_TOKENS = 8192
+# A batch with at least MIN_FILL of its tokens is closed if the next input would cause more than MAX_PADDING padding.
+MIN_FILL = 0.25
+MAX_PADDING = 0.05
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The entries in corpus order, and shards of batches of entry indices in order of length."""
+class RecordingConfig:
+    """How to record. All fields but `tokens_per_batch` can change the numbers and are part of the recording's key.
 
-    entries: tuple[Entry, ...]
+    `overflow` says what happens to inputs longer than `max_length` (None: the encoder's limit); `half_precision` stores
+    raw sites in float16; `objective`, one of `objectives.OBJECTIVES`, and `seed` are for gradient sites;
+    `tokens_per_batch` limits a batch, padding included (None: chosen by device).
+    """
+
+    overflow: Overflow = "error"
+    max_length: int | None = None
+    half_precision: bool = False
+    objective: str = "auto"
+    seed: int = 0
+    tokens_per_batch: int | None = None
+
+    def key_fields(self) -> dict[str, Any]:
+        """The fields that the numbers depend on."""
+        return {name: value for name, value in asdict(self).items() if name != "tokens_per_batch"}
+
+
+@dataclass(frozen=True)
+class RecordingPlan:
+    """The inputs in corpus order, and shards of batches of input indices, sorted by length."""
+
+    inputs: tuple[RecordedInput, ...]
     shards: tuple[tuple[tuple[int, ...], ...], ...]
     counts: dict[str, int]
 
     @property
     def order(self) -> list[list[int]]:
-        """The entries of each shard in the order in which they are recorded."""
+        """The input indices of each shard in the order in which they are recorded."""
         return [[index for batch in shard for index in batch] for shard in self.shards]
 
 
-def make_plan(encoder: Encoder, corpus: Corpus, policy: Policy) -> Plan:
-    """Tokenise the corpus, shorten what is too long, and arrange it in batches of similar length."""
-    limit = min(encoder.max_pieces, policy.max_pieces or encoder.max_pieces)
+def make_plan(encoder: Encoder, corpus: Corpus, config: RecordingConfig) -> RecordingPlan:
+    """Tokenise the corpus, apply `config.overflow` to long inputs, and form batches of similar length."""
+    limit = min(encoder.max_length, config.max_length or encoder.max_length)
     counts: Counter[str] = Counter()
-    entries: list[Entry] = []
-    for entry in _tokenised(encoder, corpus):
+    inputs: list[RecordedInput] = []
+    for recorded in _tokenise_corpus(encoder, corpus):
         counts["inputs"] += 1
-        if not len(entry.pieces):
+        if not len(recorded.tokens):
             counts["empty inputs skipped"] += 1
-        elif len(entry.pieces) <= limit:
-            entries.append(entry)
+        elif len(recorded.tokens) <= limit:
+            inputs.append(recorded)
         else:
-            entries.extend(shortened(encoder, entry, limit, policy.long, counts))
-    if not entries:
+            inputs.extend(apply_overflow(encoder, recorded, limit, config.overflow, counts))
+    if not inputs:
         raise Refusal(
-            f"No input of {corpus.name} is left to record ({dict(counts)})",
+            f"{corpus.name} has no input to record ({dict(counts)})",
             "at least one input that fits the encoder",
-            "Use --long truncate or --long window, or another corpus",
+            "Use --overflow truncate or --overflow window, or another corpus",
         )
-    count_alignment(entries, counts)
-    lengths = [len(entry.pieces) for entry in entries]
-    budget = policy.batch_pieces or pieces_at_once(encoder.device)
-    cells = max(1, SHARD_BYTES // (4 * max(1, encoder.layers * encoder.heads)))
-    shards = tuple(_shards(list(batches(lengths, budget)), lengths, cells))
-    return Plan(tuple(entries), shards, {name: count for name, count in counts.items() if count})
+    count_alignment(inputs, counts)
+    lengths = [len(recorded.tokens) for recorded in inputs]
+    max_tokens = config.tokens_per_batch or default_tokens_per_batch(encoder.device)
+    max_cells = max(1, SHARD_BYTES // (4 * max(1, encoder.layers * encoder.heads)))
+    shards = tuple(_group_shards(list(length_batches(lengths, max_tokens)), lengths, max_cells))
+    return RecordingPlan(tuple(inputs), shards, {name: count for name, count in counts.items() if count})
 
 
-def pieces_at_once(device: str) -> int:
-    """How many pieces a batch may have, padding included, where the policy does not say."""
-    return CPU_BATCH_PIECES if device.startswith("cpu") else DEVICE_BATCH_PIECES
+def default_tokens_per_batch(device: str) -> int:
+    """The maximum number of tokens of a batch, padding included."""
+    return CPU_BATCH_TOKENS if device.startswith("cpu") else DEVICE_BATCH_TOKENS
 
 
-def count_alignment(entries: Sequence[Entry], counts: Counter[str]) -> None:
-    """Count the words of the entries, and what did not align one to one."""
-    for entry in entries:
-        counts["words"] += entry.pieces.words
-        counts["split words"] += entry.pieces.split
-        counts["vanished words"] += len(entry.pieces.vanished)
-        counts["straddling pieces"] += entry.pieces.straddling
-        counts["unaligned pieces"] += entry.pieces.unaligned
-        counts["unknown pieces"] += entry.pieces.unknown
+def count_alignment(inputs: Sequence[RecordedInput], counts: Counter[str]) -> None:
+    """Count words, and tokens and words that are not aligned one to one."""
+    for recorded in inputs:
+        tokens = recorded.tokens
+        counts["words"] += tokens.n_words
+        counts["split words"] += tokens.n_split_words
+        counts["words without tokens"] += len(tokens.dropped_words)
+        counts["tokens across word boundaries"] += tokens.n_straddling
+        counts["unaligned tokens"] += tokens.n_unaligned
+        counts["unknown tokens ([UNK])"] += tokens.n_unknown
 
 
-def _tokenised(encoder: Encoder, corpus: Corpus) -> Iterator[Entry]:
-    places: list[tuple[int, int, Input]] = []
-    for number, item in enumerate(corpus):
-        places.extend((number, variant, shown) for variant, shown in enumerate(item.inputs))
-    for start in range(0, len(places), TOKENISED_AT_ONCE):
-        some = places[start : start + TOKENISED_AT_ONCE]
-        for (number, variant, shown), pieces in zip(some, encoder.tokenise([p[2] for p in some]), strict=True):
-            yield Entry(number, variant, 0, shown, pieces)
+def _tokenise_corpus(encoder: Encoder, corpus: Corpus) -> Iterator[RecordedInput]:
+    texts: list[tuple[int, int, TextInput]] = []
+    for example_index, example in enumerate(corpus):
+        texts.extend((example_index, input_index, text) for input_index, text in enumerate(example.text_inputs))
+    for start in range(0, len(texts), TOKENISER_BATCH_SIZE):
+        chunk = texts[start : start + TOKENISER_BATCH_SIZE]
+        tokenised = encoder.tokenise([text for _, _, text in chunk])
+        for (example_index, input_index, text), tokens in zip(chunk, tokenised, strict=True):
+            yield RecordedInput(example_index, input_index, 0, text, tokens)
 
 
-def batches(lengths: Sequence[int], budget: int) -> Iterator[tuple[int, ...]]:
-    """Places of inputs of similar length, in order of length, at most `budget` pieces a batch with padding."""
+def length_batches(lengths: Sequence[int], max_tokens: int) -> Iterator[tuple[int, ...]]:
+    """Group inputs of similar length, sorted by length, into batches of at most `max_tokens`, padding included.
+
+    Batches are tuples of indices into `lengths`.
+    """
     batch: list[int] = []
-    real = 0
+    n_tokens = 0
     for index in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
         padded = lengths[index] * (len(batch) + 1)
-        wasteful = real >= budget * FULL_ENOUGH and padded > (real + lengths[index]) * (1 + PADDING)
-        if batch and (padded > budget or wasteful):
+        is_wasteful = n_tokens >= max_tokens * MIN_FILL and padded > (n_tokens + lengths[index]) * (1 + MAX_PADDING)
+        if batch and (padded > max_tokens or is_wasteful):
             yield tuple(batch)
-            batch, real = [], 0
+            batch, n_tokens = [], 0
         batch.append(index)
-        real += lengths[index]
+        n_tokens += lengths[index]
     yield tuple(batch)
 
 
-def _shards(
-    batches: Sequence[tuple[int, ...]], lengths: Sequence[int], cells: int
+def _group_shards(
+    batches: Sequence[tuple[int, ...]], lengths: Sequence[int], max_cells: int
 ) -> Iterator[tuple[tuple[int, ...], ...]]:
     shard: list[tuple[int, ...]] = []
-    filled = inputs = 0
+    n_cells = n_inputs = 0
     for batch in batches:
-        size = sum(lengths[index] ** 2 for index in batch)
-        if shard and (filled + size > cells or inputs + len(batch) > SHARD_INPUTS):
+        batch_cells = sum(lengths[index] ** 2 for index in batch)
+        if shard and (n_cells + batch_cells > max_cells or n_inputs + len(batch) > SHARD_INPUTS):
             yield tuple(shard)
-            shard, filled, inputs = [], 0, 0
+            shard, n_cells, n_inputs = [], 0, 0
         shard.append(batch)
-        filled += size
-        inputs += len(batch)
+        n_cells += batch_cells
+        n_inputs += len(batch)
     yield tuple(shard)
+
+
+def token_batches(
+    recording: Recording, encoder: Encoder, *, sample_size: int = 0, seed: int = 0
+) -> Iterator[tuple[list[int], TokenBatch]]:
+    """Batches of inputs of similar length on the encoder's device, with their indices in the recording.
+
+    With a `sample_size`, of a random sample of the inputs.
+    """
+    sample = sample_inputs(recording, sample_size, seed)
+    lengths = [len(recording.inputs[index].tokens) for index in sample]
+    for batch in length_batches(lengths, default_tokens_per_batch(encoder.device)):
+        indices = [sample[position] for position in batch]
+        yield indices, TokenBatch([recording.inputs[index] for index in indices], encoder.device)
+
+
+def sample_inputs(
+    recording: Recording, sample_size: int, seed: int, candidate_indices: Sequence[int] | None = None
+) -> list[int]:
+    """Indices of a random sample of inputs (0: all), from all or from `candidate_indices`.
+
+    The choice depends on the tokens and the seed, not on the order of the inputs.
+    """
+    indices = list(range(len(recording)) if candidate_indices is None else candidate_indices)
+    if not sample_size or sample_size >= len(indices):
+        return indices
+
+    def sort_key(index: int) -> bytes:
+        ids = recording.inputs[index].tokens.ids
+        return hashlib.sha256(f"{seed} {list(ids)}".encode()).digest()
+
+    return sorted(sorted(indices, key=sort_key)[:sample_size])

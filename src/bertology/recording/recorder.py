@@ -1,4 +1,4 @@
-"""`record`: one pass of an encoder over a corpus that feeds every site asked for, raw and reduced."""
+"""`record`: one pass of an encoder over a corpus that feeds all sites, raw and reduced."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
-from bertology.recording.golds import Gold, gold_for
-from bertology.recording.opening import keep_description, kept_plan
-from bertology.recording.plan import Plan, make_plan
-from bertology.recording.policy import Long as Long
-from bertology.recording.policy import Policy
-from bertology.recording.recording import EncoderCard, Recording
-from bertology.recording.shards import Array, ShardReader
-from bertology.recording.sites import HIDDEN, Site, needs_gradient, resolve, sees_attention
-from bertology.recording.store import Shelf, address
+from bertology.lazy import torch
+from bertology.recording.gold_targets import GoldTargets, gold_targets
+from bertology.recording.manifest import load_plan, save_description
+from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
+from bertology.recording.recording import EncoderSummary, Recording
+from bertology.recording.shards import ShardReader
+from bertology.recording.sites import HIDDEN_SITES, Site, needs_gradient, reads_attention, resolve_sites
+from bertology.recording.store import RecordingFolder, recording_hash
 
-Progress = Callable[[int, int], None]
-Notify = Callable[[str], None]
+ProgressCallback = Callable[[int, int], None]
+"""Called with the number of tokens done and the total."""
+MessageCallback = Callable[[str], None]
 
 
 def record(
@@ -29,203 +30,221 @@ def record(
     corpus: Corpus,
     sites: Iterable[str | Site],
     *,
-    policy: Policy = Policy(),
+    config: RecordingConfig = RecordingConfig(),
     store: Path | None = None,
     folder: Path | None = None,
-    progress: Progress | None = None,
-    notify: Notify | None = None,
+    progress: ProgressCallback | None = None,
+    notify: MessageCallback | None = None,
 ) -> Recording:
-    """What `encoder` does on `corpus` at `sites`.
+    """Record activations of `encoder` on `corpus` at `sites`.
 
-    With a `store` (a root folder) shards are kept under their content address, finished ones are never recomputed, and
-    sites recorded earlier are shared; `folder` names the recording's own folder instead. Without either the arrays
-    stay in memory. `progress` is called with (pieces done, pieces in all).
+    With a `store` (a root folder), shards are stored under a content hash, finished shards are never recomputed, and
+    sites recorded earlier are shared; `folder` names the recording's own folder instead. Without either, arrays stay in
+    memory.
     """
-    wanted = resolve(sites, encoder.outputs)
-    refuse_impossible(encoder, wanted, policy)
-    card = encoder_card(encoder)
+    resolved = resolve_sites(sites, encoder.task_heads)
+    check_sites_available(encoder, resolved, config)
+    summary = encoder_summary(encoder)
     if store is None and folder is None:
-        plan = make_plan(encoder, corpus, policy)
-        found: dict[str, Any] = _in_memory(_pass(encoder, corpus, plan, policy, wanted), wanted, progress)
+        plan = make_plan(encoder, corpus, config)
+        recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
+        arrays: dict[str, Any] = _record_in_memory(recording_pass, resolved, progress)
     else:
-        identity = {"encoder": card.fingerprint, "corpus": corpus.fingerprint, "policy": policy.addressed()}
-        shelf = Shelf(folder or Path(store or ".") / address(identity))
-        plan = kept_plan(shelf, identity, corpus)
+        key = {"encoder": summary.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+        recording_folder = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
+        plan = load_plan(recording_folder, key, corpus)
         if plan is None:
-            plan = keep_description(shelf, identity, card, corpus, make_plan(encoder, corpus, policy), policy)
-        found = _Shelved(_pass(encoder, corpus, plan, policy, wanted), wanted, shelf).found(progress, notify)
-    return Recording(card, corpus, plan.entries, found, policy.addressed(), plan.counts)
+            plan = make_plan(encoder, corpus, config)
+            plan = save_description(recording_folder, key, summary, corpus, plan, config)
+        recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
+        arrays = _ShardWriter(recording_pass, resolved, recording_folder).record(progress, notify)
+    return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts)
 
 
-def encoder_card(encoder: Encoder) -> EncoderCard:
-    """The encoder's description without the encoder."""
-    return EncoderCard(
+def encoder_summary(encoder: Encoder) -> EncoderSummary:
+    """The description of an encoder that is stored with its recordings."""
+    return EncoderSummary(
         encoder.name,
         encoder.fingerprint,
         encoder.layers,
         encoder.heads,
         encoder.width,
         encoder.causal,
-        tuple(sorted(encoder.outputs)),
-        encoder.reach,
+        tuple(sorted(encoder.task_heads)),
+        encoder.attention_windows,
     )
 
 
-class _Pass(NamedTuple):
-    """What is recorded, and how; `gold` is what should come out, where the objective asks for it."""
+def check_sites_available(encoder: Encoder, sites: Sequence[Site], config: RecordingConfig) -> None:
+    """Refuse sites the encoder does not have: logits of missing task heads, attention of static vectors, gradients."""
+    if any(needs_gradient(site) for site in sites):
+        from bertology.recording.objectives import objective_task_head
+
+        objective_task_head(encoder, config.objective)
+    for site in sites:
+        task_head = site.name.removeprefix("logits.")
+        if site.name.startswith("logits.") and task_head not in encoder.task_heads:
+            available = ", ".join(sorted(encoder.task_heads)) or "none"
+            raise Refusal(
+                f"{encoder.name} has no task head {task_head} (it has: {available})",
+                "a model with that task head",
+                "Choose a model that was saved with it, or leave the site out",
+            )
+        if encoder.layers == 0 and not site.name.startswith("logits.") and site.name not in HIDDEN_SITES:
+            raise Refusal(
+                f"{encoder.name} has static vectors and no {site.name}",
+                "an encoder with attention",
+                "Name a transformer with --model, or record only `hidden`",
+            )
+
+
+class _RecordingPass(NamedTuple):
+    """The arguments of a recording; `gold` are the gold targets if the objective needs them."""
 
     encoder: Encoder
-    plan: Plan
-    policy: Policy
-    gold: Gold | None
+    plan: RecordingPlan
+    config: RecordingConfig
+    gold: GoldTargets | None
 
 
-def _pass(encoder: Encoder, corpus: Corpus, plan: Plan, policy: Policy, sites: Sequence[Site]) -> _Pass:
-    asked = policy.objective == "gold" and any(needs_gradient(site) for site in sites)
-    return _Pass(encoder, plan, policy, gold_for(encoder, corpus, plan.entries) if asked else None)
+def _prepare_pass(
+    encoder: Encoder, corpus: Corpus, plan: RecordingPlan, config: RecordingConfig, sites: Sequence[Site]
+) -> _RecordingPass:
+    needs_gold = config.objective == "gold" and any(needs_gradient(site) for site in sites)
+    return _RecordingPass(encoder, plan, config, gold_targets(encoder, corpus, plan.inputs) if needs_gold else None)
 
 
-def _in_memory(whole: _Pass, sites: Sequence[Site], progress: Progress | None) -> dict[str, list[Array]]:
-    plan = whole.plan
-    found: dict[str, list[Any]] = {site.identity: [None] * len(plan.entries) for site in sites}
-    meter = _Meter(plan, range(len(plan.shards)), progress)
+def _record_in_memory(
+    recording_pass: _RecordingPass, sites: Sequence[Site], progress: ProgressCallback | None
+) -> dict[str, list[Array]]:
+    plan = recording_pass.plan
+    recorded: dict[str, list[Any]] = {site.storage_key: [None] * len(plan.inputs) for site in sites}
+    token_progress = _TokenProgress(plan, range(len(plan.shards)), progress)
     for shard in plan.shards:
-        for batch in shard:
-            found_here = _record_batch(whole, batch, sites, watched=_watched(sites))
-            for identity, arrays in found_here.items():
-                for index, array in zip(batch, arrays, strict=True):
-                    found[identity][index] = array
-            meter.add(batch)
-    return found
+        for indices in shard:
+            by_site = _record_batch(recording_pass, indices, sites, needs_attention=_needs_attention(sites))
+            for key, arrays in by_site.items():
+                for index, array in zip(indices, arrays, strict=True):
+                    recorded[key][index] = array
+            token_progress.add(indices)
+    return recorded
 
 
-class _Shelved:
-    """Records into a folder what is not there yet, and again what turns out to be broken."""
+class _ShardWriter:
+    """Records missing shards into a folder, and repeats corrupt ones."""
 
-    def __init__(self, whole: _Pass, sites: Sequence[Site], shelf: Shelf) -> None:
-        self._whole = whole
-        self._plan = whole.plan
+    def __init__(self, recording_pass: _RecordingPass, sites: Sequence[Site], folder: RecordingFolder) -> None:
+        self._recording_pass = recording_pass
+        self._plan = recording_pass.plan
         self._sites = sites
-        self._shelf = shelf
+        self._folder = folder
 
-    def found(self, progress: Progress | None, notify: Notify | None) -> dict[str, ShardReader]:
-        """A reader for each site, every shard being there."""
-        plan, shelf = self._plan, self._shelf
+    def record(self, progress: ProgressCallback | None, notify: MessageCallback | None) -> dict[str, ShardReader]:
+        """Record all missing shards; returns a reader for each site."""
+        plan, folder = self._plan, self._folder
         for site in self._sites:
-            shelf.tidy(site.identity)
-        done = {site.identity: shelf.shards(site.identity) for site in self._sites}
-        numbers = range(len(plan.shards))
-        missing = {number: [s for s in self._sites if number not in done[s.identity]] for number in numbers}
-        todo = [number for number in numbers if missing[number]]
+            folder.remove_leftovers(site.storage_key)
+        files = {site.storage_key: folder.shards(site.storage_key) for site in self._sites}
+        shards = range(len(plan.shards))
+        missing = {shard: [s for s in self._sites if shard not in files[s.storage_key]] for shard in shards}
+        unfinished = [shard for shard in shards if missing[shard]]
         if notify:
-            for line in _news(plan, shelf, len(plan.shards) - len(todo)):
-                notify(line)
-        meter = _Meter(plan, todo, progress)
-        for number in todo:
-            for identity, file in self._record_shard(number, missing[number], meter):
-                done[identity][number] = file
-        return {site.identity: ShardReader(done[site.identity], plan.order, self._mender(site)) for site in self._sites}
+            for message in _status_messages(plan, folder, len(plan.shards) - len(unfinished)):
+                notify(message)
+        token_progress = _TokenProgress(plan, unfinished, progress)
+        for shard in unfinished:
+            for key, file in self._record_shard(shard, missing[shard], token_progress):
+                files[key][shard] = file
+        return {
+            site.storage_key: ShardReader(files[site.storage_key], plan.order, self._repair_function(site))
+            for site in self._sites
+        }
 
-    def _record_shard(self, number: int, sites: Sequence[Site], meter: _Meter) -> Iterator[tuple[str, Path]]:
-        parts: dict[str, list[Array]] = {site.identity: [] for site in sites}
-        for batch in self._plan.shards[number]:
-            watched = _watched(self._sites)
-            found = _record_batch(self._whole, batch, sites, watched=watched)
-            for identity, arrays in found.items():
-                parts[identity].extend(arrays)
-            meter.add(batch)
-        for identity in list(parts):
-            yield identity, self._shelf.write_shard(identity, number, self._plan.order[number], parts.pop(identity))
+    def _record_shard(
+        self, shard_index: int, sites: Sequence[Site], token_progress: _TokenProgress
+    ) -> Iterator[tuple[str, Path]]:
+        recorded: dict[str, list[Array]] = {site.storage_key: [] for site in sites}
+        needs_attention = _needs_attention(self._sites)
+        for indices in self._plan.shards[shard_index]:
+            by_site = _record_batch(self._recording_pass, indices, sites, needs_attention=needs_attention)
+            for key, arrays in by_site.items():
+                recorded[key].extend(arrays)
+            token_progress.add(indices)
+        order = self._plan.order[shard_index]
+        for key in list(recorded):
+            yield key, self._folder.write_shard(key, shard_index, order, recorded.pop(key))
 
-    def _mender(self, site: Site) -> Callable[[int, Path], Path]:
-        def mend(number: int, broken: Path) -> Path:
+    def _repair_function(self, site: Site) -> Callable[[int, Path], Path]:
+        def repair(shard_index: int, corrupt_file: Path) -> Path:
             with suppress(OSError):
-                broken.unlink(missing_ok=True)
-            return dict(self._record_shard(number, [site], _Meter(self._plan, [number], None)))[site.identity]
+                corrupt_file.unlink(missing_ok=True)
+            token_progress = _TokenProgress(self._plan, [shard_index], None)
+            return dict(self._record_shard(shard_index, [site], token_progress))[site.storage_key]
 
-        return mend
+        return repair
 
 
-def _news(plan: Plan, shelf: Shelf, finished: int) -> Iterator[str]:
-    if finished == len(plan.shards):
-        yield f"already recorded: {len(plan.entries)} inputs at {shelf.path}"
-    elif finished:
-        yield f"resuming: {finished} of {len(plan.shards)} shards are recorded at {shelf.path}"
+def _status_messages(plan: RecordingPlan, folder: RecordingFolder, n_finished: int) -> Iterator[str]:
+    if n_finished == len(plan.shards):
+        yield f"Using the stored recording of {len(plan.inputs)} inputs ({folder.path})."
+    elif n_finished:
+        yield f"Resuming the recording: {n_finished} of {len(plan.shards)} shards are finished ({folder.path})."
 
 
 def _record_batch(
-    whole: _Pass, batch: Sequence[int], sites: Sequence[Site], *, watched: bool
+    recording_pass: _RecordingPass, indices: Sequence[int], sites: Sequence[Site], *, needs_attention: bool
 ) -> dict[str, list[Array]]:
-    """The arrays of each site for a batch; `watched` passes go through the same arithmetic whatever the sites."""
-    import torch
+    """The arrays of each site for a batch; sites with gradients take a second pass."""
+    from bertology.encoder.token_batch import TokenBatch
+    from bertology.recording.objectives import build_objective
+    from bertology.recording.site_collector import SiteCollector
 
-    from bertology.recording.catch import Catch
-    from bertology.recording.frame import Frame
-    from bertology.recording.objectives import objective_for
-
-    encoder, plan, policy, gold = whole
-    entries = [plan.entries[index] for index in batch]
-    plain = [site for site in sites if not needs_gradient(site)]
-    graded = [site for site in sites if needs_gradient(site)]
-    found: dict[str, list[Array]] = {}
-    if plain:
+    encoder, plan, config, gold = recording_pass
+    inputs = [plan.inputs[index] for index in indices]
+    plain_sites = [site for site in sites if not needs_gradient(site)]
+    gradient_sites = [site for site in sites if needs_gradient(site)]
+    by_site: dict[str, list[Array]] = {}
+    if plain_sites:
         with torch.inference_mode():
-            frame = Frame(entries, encoder.device)
-            catch = Catch(frame, plain, encoder.layers, half=policy.half)
-            output = encoder.run(frame.batch, on_layer=catch.see if watched else None, hidden=catch.wants_hidden)
-            found |= catch.finished(output)
-    if graded:
-        frame = Frame(entries, encoder.device)  # a new one: tensors made in inference mode cannot be differentiated
-        fed, objective = objective_for(encoder, policy.objective, frame, policy.seed, gold)
-        catch = Catch(Frame(entries, encoder.device, fed), graded, encoder.layers, half=policy.half)
-        found |= catch.finished(encoder.run(fed, on_layer=catch.see, objective=objective))
-    return found
+            batch = TokenBatch(inputs, encoder.device)
+            collector = SiteCollector(batch, plain_sites, encoder.layers, half_precision=config.half_precision)
+            output = encoder.forward(
+                batch.model_inputs,
+                on_layer=collector.on_layer if needs_attention else None,
+                hidden=collector.needs_hidden_states,
+            )
+            by_site |= collector.finish(output)
+    if gradient_sites:
+        # A new batch, because tensors created in inference mode cannot be differentiated.
+        batch = TokenBatch(inputs, encoder.device)
+        fed, objective = build_objective(encoder, config.objective, batch, config.seed, gold)
+        fed_batch = TokenBatch(inputs, encoder.device, fed)
+        collector = SiteCollector(fed_batch, gradient_sites, encoder.layers, half_precision=config.half_precision)
+        by_site |= collector.finish(encoder.forward(fed, on_layer=collector.on_layer, objective=objective))
+    return by_site
 
 
-def _watched(sites: Sequence[Site]) -> bool:
-    """Whether a pass must show its attention.
+def _needs_attention(sites: Sequence[Site]) -> bool:
+    """Whether a pass must compute attention explicitly.
 
-    Decided for all sites of a call, also where only some of them are left to do: attention that is shown is computed
-    otherwise than attention that is not, and the last digits of hidden states would tell which shards were redone.
+    Decided from all sites of a call, even if only some are left to record: explicit attention is computed differently,
+    and the last digits of hidden states would depend on which shards were repeated.
     """
-    return any(sees_attention(site) and not needs_gradient(site) for site in sites)
+    return any(reads_attention(site) and not needs_gradient(site) for site in sites)
 
 
-class _Meter:
-    """Counts pieces done for the progress bar."""
+class _TokenProgress:
+    """Reports the number of recorded tokens to a progress callback."""
 
-    def __init__(self, plan: Plan, shards: Iterable[int], progress: Progress | None) -> None:
+    def __init__(self, plan: RecordingPlan, shards: Iterable[int], progress: ProgressCallback | None) -> None:
         self.plan = plan
         self.progress = progress
         self.done = 0
-        self.total = sum(len(plan.entries[i].pieces) for s in shards for batch in plan.shards[s] for i in batch)
+        self.total = sum(len(plan.inputs[i].tokens) for s in shards for batch in plan.shards[s] for i in batch)
         if progress:
             progress(0, self.total)
 
-    def add(self, batch: Sequence[int]) -> None:
-        self.done += sum(len(self.plan.entries[i].pieces) for i in batch)
+    def add(self, indices: Sequence[int]) -> None:
+        self.done += sum(len(self.plan.inputs[i].tokens) for i in indices)
         if self.progress:
             self.progress(self.done, self.total)
-
-
-def refuse_impossible(encoder: Encoder, sites: Sequence[Site], policy: Policy) -> None:
-    """Refuse sites that the model cannot have: heads, attention or gradients that are not there."""
-    if any(needs_gradient(site) for site in sites):
-        from bertology.recording.objectives import head_for
-
-        head_for(encoder, policy.objective)
-    for site in sites:
-        head = site.name.removeprefix("logits.")
-        if site.name.startswith("logits.") and head not in encoder.outputs:
-            have = ", ".join(sorted(encoder.outputs)) or "none"
-            raise Refusal(
-                f"{encoder.name} has no {head} head (its heads: {have})",
-                "a model with that head",
-                "Choose a model that was saved with it, or leave the site out",
-            )
-        if encoder.layers == 0 and not site.name.startswith("logits.") and site.name not in HIDDEN:
-            raise Refusal(
-                f"{encoder.name} is a table of static vectors and has no {site.name}",
-                "an encoder with attention",
-                "Give a transformer with --model, or record only `hidden`",
-            )

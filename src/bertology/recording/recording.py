@@ -1,4 +1,4 @@
-"""What one encoder did on one corpus at named sites: per-sentence arrays without padding, and their alignment."""
+"""A recording: activations of one encoder on one corpus at named sites, one array per input, with the alignment."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
-from bertology.recording.entry import Entry
-from bertology.recording.shards import Array
-from bertology.recording.sites import ReducedSite, Site, needs_gradient, shape_of
-from bertology.recording.word_states import WordStates
+from bertology.lazy import torch
+from bertology.recording.sites import ReducedSite, Site, needs_gradient, unpadded_shape
 
 if TYPE_CHECKING:
-    from bertology.recording.foreign import Words
+    from bertology.encoder.token_batch import RecordedInput
+    from bertology.recording.from_arrays import InputWords
 
 
 @dataclass(frozen=True)
-class EncoderCard:
-    """Who was recorded: enough to read a recording without the model; see `Encoder` for `causal` and `reach`."""
+class EncoderSummary:
+    """The description of a recorded encoder: enough to read a recording without the model; see `Encoder`."""
 
     name: str
     fingerprint: str
@@ -29,25 +29,25 @@ class EncoderCard:
     heads: int
     width: int
     causal: bool = False
-    outputs: tuple[str, ...] = ()
-    reach: tuple[int | None, ...] = ()
+    task_heads: tuple[str, ...] = ()
+    attention_windows: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Entries in corpus order, and for each site one array an entry.
+    """Inputs in corpus order, and one array per input for each site.
 
-    `policy` is how it was recorded (precision, what was done with over-long inputs, objective, seed); `counts` is what
-    was skipped, cut or could not be aligned; `unfinished` names sites of which only some shards are there.
+    `config` are the fields of `RecordingConfig` that the numbers depend on; `counts` are the inputs skipped or
+    truncated and the tokens not aligned; `incomplete_sites` are sites with some shards missing.
     """
 
-    encoder: EncoderCard
+    encoder: EncoderSummary
     corpus: Corpus
-    entries: tuple[Entry, ...]
+    inputs: tuple[RecordedInput, ...]
     sites: Mapping[str, Sequence[Array]]
-    policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    unfinished: Mapping[str, str] = field(default_factory=dict[str, str])
+    incomplete_sites: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def from_arrays(
@@ -56,15 +56,15 @@ class Recording:
         *,
         attention: Sequence[Array] | None = None,
         hidden: Sequence[Array] | None = None,
-        words: Sequence[Words | None] | None = None,
+        words: Sequence[InputWords | None] | None = None,
         name: str = "arrays",
         corpus: str = "arrays",
         causal: bool | None = None,
-        reach: Sequence[int | None] = (),
+        attention_windows: Sequence[int | None] = (),
         renormalise: bool = False,
     ) -> Recording:
-        """A recording of a model one cannot run, from one list of tokens and one array an input; see `foreign`."""
-        from bertology.recording.foreign import from_arrays
+        """A recording of a model that cannot be run here, from tokens and arrays; see `recording.from_arrays`."""
+        from bertology.recording.from_arrays import from_arrays
 
         return from_arrays(
             tokens,
@@ -74,76 +74,88 @@ class Recording:
             name=name,
             corpus=corpus,
             causal=causal,
-            reach=reach,
+            attention_windows=attention_windows,
             renormalise=renormalise,
         )
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.inputs)
 
     def __getitem__(self, site: str | Site) -> Sequence[Array]:
-        """One array an entry, in corpus order."""
-        identity = site if isinstance(site, str) else site.identity
-        if identity in self.unfinished:
+        """One array per input, in corpus order."""
+        key = site if isinstance(site, str) else site.storage_key
+        if key in self.incomplete_sites:
             raise Refusal(
-                f"The recording of {self.encoder.name} has only {self.unfinished[identity]} of the site {identity!r}",
-                "a finished recording",
-                "Run the same `bertology record` command again: it goes on where it stopped",
+                f"The recording of {self.encoder.name} has only {self.incomplete_sites[key]} of the site {key!r}",
+                "a complete recording",
+                "Run the same `bertology record` command again: it resumes where it stopped",
             )
-        if identity not in self.sites:
-            have = ", ".join(sorted(self.sites)) or "nothing"
+        if key not in self.sites:
+            available = ", ".join(sorted(self.sites)) or "none"
             raise Refusal(
-                f"The recording of {self.encoder.name} has no site {identity!r}; it has {have}",
+                f"The recording of {self.encoder.name} has no site {key!r} (it has: {available})",
                 "a recording of that site",
                 "Record it again with that site named in --sites",
             )
-        return self.sites[identity]
+        return self.sites[key]
 
-    def stacked(self, site: str | Site) -> Array:
-        """(entry, ...) for sites whose arrays all have one shape, such as reduced sites without a piece axis."""
+    def stack(self, site: str | Site) -> Array:
+        """(input, ...) for sites whose arrays have the same shape, such as reduced sites without a token axis."""
         return np.stack(self[site])
 
-    def with_derived(self, sites: Sequence[Site]) -> Recording:
-        """The same recording with those of `sites` that are missing and can be computed from its raw sites.
+    def with_sites(self, sites: Sequence[Site]) -> Recording:
+        """The recording with those of `sites` added that can be computed from its raw sites.
 
-        Those are the reduced sites where attention was recorded, and the hidden states of words where those of pieces
-        were.
+        These are reduced sites if attention was recorded, and hidden states of words if those of tokens were.
         """
-        missing = [s for s in sites if s.identity not in self.sites]
-        found: dict[str, Sequence[Array]] = {}
+        missing = [s for s in sites if s.storage_key not in self.sites]
+        derived: dict[str, Sequence[Array]] = {}
         if "attention" in self.sites:
-            derived = [s for s in missing if isinstance(s, ReducedSite) and not needs_gradient(s) and not s.vectors]
-            found |= {site.identity: [_reduce(site, self, index) for index in range(len(self))] for site in derived}
+            reduced = [
+                s for s in missing if isinstance(s, ReducedSite) and not needs_gradient(s) and not s.needs_values
+            ]
+            derived |= {
+                site.storage_key: [_reduce_recorded(site, self, index) for index in range(len(self))]
+                for site in reduced
+            }
         if "hidden" in self.sites and any(site.name == "hidden.words" for site in missing):
-            found["hidden.words"] = WordStates(self.entries, self.sites["hidden"])
-        return replace(self, sites={**self.sites, **found}) if found else self
+            from bertology.statistics.word_states import WordStates
+
+            derived["hidden.words"] = WordStates(self.inputs, self.sites["hidden"])
+        return replace(self, sites={**self.sites, **derived}) if derived else self
 
     def summary(self) -> dict[str, Any]:
-        """Model, corpus, policy and counts: what goes into a result's provenance."""
-        card = self.encoder
+        """Model, corpus, configuration and counts, for the provenance of a result."""
+        encoder = self.encoder
         return {
-            "model": {"name": card.name, "fingerprint": card.fingerprint, "layers": card.layers, "heads": card.heads},
+            "model": {
+                "name": encoder.name,
+                "fingerprint": encoder.fingerprint,
+                "layers": encoder.layers,
+                "heads": encoder.heads,
+            },
             "corpus": self.corpus.summary(),
-            "entries": len(self),
-            "policy": dict(self.policy),
+            "inputs": len(self),
+            "config": dict(self.config),
             "counts": dict(self.counts),
         }
 
 
-def _reduce(site: ReducedSite, recording: Recording, index: int) -> Array:
-    import torch
+def _reduce_recorded(site: ReducedSite, recording: Recording, index: int) -> Array:
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
 
-    from bertology.encoder.attend import LayerActivations
-    from bertology.recording.frame import Frame
-
-    frame = Frame([recording.entries[index]])
-    prepared = site.prepare(frame) if site.prepare else None
-    maps = torch.from_numpy(np.array(recording["attention"][index], np.float32))
-    if site.whole:
-        heads = site.reduce(LayerActivations(0, maps.flatten(0, 1)[None]), frame, prepared)[0]
-        values = heads.unflatten(0, maps.shape[:2]).numpy()
+    batch = TokenBatch([recording.inputs[index]])
+    prepared = site.prepare(batch) if site.prepare else None
+    attention = torch.from_numpy(np.array(recording["attention"][index], np.float32))
+    if site.across_layers:
+        heads = site.reduce(LayerActivations(0, attention.flatten(0, 1)[None]), batch, prepared)[0]
+        values = heads.unflatten(0, attention.shape[:2]).numpy()
     else:
-        layers = [site.reduce(LayerActivations(i, layer[None]), frame, prepared)[0] for i, layer in enumerate(maps)]
+        layers = [
+            site.reduce(LayerActivations(layer, weights[None]), batch, prepared)[0]
+            for layer, weights in enumerate(attention)
+        ]
         values = torch.stack(layers).numpy()
     axes = ("layer", "head", *site.axes)
-    return values[tuple(slice(n) for n in shape_of(axes, values.shape, frame.entries[0].pieces))]
+    return values[tuple(slice(size) for size in unpadded_shape(axes, values.shape, batch.inputs[0].tokens))]

@@ -1,7 +1,7 @@
-"""Sites: named places in an encoder with named axes, raw (kept whole) or reduced (a few numbers a sentence and head).
+"""Sites: named activations of an encoder with named axes, raw (stored whole) or reduced (a few numbers per head).
 
-A reduced site is a small function of one layer's attention, evaluated inside the forward pass while that layer's map
-exists, on the device; what leaves is (layer, head, ...) numbers a sentence, never an n x n map.
+A reduced site is a function of one layer's attention, evaluated on the device during the forward pass, while the
+attention of that layer exists. Only its result, (layer, head, ...) per input, is stored.
 """
 
 from __future__ import annotations
@@ -9,35 +9,42 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bertology.encoder.pieces import Pieces
+from bertology.encoder.tokens import TokenisedInput
 from bertology.errors import unknown_name
+from bertology.lazy import torch
+from bertology.statistics.pairs import StatisticNeeds
+from bertology.statistics.words import RowPooling, WordSlots, strongest_words, word_slots
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.attend import LayerActivations
-    from bertology.recording.frame import Frame
-    from bertology.recording.wanted import Wanted
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
 
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")  # also the name of a folder
 
-PIECE_AXES = frozenset({"piece", "from", "to"})
+TOKEN_AXES = frozenset({"token", "from", "to"})
 WORD_AXES = frozenset({"word", "from_word", "to_word"})
 
 
 @dataclass(frozen=True)
 class RawSite:
-    """Activations as they are: `axes` name the dimensions of one sentence's array."""
+    """Activations stored unchanged: `axes` name the dimensions of one input's array.
+
+    `attribute` is the field of `LayerActivations` that the site reads, empty if it reads the model's output.
+    """
 
     name: str
     axes: tuple[str, ...]
-    about: str
+    description: str
+    attribute: str = ""
 
     @property
-    def identity(self) -> str:
-        """What the store files this site under."""
+    def storage_key(self) -> str:
+        """The site's name in a recording."""
         return self.name
 
 
@@ -45,99 +52,112 @@ class RawSite:
 class ReducedSite:
     """A function of one layer's attention: (batch, head, from, to) in, (batch, head, *axes) out.
 
-    `prepare` runs once a batch, `reduce` once a layer, in the order of layers: what `prepare` returns may carry
-    something along from layer to layer, such as the product of all layers so far. `labels` name the entries of the
-    last axis. A change of what `reduce` computes needs a new `version`: it is part of the address under which the
-    numbers are stored. `gradient` and `vectors` say that it reads gradients, or value vectors and what surrounds
-    attention: only a forward pass has them, not a recording of attention maps. A `whole` site compares heads across
-    layers: its `reduce` runs once a batch, on the maps of all layers with their heads one after the other along the
-    head axis. A site that takes every head by itself, and from rows, pairs and strongest words alone, says what it
-    `wants` of these, given what it prepared: where they can be had without a map, its `reduce` runs once a batch, on
-    the heads of all layers.
+    `prepare` runs once per batch, `reduce` once per layer, in order, so that the prepared object can carry state from
+    layer to layer. `labels` name the positions of the last axis. `version` is part of the storage key: raise it when
+    `reduce` computes something else. A site with `needs_gradient` or `needs_values` exists only in a forward pass and
+    cannot be computed from recorded attention. With `across_layers`, `reduce` runs once per batch, on the heads of all
+    layers concatenated along the head axis. A site that treats every head alone and reads only row statistics, pair
+    sums and strongest words declares them by `needs`, a function of the prepared object; where they can be computed
+    without storing attention, `reduce` runs on the heads of several layers at once.
     """
 
     name: str
     axes: tuple[str, ...]
-    about: str
-    reduce: Callable[[LayerActivations, Frame, Any], Tensor]
+    description: str
+    reduce: ReduceFunction
     labels: tuple[str, ...] = ()
-    prepare: Callable[[Frame], Any] | None = None
-    gradient: bool = False
+    prepare: Callable[[TokenBatch], Any] | None = None
+    needs_gradient: bool = False
     version: int = 1
-    vectors: bool = False
-    whole: bool = False
-    wants: Callable[[Any], Wanted] | None = None
+    needs_values: bool = False
+    across_layers: bool = False
+    needs: Callable[[Any], StatisticNeeds] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"the name of a site is letters, digits, dots and underscores, not {self.name!r}")
 
     @property
-    def identity(self) -> str:
-        """What the store files this site under."""
+    def storage_key(self) -> str:
+        """The site's name in a recording."""
         return f"{self.name}.v{self.version}"
 
 
 Site = RawSite | ReducedSite
+ReduceFunction = Callable[["LayerActivations", "TokenBatch", Any], "Tensor"]
 
-_HEAD_VECTORS = ("layer", "head", "piece", "size")
-_MAPS = ("layer", "head", "from", "to")
+_HEAD_VECTOR_AXES = ("layer", "head", "token", "size")
+_ATTENTION_AXES = ("layer", "head", "from", "to")
 
-RAW: dict[str, RawSite] = {
+RAW_SITES: dict[str, RawSite] = {
     site.name: site
     for site in (
-        RawSite("attention", _MAPS, "attention weights after the softmax"),
-        RawSite("attention_gradient", _MAPS, "gradient of the objective with respect to each attention weight"),
-        RawSite("hidden", ("layer+1", "piece", "width"), "hidden states, layer 0 the embeddings"),
-        RawSite("hidden.words", ("layer+1", "word", "width"), "hidden states of words: the mean over a word's pieces"),
-        RawSite("query", _HEAD_VECTORS, "query vectors as the dot product sees them"),
-        RawSite("key", _HEAD_VECTORS, "key vectors as the dot product sees them"),
-        RawSite("value", _HEAD_VECTORS, "value vectors"),
-        RawSite("context", _HEAD_VECTORS, "output of each head before the output projection"),
+        RawSite("attention", _ATTENTION_AXES, "attention weights after the softmax", "attention"),
+        RawSite(
+            "attention_gradient",
+            _ATTENTION_AXES,
+            "gradient of the objective with respect to each attention weight",
+            "gradient",
+        ),
+        RawSite("hidden", ("layer+1", "token", "width"), "hidden states; layer 0 is the embeddings"),
+        RawSite("hidden.words", ("layer+1", "word", "width"), "hidden states of words (mean over tokens)"),
+        RawSite("query", _HEAD_VECTOR_AXES, "query vectors as used in the attention dot product", "query"),
+        RawSite("key", _HEAD_VECTOR_AXES, "key vectors as used in the attention dot product", "key"),
+        RawSite("value", _HEAD_VECTOR_AXES, "value vectors", "value"),
+        RawSite("head_output", _HEAD_VECTOR_AXES, "head output before the output projection", "head_outputs"),
     )
 }
-LOGITS: dict[str, RawSite] = {
-    f"logits.{name}": RawSite(f"logits.{name}", axes, about)
-    for name, axes, about in (
-        ("mlm", ("piece", "vocabulary"), "masked-language-model scores"),
-        ("lm", ("piece", "vocabulary"), "next-token scores"),
-        ("replaced", ("piece",), "replaced-token scores (ELECTRA)"),
-        ("nsp", ("class",), "next-sentence scores"),
-        ("sop", ("class",), "sentence-order scores"),
-        ("label", ("class",), "sentence-class scores"),
-        ("token", ("piece", "class"), "token-class scores"),
-        ("answer_start", ("piece",), "answer-start scores"),
-        ("answer_end", ("piece",), "answer-end scores"),
-        ("choice", ("class",), "score of this option"),
+LOGIT_SITES: dict[str, RawSite] = {
+    f"logits.{name}": RawSite(f"logits.{name}", axes, description)
+    for name, axes, description in (
+        ("mlm", ("token", "vocabulary"), "masked-language-model logits"),
+        ("lm", ("token", "vocabulary"), "next-token logits"),
+        ("replaced", ("token",), "replaced-token-detection logits (ELECTRA)"),
+        ("nsp", ("class",), "next-sentence logits"),
+        ("sop", ("class",), "sentence-order logits"),
+        ("label", ("class",), "sequence-classification logits"),
+        ("token", ("token", "class"), "token-classification logits"),
+        ("answer_start", ("token",), "answer-start logits"),
+        ("answer_end", ("token",), "answer-end logits"),
+        ("choice", ("class",), "logit of this option"),
     )
 }
 
-
-HIDDEN = frozenset({"hidden", "hidden.words"})
-"""The sites made of what every layer returns: all that a table of static vectors has."""
+HIDDEN_SITES = frozenset({"hidden", "hidden.words"})
+"""Sites of hidden states: the only ones that static vectors have."""
 
 _reductions: dict[str, ReducedSite] = {}
-
-Reduce = Callable[["LayerActivations", "Frame", Any], "Tensor"]
 
 
 def reduction(
     name: str,
     *,
     axes: tuple[str, ...],
-    about: str,
+    description: str,
     labels: tuple[str, ...] = (),
-    prepare: Callable[[Frame], Any] | None = None,
-    gradient: bool = False,
-    vectors: bool = False,
-    whole: bool = False,
-    wants: Callable[[Any], Wanted] | None = None,
+    prepare: Callable[[TokenBatch], Any] | None = None,
+    needs_gradient: bool = False,
+    needs_values: bool = False,
+    across_layers: bool = False,
+    needs: Callable[[Any], StatisticNeeds] | None = None,
     version: int = 1,
-) -> Callable[[Reduce], ReducedSite]:
-    """Declare a function of one layer's attention as a reduced site that can be asked for by name."""
+) -> Callable[[ReduceFunction], ReducedSite]:
+    """Declare a function of one layer's attention as a reduced site, available by its name; see `ReducedSite`."""
 
-    def declare(function: Reduce) -> ReducedSite:
-        site = ReducedSite(name, axes, about, function, labels, prepare, gradient, version, vectors, whole, wants)
+    def declare(function: ReduceFunction) -> ReducedSite:
+        site = ReducedSite(
+            name,
+            axes,
+            description,
+            function,
+            labels,
+            prepare,
+            needs_gradient,
+            version,
+            needs_values,
+            across_layers,
+            needs,
+        )
         _reductions[name] = site
         return site
 
@@ -149,34 +169,73 @@ def reductions() -> dict[str, ReducedSite]:
     return dict(sorted(_reductions.items()))
 
 
-def resolve(names: Iterable[str | Site], outputs: frozenset[str] = frozenset()) -> tuple[Site, ...]:
-    """The sites named; `logits` stands for every head the encoder has."""
-    found: dict[str, Site] = {}
-    by_name: dict[str, Site] = {**RAW, **LOGITS, **_reductions}
+def resolve_sites(names: Iterable[str | Site], task_heads: frozenset[str] = frozenset()) -> tuple[Site, ...]:
+    """The sites of these names; `logits` stands for all task heads of the encoder."""
+    sites: dict[str, Site] = {}
+    by_name: dict[str, Site] = {**RAW_SITES, **LOGIT_SITES, **_reductions}
     for name in names:
         if not isinstance(name, str):
-            chosen: tuple[Site, ...] = (name,)
+            named: tuple[Site, ...] = (name,)
         elif name == "logits":
-            chosen = tuple(LOGITS[f"logits.{output}"] for output in sorted(outputs))
+            named = tuple(LOGIT_SITES[f"logits.{task_head}"] for task_head in sorted(task_heads))
         elif name in by_name:
-            chosen = (by_name[name],)
+            named = (by_name[name],)
         else:
             raise unknown_name("site", name, [*by_name, "logits"], remedy="See `bertology list sites`")
-        found |= {site.identity: site for site in chosen}
-    return tuple(found.values())
+        sites |= {site.storage_key: site for site in named}
+    return tuple(sites.values())
 
 
-def sees_attention(site: Site) -> bool:
-    """Whether the site is taken where attention is computed, and not from what the model returns."""
-    return isinstance(site, ReducedSite) or site.axes[0] == "layer"
+def reads_attention(site: Site) -> bool:
+    """Whether the site is read in the attention hook and not from the model's output."""
+    return isinstance(site, ReducedSite) or bool(site.attribute)
 
 
 def needs_gradient(site: Site) -> bool:
-    """Whether the site exists only after a backward pass."""
-    return site.name == "attention_gradient" or (isinstance(site, ReducedSite) and site.gradient)
+    """Whether the site needs a backward pass."""
+    return site.name == "attention_gradient" or (isinstance(site, ReducedSite) and site.needs_gradient)
 
 
-def shape_of(axes: tuple[str, ...], shape: tuple[int, ...], pieces: Pieces) -> tuple[int, ...]:
-    """The shape of one entry's array, cut out of a padded one along its piece and word axes."""
-    lengths = dict.fromkeys(PIECE_AXES, len(pieces)) | dict.fromkeys(WORD_AXES, pieces.words)
+def unpadded_shape(axes: tuple[str, ...], shape: tuple[int, ...], tokens: TokenisedInput) -> tuple[int, ...]:
+    """The shape of one input's array within a padded array."""
+    lengths = dict.fromkeys(TOKEN_AXES, len(tokens)) | dict.fromkeys(WORD_AXES, tokens.n_words)
     return tuple(lengths.get(axis, size) for axis, size in zip(axes, shape, strict=True))
+
+
+class _WordIndex(NamedTuple):
+    """`excluded_pairs` is (batch, 1, word, word): a word with itself, and words without tokens."""
+
+    words: WordSlots
+    excluded_pairs: Tensor
+
+
+@cache
+def strongest_word_site(pooling: RowPooling = "mean") -> ReducedSite:
+    """The site with the other word each word attends to most, and the other word that attends to it most.
+
+    (direction, word), with `DIRECTIONS` along the first axis; the first of equally strong words; `NO_WORD` if there is
+    none. Attention to a word is the sum over its tokens; `pooling` combines the rows of its tokens.
+    """
+
+    def reduce(layer: LayerActivations, batch: TokenBatch, prepared: _WordIndex) -> Tensor:
+        return strongest_words(layer, prepared.words, prepared.excluded_pairs, pooling)
+
+    return ReducedSite(
+        "attention.strongest_word" + ("" if pooling == "mean" else f".{pooling}"),
+        ("direction", "word"),
+        f"the word each word attends to most, and the word that attends to it most (rows of tokens: {pooling})",
+        reduce,
+        prepare=_prepare_words,
+        needs=_strongest_word_needs if pooling == "mean" else None,
+    )
+
+
+def _prepare_words(batch: TokenBatch) -> _WordIndex:
+    words = word_slots(batch)
+    has_no_tokens = ~words.has_tokens
+    itself = torch.eye(words.max_words, dtype=torch.bool, device=has_no_tokens.device)
+    return _WordIndex(words, (itself | has_no_tokens[:, :, None] | has_no_tokens[:, None, :])[:, None])
+
+
+def _strongest_word_needs(prepared: _WordIndex) -> StatisticNeeds:
+    return StatisticNeeds(words=prepared.words)

@@ -1,12 +1,12 @@
 """A content-addressed store of recordings: no pickle, memory-mapped, atomic shards, nothing recorded twice.
 
-    ROOT/<address>/manifest.json        who, what, how: encoder, corpus, policy, plan, counts
-    ROOT/<address>/entries.jsonl        the pieces of every entry and their alignment
-    ROOT/<address>/corpus.jsonl         the items, with their annotation
-    ROOT/<address>/<site>/00007-<digest>.safetensors
+    ROOT/<hash>/manifest.json        encoder, corpus, configuration, plan, counts
+    ROOT/<hash>/inputs.jsonl         the tokens of every input and their alignment
+    ROOT/<hash>/corpus.jsonl         the examples with their annotations
+    ROOT/<hash>/<site>/00007-<digest>.safetensors
 
-`<address>` is a hash of encoder, corpus and policy. Each shard's name ends in the digest of its bytes, and the
-manifest holds its own and those of the two other files: bytes that do not match are noticed before they are used.
+`<hash>` is a hash of encoder, corpus and configuration. A shard's name ends in the digest of its bytes; the manifest
+holds its own digest and those of the two other files, so that damage is detected before the data are used.
 """
 
 from __future__ import annotations
@@ -20,127 +20,134 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bertology.arrays import Array
+from bertology.atomic_files import DIGEST_LENGTH, atomic_writer, digest_bytes, remove_stale_partials, write_if_absent
 from bertology.errors import Refusal
-from bertology.recording.files import DIGITS, digest_of, finish, remove_abandoned, write_first, writing
-from bertology.recording.shards import SHARD, Arrays, has_its_size, write_shard
+from bertology.recording.shards import SHARD_NAME, is_complete, write_shard
 
-FORMAT = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 
 
 def default_root() -> Path:
-    """`$BERTOLOGY_HOME/recordings`, else the user's cache folder."""
+    """`$BERTOLOGY_HOME/recordings`, or `recordings` in the user's cache folder."""
     home = os.environ.get("BERTOLOGY_HOME")
     cache = os.environ.get("XDG_CACHE_HOME")
     base = Path(home) if home else (Path(cache) if cache else Path.home() / ".cache") / "bertology"
     return base / "recordings"
 
 
-def address(parts: Mapping[str, Any]) -> str:
-    """The hash under which a recording with this encoder, corpus and policy is kept."""
-    canonical = json.dumps({"format": FORMAT, **parts}, sort_keys=True)
+def recording_hash(key: Mapping[str, Any]) -> str:
+    """The folder name of a recording with this encoder, corpus and configuration."""
+    canonical = json.dumps({"format": FORMAT_VERSION, **key}, sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """One recording's folder in the store."""
+class RecordingFolder:
+    """The folder of one recording."""
 
     path: Path
 
     def manifest(self) -> dict[str, Any] | None:
-        """The manifest, or None where nothing is recorded yet; refused where it is damaged."""
+        """The manifest, or None if there is no recording; refused if it is damaged or of another format."""
         file = self.path / MANIFEST
         try:
-            found = json.loads(file.read_text("utf-8"))
+            manifest = json.loads(file.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except PermissionError as error:
             raise Refusal(
-                f"{self.path} may not be read",
-                "a folder of your own",
-                "Choose another one, with -o or --store, or change its permissions",
+                f"No permission to read {self.path}",
+                "a readable folder",
+                "Choose another one with -o or --store, or change its permissions",
             ) from error
         except (OSError, ValueError) as error:
-            raise self._damaged(MANIFEST, str(error)) from error
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise Refusal(
-                f"{file} is not the manifest of a recording in format {FORMAT}",
-                "a folder written by this version of bertology",
-                "Record into another folder, or delete this one: it will be recorded again",
-            )
-        if found.pop("digest", None) != _digest_of_json(found):
-            raise self._damaged(MANIFEST, "its digest does not match")
-        return found
+            raise self._damage_refusal(MANIFEST, str(error)) from error
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT_VERSION:
+            raise self._format_refusal(manifest.get("format") if isinstance(manifest, dict) else None)
+        if manifest.pop("digest", None) != _digest_json(manifest):
+            raise self._damage_refusal(MANIFEST, "its digest does not match")
+        return manifest
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the manifest unless another process was first; returns the one that counts."""
-        content = {**manifest, "digest": _digest_of_json(manifest)}
-        write_first(self.path / MANIFEST, json.dumps(content, ensure_ascii=False).encode())
+        """Write the manifest unless another process was first; returns the manifest on disk."""
+        content = {**manifest, "digest": _digest_json(manifest)}
+        write_if_absent(self.path / MANIFEST, json.dumps(content, ensure_ascii=False).encode())
         written = self.manifest()
-        assert written is not None, "a manifest that was just written is there"
+        assert written is not None, "the manifest has just been written"
         return written
 
     def write_lines(self, name: str, values: Iterable[Any]) -> str:
-        """Write one JSON-lines file whole or not at all, a line at a time; returns its digest."""
-        found = hashlib.sha256()
-        with writing(self.path, name) as (stream, partial):
+        """Write a JSON-lines file atomically, one line at a time; returns its digest."""
+        digest = hashlib.sha256()
+        with atomic_writer(self.path / name) as stream:
             for value in values:
                 line = json.dumps(value, ensure_ascii=False).encode() + b"\n"
-                found.update(line)
+                digest.update(line)
                 stream.write(line)
-            finish(stream, partial, self.path / name)
-        return found.hexdigest()[:DIGITS]
+        return digest.hexdigest()[:DIGEST_LENGTH]
 
-    def lines(self, name: str, digest: str) -> list[Any]:
-        """The values of one JSON-lines file; refused where its bytes are not those the manifest knows."""
+    def read_lines(self, name: str, digest: str) -> list[Any]:
+        """The values of a JSON-lines file; refused if its bytes do not match the digest."""
         try:
             content = (self.path / name).read_bytes()
         except OSError as error:
-            raise self._damaged(name, error.strerror or str(error)) from error
-        if digest_of(content) != digest:
-            raise self._damaged(name, "its digest does not match")
+            raise self._damage_refusal(name, error.strerror or str(error)) from error
+        if digest_bytes(content) != digest:
+            raise self._damage_refusal(name, "its digest does not match")
         return [json.loads(line) for line in content.decode().split("\n") if line]
 
-    def write_shard(self, site: str, number: int, entries: Sequence[int], arrays: Arrays) -> Path:
-        """Keep one site's arrays for the entries of one shard."""
-        return write_shard(self.path / site, number, entries, arrays)
+    def write_shard(self, site: str, shard_index: int, input_indices: Sequence[int], arrays: Sequence[Array]) -> Path:
+        """Write one site's arrays of the inputs of one shard."""
+        return write_shard(self.path / site, shard_index, input_indices, arrays)
 
     def shards(self, site: str) -> dict[int, Path]:
-        """The shards of a site by number, half-written ones left out.
+        """The complete shards of a site by index.
 
-        Only lengths are looked at: the digest is checked when a shard is first read.
+        Only file lengths are checked here; the digest is checked when a shard is first read.
         """
         folder = self.path / site
-        found: dict[int, Path] = {}
+        files: dict[int, Path] = {}
         for file in sorted(folder.iterdir()) if folder.is_dir() else ():
-            name = SHARD.fullmatch(file.name)
-            if name is not None and has_its_size(file):
-                found[int(name[1])] = file
-        return found
+            name = SHARD_NAME.fullmatch(file.name)
+            if name is not None and is_complete(file):
+                files[int(name[1])] = file
+        return files
 
-    def tidy(self, site: str) -> None:
-        """Remove what interrupted or damaged work left in a site's folder; files of others stay."""
+    def remove_leftovers(self, site: str) -> None:
+        """Remove partial and incomplete shards from a site's folder; unrelated files stay."""
         folder = self.path / site
         if not folder.is_dir():
             return
-        remove_abandoned(folder)
+        remove_stale_partials(folder)
         for file in folder.iterdir():
-            if SHARD.fullmatch(file.name) and not has_its_size(file):
+            if SHARD_NAME.fullmatch(file.name) and not is_complete(file):
                 with suppress(OSError):
                     file.unlink()
 
     def sites(self) -> list[str]:
-        """The sites that have shards here, complete or not."""
+        """The sites with at least one shard."""
         return sorted(p.name for p in self.path.iterdir() if p.is_dir() and self.shards(p.name))
 
-    def _damaged(self, name: str, why: str) -> Refusal:
+    def _format_refusal(self, version: object) -> Refusal:
+        remedy = "Record again into another folder, or delete this one"
+        if isinstance(version, int) and not isinstance(version, bool):
+            age = "an older" if version < FORMAT_VERSION else "a newer"
+            return Refusal(
+                f"{self.path} is a recording of {age} version of bertology (format {version})",
+                f"a recording in format {FORMAT_VERSION}",
+                remedy,
+            )
+        return Refusal(f"{self.path / MANIFEST} is not the manifest of a recording", "a recording folder", remedy)
+
+    def _damage_refusal(self, name: str, reason: str) -> Refusal:
         return Refusal(
-            f"{self.path / name} is damaged or missing ({why})",
-            "a recording as `bertology record` wrote it",
+            f"{self.path / name} is damaged or missing ({reason})",
+            "an unchanged recording of `bertology record`",
             f"Delete the folder {self.path} and record again",
         )
 
 
-def _digest_of_json(value: Mapping[str, Any]) -> str:
-    return digest_of(json.dumps(value, sort_keys=True).encode())
+def _digest_json(value: Mapping[str, Any]) -> str:
+    return digest_bytes(json.dumps(value, sort_keys=True).encode())

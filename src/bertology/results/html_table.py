@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from math import isfinite
 from typing import Any
 
-LONG = 40
-"""Letters from which on a cell is a sentence rather than a number, and may be broken into lines."""
+from markupsafe import Markup
+
+from bertology.html import render_fragment
+
+LONG_CELL_LENGTH = 40
+"""Cells with more characters are prose and may be broken into lines."""
 
 
-def html_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Records as a table, one a line."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    words = {column for column in columns if any(_in_words(row.get(column, "")) for row in rows)}
-    head = "".join(f"<th{_kind('', column in words)}>{escape(column)}</th>" for column in columns)
-    lines = ("".join(_cell(row.get(column, ""), column in words) for column in columns) for row in rows)
-    return f'<div class="scroll"><table><tr>{head}</tr>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
+def html_table(records: Sequence[Mapping[str, Any]]) -> Markup:
+    """One row per record; text is aligned left, numbers right."""
+    names = list(dict.fromkeys(column for record in records for column in record))
+    text_columns = {name for name in names if any(_is_text(record.get(name, "")) for record in records)}
+    columns = [{"name": name, "class": "word" if name in text_columns else ""} for name in names]
+    rows = [[_cell(record.get(name, ""), name in text_columns) for name in names] for record in records]
+    return render_fragment("table.html", columns=columns, rows=rows)
 
 
-def _cell(value: object, words: bool) -> str:
-    text = (f"{value:.3g}" if isfinite(value) else "–") if isinstance(value, float) else str(value)
-    return f"<td{_kind(text, words)}>{escape(text)}</td>"
+def _cell(value: object, is_text: bool) -> dict[str, str]:
+    content = format_value(value)
+    return {"text": content, "class": "long" if len(content) > LONG_CELL_LENGTH else "word" if is_text else ""}
 
 
-def _in_words(value: object) -> bool:
-    """Whether a value is read, not compared: names stand at the left of their column, numbers at its right."""
+def format_value(value: object) -> str:
+    """A value for a cell: numbers to three digits, a dash for missing ones."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}" if isfinite(value) else "–"
+    return str(value)
+
+
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and value[:1].isalpha()
-
-
-def _kind(text: str, words: bool) -> str:
-    kind = "long" if len(text) > LONG else "word" if words else ""
-    return f' class="{kind}"' if kind else ""

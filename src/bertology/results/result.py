@@ -1,4 +1,4 @@
-"""A frozen result: what was asked, of whom, the numbers, and where they came from. Its JSON round-trips."""
+"""A result: the analysis, its options and inputs, the numbers, and their provenance."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from bertology.results.shapes import Picture, Row, Shape
+from bertology.results.palette import Theme
+from bertology.results.shapes import Record, Shape, UnmeasuredShape
 
 if TYPE_CHECKING:
-    import altair
     import pandas
     import polars
     import pyarrow
 
-_SHAPES: TypeAdapter[Shape] = TypeAdapter(Shape)
+    from bertology.results.drawing.figure import Figure
+
+_SHAPE_ADAPTER: TypeAdapter[Shape] = TypeAdapter(Shape)
+_KEYS = ("analysis", "version", "options", "inputs", "shape", "n", "data", "baselines", "provenance")
 
 
 class Result(BaseModel):
-    """One analysis's answer with its provenance.
+    """The result of one analysis, immutable.
 
-    `n` is the most observations that one of its numbers rests on, which may be fewer than the texts it was given, or
-    more where words are counted; of a picture, how many texts there were.
+    `n` is the largest sample size of its numbers, in whatever they count (sentences, words, examples); for shapes
+    without estimates, the number of inputs.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
@@ -41,88 +44,80 @@ class Result(BaseModel):
     provenance: Mapping[str, Any]
 
     @property
-    def rests_on(self) -> str:
-        """The observations that its numbers rest on, in words: `n = 40`, or `n up to 40` where not all have as many."""
-        counted = observed(self.data)
-        most = self.n if isinstance(self.data, Picture) else max(counted, default=0)
-        return f"n up to {most}" if len(counted) > 1 else f"n = {most}"
+    def sample_size(self) -> str:
+        """The sample size in words: `n = 40`, or `n = 12 to 40` if it differs between numbers."""
+        sizes = [self.n] if isinstance(self.data, UnmeasuredShape) else sample_sizes(self.data) or [0]
+        return f"n = {sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"n = {sizes[0]}"
 
     def to_json(self) -> dict[str, Any]:
-        """The fixed form: analysis, version, options, inputs, shape, n, data, baselines, provenance."""
-        data = _SHAPES.dump_python(self.data, mode="json")
-        shape = data.pop("shape")
-        baselines = data.pop("baselines", {})
-        whole = self.model_dump(mode="json", exclude={"data"})
-        order = ("analysis", "version", "options", "inputs", "shape", "n", "data", "baselines", "provenance")
-        whole |= {"shape": shape, "data": data, "baselines": baselines}
-        return {name: whole[name] for name in order}
+        """A JSON object with the keys analysis, version, options, inputs, shape, n, data, baselines, provenance."""
+        data = _SHAPE_ADAPTER.dump_python(self.data, mode="json")
+        fields = self.model_dump(mode="json", exclude={"data"})
+        fields |= {"shape": data.pop("shape"), "baselines": data.pop("baselines", {}), "data": data}
+        return {key: fields[key] for key in _KEYS}
 
     @classmethod
     def from_json(cls, value: str | Mapping[str, Any]) -> Result:
         """The inverse of `to_json`, from the object or its text."""
-        whole: dict[str, Any] = dict(json.loads(value) if isinstance(value, str) else value)
-        shape, baselines = whole.pop("shape"), whole.pop("baselines")
-        data = {**whole["data"], "shape": shape} | ({"baselines": baselines} if baselines else {})
-        return cls.model_validate({**whole, "data": data})
+        fields: dict[str, Any] = dict(json.loads(value) if isinstance(value, str) else value)
+        shape, baselines = fields.pop("shape"), fields.pop("baselines")
+        data = {**fields["data"], "shape": shape} | ({"baselines": baselines} if baselines else {})
+        return cls.model_validate({**fields, "data": data})
 
-    def rows(self) -> list[Row]:
-        """Tidy records, one a number."""
+    def rows(self) -> list[Record]:
+        """Tidy records in long form: one per number and series, where the series is `model` or a baseline's name."""
         return list(self.data.rows())
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas data frame."""
+        """The records as a pandas data frame."""
         import pandas
 
         return pandas.DataFrame(self.rows())
 
     def to_polars(self) -> polars.DataFrame:
-        """The rows as a polars data frame."""
+        """The records as a polars data frame."""
         import polars
 
         return polars.DataFrame(self.rows(), infer_schema_length=None)
 
     def to_arrow(self) -> pyarrow.Table:  # pyright: ignore[reportUnknownParameterType]  # pyarrow is untyped
-        """The rows as an Arrow table."""
+        """The records as an Arrow table."""
         import pyarrow
 
         return pyarrow.Table.from_pylist(self.rows())
 
-    def figure(self, theme: Literal["light", "dark"] = "light") -> altair.ConcatChart:
-        """The result as an Altair chart; needs the `figures` extra."""
-        from bertology.results.charts.files import require_figures
+    def figure(self, theme: Theme = "light") -> Figure:
+        """The figure of the result; `.svg` is the image."""
+        from bertology.results.drawing.figure import draw_figure
 
-        require_figures()
-        from bertology.results.charts.draw import draw
+        return draw_figure(self, theme)
 
-        return draw(self, theme)
+    def save(self, path: str | Path, theme: Theme = "light") -> Path:
+        """Write the figure to a file: .svg, .html, or .png, which needs the `figures` extra."""
+        from bertology.results.drawing.files import save_figure
 
-    def save(self, path: str | Path, theme: Literal["light", "dark"] = "light") -> Path:
-        """Write the figure to a file that opens offline: .svg, .png or .html; needs the `figures` extra."""
-        from bertology.results.charts.files import save
-
-        return save(self, Path(path), theme)
+        return save_figure(self, Path(path), theme)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """What notebooks show: the figure where it can be drawn, else a table."""
-        from bertology.results.charts.notebook import bundle
+        """The figure, for notebooks."""
+        description = f"{self.analysis}: {self.data.shape}, {self.sample_size}"
+        return {"text/plain": description, "image/svg+xml": self.figure().svg}
 
-        return bundle(self)
 
-
-def observed(data: Shape) -> list[int]:
-    """How many observations the numbers of a result rest on, each once, the fewest first; none of a picture."""
-    if isinstance(data, Picture):
+def sample_sizes(data: Shape) -> list[int]:
+    """The different sample sizes of the measures, rising, without those of missing values; none for illustrations."""
+    if isinstance(data, UnmeasuredShape):
         return []
-    counted = [estimates.n[estimates.n > 0] for estimates in data.measures.values()]
-    return np.unique(np.concatenate(counted)).tolist()
+    sizes = [estimates.n[estimates.n > 0] for estimates in data.measures.values()]
+    return np.unique(np.concatenate(sizes)).tolist()
 
 
 def versions() -> dict[str, str]:
-    """The versions a number may depend on."""
-    found = {"python": platform.python_version()}
+    """The versions of Python and of the packages that numbers can depend on."""
+    installed = {"python": platform.python_version()}
     for package in ("bertology", "numpy", "torch", "transformers", "tokenizers", "scipy", "scikit-learn"):
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed

@@ -1,7 +1,7 @@
-"""The closed set of result shapes: what an analysis may return, and what a view must be able to draw.
+"""The nine shapes a result can have; every shape can be drawn, stored as JSON and turned into tidy records.
 
-Shapes that make a claim carry `baselines`: what each measure would be by chance, under a name that says which chance.
-Every measure is an array of estimates along the shape's own axes.
+Shapes with measures need `baselines`: the same measure for chance, an untrained model or a simpler method. A measure is
+an array of estimates along the axes of its shape.
 """
 
 from __future__ import annotations
@@ -10,167 +10,211 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from bertology.results.estimate import Estimates, FloatArray
+from bertology.encoder.head_mask import Head as Head
+from bertology.estimates.estimate import Estimates, FloatArrayField
 
 Measures = Mapping[str, Estimates]
 Baselines = Mapping[str, Measures]
-Row = dict[str, Any]
+Record = dict[str, Any]
+AttributeValue = str | int | float | bool | None
+
+NumberField = Annotated[
+    float,
+    BeforeValidator(lambda value: np.nan if value is None else value),
+    PlainSerializer(lambda value: value if np.isfinite(value) else None, when_used="json"),
+]
+"""A number that may be missing: NaN, and null in JSON."""
+
+MODEL_SERIES = "model"
+"""The series of a record that is about the model; the records of baselines have the baseline's name."""
 
 
 class _Shape(BaseModel):
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
 
 
-class _Measured(_Shape):
-    """A shape whose numbers are estimates beside baselines.
+class _MeasuredShape(_Shape):
+    """A shape with estimates and baselines.
 
-    `units` says what each measure counts in and between which extremes it lies.
+    `units` gives the unit and range of each measure, `sample` the sizes of what was measured: training and test
+    examples, labels, skipped sentences.
     """
 
     measures: Measures
     baselines: Baselines
     units: Mapping[str, str] = Field(default_factory=dict)
+    sample: Mapping[str, int | float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _has_company(self) -> _Measured:
+    def _check_baselines(self) -> _MeasuredShape:
         if not self.measures:
             raise ValueError("a result needs at least one measure")
         if not self.baselines:
-            raise ValueError("a result that makes a claim needs at least one baseline")
+            raise ValueError("a result with measures needs at least one baseline")
         for name, baseline in self.baselines.items():
             unknown = set(baseline) - set(self.measures)
             if unknown:
-                raise ValueError(f"baseline {name!r} is for measures that are not there: {sorted(unknown)}")
+                raise ValueError(f"baseline {name!r} has unknown measures: {sorted(unknown)}")
             for measure, estimates in baseline.items():
                 if estimates.shape != self.measures[measure].shape:
-                    raise ValueError(f"baseline {name!r} of {measure!r} differs from it in shape")
+                    raise ValueError(f"baseline {name!r} and measure {measure!r} differ in shape")
         return self
 
-    def _axes(self, index: tuple[int, ...]) -> Row:
+    def baselines_of(self, measure: str) -> dict[str, Estimates]:
+        """The baselines that have this measure, by name."""
+        return {name: measures[measure] for name, measures in self.baselines.items() if measure in measures}
+
+    def describe_sample(self) -> str:
+        """`sample` as a sentence: "Sample: 3 labels, 225 train words."; empty if there is none."""
+        counts = [f"{v} {k}" if isinstance(v, int) else f"{k} {v:.3g}" for k, v in self.sample.items()]
+        return f"Sample: {', '.join(counts)}." if counts else ""
+
+    def _axis_values(self, index: tuple[int, ...]) -> Record:
         raise NotImplementedError
 
-    def rows(self) -> Iterator[Row]:
-        """Tidy records: one a number, with its interval and each baseline's value."""
+    def rows(self) -> Iterator[Record]:
+        """Tidy records in long form: one per number and series (the model, then each baseline)."""
         for measure, estimates in self.measures.items():
+            series = {MODEL_SERIES: estimates, **self.baselines_of(measure)}
             for index in np.ndindex(*estimates.shape):
-                row: Row = {**self._axes(index), "measure": measure, "unit": self.units.get(measure, "")}
-                row |= {field: getattr(estimates, field)[index].item() for field in ("value", "low", "high", "n")}
-                for name, baseline in self.baselines.items():
-                    if measure in baseline:
-                        row[f"baseline {name}"] = baseline[measure].value[index].item()
-                yield row
+                for name, values in series.items():
+                    numbers = {field: getattr(values, field)[index].item() for field in ("value", "low", "high", "n")}
+                    yield {
+                        **self._axis_values(index),
+                        "measure": measure,
+                        "series": name,
+                        **numbers,
+                        "unit": self.units.get(measure, ""),
+                        "interval": values.interval,
+                    }
 
 
-class HeadGrid(_Measured):
-    """(layer, head) for each measure."""
+class HeadGrid(_MeasuredShape):
+    """Measures of attention heads: (layer, head)."""
 
     shape: Literal["HeadGrid"] = "HeadGrid"
 
-    def _axes(self, index: tuple[int, ...]) -> Row:
-        return {"head": str(Head(*index)), "layer": index[0], "head_index": index[1]}
+    def _axis_values(self, index: tuple[int, ...]) -> Record:
+        layer, head = index
+        return {"head": str(Head(layer, head)), "layer": layer + 1, "head_in_layer": head + 1}
 
 
-class LayerCurve(_Measured):
-    """(layer,) for each measure; `first` is 0 where the embeddings count as layer 0, 1 where layers attend."""
+class LayerCurve(_MeasuredShape):
+    """Measures of layers: (layer,); `first_layer` is 0 if the embeddings are included, else 1."""
 
     shape: Literal["LayerCurve"] = "LayerCurve"
-    first: int = 0
+    first_layer: int = 0
 
-    def _axes(self, index: tuple[int, ...]) -> Row:
-        return {"layer": index[0] + self.first}
+    def _axis_values(self, index: tuple[int, ...]) -> Record:
+        return {"layer": index[0] + self.first_layer}
 
 
-class Curve(_Measured):
-    """(point,) for each measure along a named quantity: data size, heads left, rank."""
+class Curve(_MeasuredShape):
+    """Measures along a quantity: training examples, heads left, rank; `x_name` names it, `x` has its values."""
 
     shape: Literal["Curve"] = "Curve"
-    along: str
-    points: FloatArray
+    x_name: str
+    x: FloatArrayField
 
-    def _axes(self, index: tuple[int, ...]) -> Row:
-        return {self.along: float(self.points[index[0]])}
+    def _axis_values(self, index: tuple[int, ...]) -> Record:
+        return {self.x_name: float(self.x[index[0]])}
 
 
-class Matrix(_Measured):
-    """(row, column) for each measure, both named."""
+class Matrix(_MeasuredShape):
+    """Measures of pairs: (row, column), both named."""
 
     shape: Literal["Matrix"] = "Matrix"
-    rows_named: tuple[str, ...]
-    columns_named: tuple[str, ...]
+    row_names: tuple[str, ...]
+    column_names: tuple[str, ...]
 
-    def _axes(self, index: tuple[int, ...]) -> Row:
-        return {"row": self.rows_named[index[0]], "column": self.columns_named[index[1]]}
-
-
-FEW_ROWS = 3
-"""So many rows of a table without a number are shown as such."""
+    def _axis_values(self, index: tuple[int, ...]) -> Record:
+        return {"row": self.row_names[index[0]], "column": self.column_names[index[1]]}
 
 
-class Table(_Measured):
-    """(row,) for each measure: a table whose rows are named and whose columns are the measures."""
+MAX_EMPTY_ROWS = 3
+"""Tables with more rows than this without a number list the names of these rows instead of showing them."""
+
+
+class Table(_MeasuredShape):
+    """Measures of named rows: (row,).
+
+    `attributes` are facts about the rows, one value per row: the chosen head, its direction, the number of examples.
+    `notes` are remarks on single rows, for readers only.
+    """
 
     shape: Literal["Table"] = "Table"
-    rows_named: tuple[str, ...]
+    row_names: tuple[str, ...]
+    attributes: Mapping[str, tuple[AttributeValue, ...]] = Field(default_factory=dict)
     notes: Mapping[str, str] = Field(default_factory=dict)
 
-    def _axes(self, index: tuple[int, ...]) -> Row:
-        name = self.rows_named[index[0]]
-        return {"row": name} | ({"note": self.notes[name]} if name in self.notes else {})
+    @model_validator(mode="after")
+    def _check_attributes(self) -> Table:
+        for name, values in self.attributes.items():
+            if len(values) != len(self.row_names):
+                raise ValueError(f"attribute {name!r} has {len(values)} values for {len(self.row_names)} rows")
+        return self
+
+    def attribute(self, name: str, row: int) -> AttributeValue:
+        """The value of an attribute in a row; None if the table does not have the attribute."""
+        return self.attributes[name][row] if name in self.attributes else None
+
+    def _axis_values(self, index: tuple[int, ...]) -> Record:
+        (row,) = index
+        name = self.row_names[row]
+        notes = {"note": self.notes.get(name, "")} if self.notes else {}
+        return {"row": name, **{key: values[row] for key, values in self.attributes.items()}, **notes}
 
     def empty_rows(self) -> tuple[int, ...]:
-        """Rows in which nothing was measured, to be named in a line; none where they are few, or all there is."""
-        known = np.isfinite(np.stack([estimates.value for estimates in self.measures.values()])).any(0)
-        empty = np.flatnonzero(~known).tolist()
-        return tuple(empty) if FEW_ROWS < len(empty) < len(self.rows_named) else ()
+        """Rows without any number; none if they are few, or all rows."""
+        measured = np.isfinite(np.stack([estimates.value for estimates in self.measures.values()])).any(0)
+        empty = np.flatnonzero(~measured).tolist()
+        return tuple(empty) if MAX_EMPTY_ROWS < len(empty) < len(self.row_names) else ()
 
 
 class Scatter(_Shape):
-    """Points in the plane, each with a label and a group; a picture, so it claims nothing by itself.
-
-    `edges` are pairs of points that are joined by a line, such as a tree's.
-    """
+    """Labelled points in the plane, coloured by group; `edges` are pairs of points joined by a line, as in a tree."""
 
     shape: Literal["Scatter"] = "Scatter"
-    points: FloatArray
+    points: FloatArrayField
     labels: tuple[str, ...]
     groups: tuple[str, ...]
-    axes_named: tuple[str, str] = ("x", "y")
+    axis_names: tuple[str, str] = ("x", "y")
     edges: tuple[tuple[int, int], ...] = ()
 
-    def rows(self) -> Iterator[Row]:
-        """One record a point."""
+    def rows(self) -> Iterator[Record]:
+        """One record per point."""
         for (x, y), label, group in zip(self.points, self.labels, self.groups, strict=True):
-            yield {self.axes_named[0]: float(x), self.axes_named[1]: float(y), "label": label, "group": group}
+            yield {self.axis_names[0]: float(x), self.axis_names[1]: float(y), "label": label, "group": group}
 
 
 class Trajectory(_Shape):
-    """Points through layers: (layer, item, 2)."""
+    """Points that move through the layers: (layer, point, 2)."""
 
     shape: Literal["Trajectory"] = "Trajectory"
-    points: FloatArray
+    points: FloatArrayField
     labels: tuple[str, ...]
     groups: tuple[str, ...]
 
-    def rows(self) -> Iterator[Row]:
-        """One record a point and layer."""
+    def rows(self) -> Iterator[Record]:
+        """One record per layer and point."""
         for layer, points in enumerate(self.points):
             for (x, y), label, group in zip(points, self.labels, self.groups, strict=True):
                 yield {"layer": layer, "x": float(x), "y": float(y), "label": label, "group": group}
 
 
 class Arc(_Shape):
-    """An edge over a sentence, from word to word."""
+    """An edge between two words of a sentence."""
 
     start: int
     end: int
     label: str = ""
-    weight: float = 1.0
+    weight: NumberField = 1.0
 
 
 class ArcDiagram(_Shape):
-    """One sentence and the edges over it; `gold` marks what was annotated."""
+    """A sentence with predicted arcs and, if it is annotated, gold arcs."""
 
     words: tuple[str, ...]
     arcs: tuple[Arc, ...]
@@ -178,60 +222,41 @@ class ArcDiagram(_Shape):
 
 
 class Arcs(_Shape):
-    """Edges over sentences."""
+    """Sentences with arcs between their words."""
 
     shape: Literal["Arcs"] = "Arcs"
     sentences: tuple[ArcDiagram, ...]
 
-    def rows(self) -> Iterator[Row]:
-        """One record an edge."""
-        for number, sentence in enumerate(self.sentences):
+    def rows(self) -> Iterator[Record]:
+        """One record per predicted arc."""
+        for number, sentence in enumerate(self.sentences, start=1):
             for arc in sentence.arcs:
                 words = {"from": sentence.words[arc.start], "to": sentence.words[arc.end]}
                 yield {"sentence": number, **words, "label": arc.label, "weight": arc.weight}
 
 
-class Example(_Shape):
-    """One sentence that shows something: its words, which of them are marked, and a score."""
+class HighlightedSentence(_Shape):
+    """A sentence with highlighted words, by kind of highlight, and a score, which may be missing."""
 
     words: tuple[str, ...]
-    marked: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
-    score: float | None = None
+    highlights: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
+    score: NumberField = np.nan
     caption: str = ""
 
 
 class Examples(_Shape):
-    """Sentences that show something."""
+    """Example sentences."""
 
     shape: Literal["Examples"] = "Examples"
-    examples: tuple[Example, ...]
+    examples: tuple[HighlightedSentence, ...]
 
-    def rows(self) -> Iterator[Row]:
-        """One record an example."""
+    def rows(self) -> Iterator[Record]:
+        """One record per example."""
         for example in self.examples:
             yield {"text": " ".join(example.words), "score": example.score, "caption": example.caption}
 
 
-Picture = Scatter | Trajectory | Arcs | Examples
-"""Shapes that claim nothing: their numbers are not estimates."""
-Shape = Annotated[
-    HeadGrid | LayerCurve | Curve | Matrix | Table | Scatter | Trajectory | Arcs | Examples,
-    Field(discriminator="shape"),
-]
-
-
-class Head(tuple[int, int]):
-    """A head by its 0-based layer and index; printed 1-based as `layer-head`, the way Clark et al. write 8-11."""
-
-    def __new__(cls, layer: int, head: int) -> Head:
-        """From 0-based indices."""
-        return super().__new__(cls, (layer, head))
-
-    @classmethod
-    def parse(cls, text: str) -> Head:
-        """From the printed form, `8-11`."""
-        layer, head = text.split("-")
-        return cls(int(layer) - 1, int(head) - 1)
-
-    def __str__(self) -> str:
-        return f"{self[0] + 1}-{self[1] + 1}"
+MeasuredShape = HeadGrid | LayerCurve | Curve | Matrix | Table
+UnmeasuredShape = Scatter | Trajectory | Arcs | Examples
+"""Shapes without estimates and baselines: illustrations."""
+Shape = Annotated[MeasuredShape | UnmeasuredShape, Field(discriminator="shape")]

@@ -1,84 +1,63 @@
-"""One self-contained HTML page: the program, the payload, and a policy that forbids the browser to fetch anything.
-
-Or fragments of another page, such as the report.
-"""
+"""The HTML of views: a page with the front-end and its data, or fragments of another page, such as the report."""
 
 from __future__ import annotations
 
 import hashlib
 from functools import cache
-from html import escape
 from importlib import resources
 
+from markupsafe import Markup
+
 from bertology.errors import Refusal
+from bertology.html import inline_json, render, render_fragment
+from bertology.results.palette import PALETTES
 from bertology.views.payload import Payload
 
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
-    "form-action 'none'"
-)
-STYLE = (
-    "html{color-scheme:light dark;background:#fff}html,body{margin:0;height:100%}"
-    "@media(prefers-color-scheme:dark){html{background:#16181c}}"
-)
-_NO_SCRIPT = "<noscript>The views are drawn with JavaScript, which is turned off.</noscript>"
 
-
-def html(payload: Payload) -> str:
-    """The page as text."""
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(_printable(payload.title))}</title><style>{STYLE}</style></head>"
-        f'<body><div data-bertology-view="page"></div>{_NO_SCRIPT}'
-        f'<script type="application/json" data-bertology-payload="page">{inline(payload)}</script>'
-        f"{program()}</body></html>"
+def view_page(payload: Payload) -> str:
+    """A self-contained page; its policy forbids the browser to load anything."""
+    return render(
+        "view.html",
+        title=payload.title.encode("utf-8", "replace").decode("utf-8"),
+        palettes=PALETTES,
+        payload=payload_json(payload),
+        script=page_script(),
     )
 
 
-def fragment(payload: Payload, *states: str) -> str:
-    """Views inside another page, one for each state that they open with, such as "view=model", on one payload.
+def fragment(payload: Payload, *states: str) -> Markup:
+    """Views inside another page, one per initial state, such as "view=model", all of the same data.
 
-    They share no style, name or address with what surrounds them, and decode nothing before they come near the screen.
-    The page needs `program()` once, after all of them.
+    They share no style, names or address with the page, and decode their data when they come near the screen. The page
+    needs `page_script` once, after all of them.
     """
-    text = inline(payload)
+    text = payload_json(payload)
     name = hashlib.sha256(text.encode()).hexdigest()[:12]
-    hosts = "".join(
-        f'<div data-bertology-view="{name}" data-state="{escape(state, quote=True)}"></div>' for state in states
-    )
-    return f'{hosts}{_NO_SCRIPT}<script type="application/json" data-bertology-payload="{name}">{text}</script>'
+    return render_fragment("view_fragment.html", name=name, states=states, payload=text)
 
 
-def program() -> str:
-    """The script that brings every view of a page to life."""
-    return f"<script>{_script()}</script>"
+def page_script() -> Markup:
+    """The script that starts every view of a page."""
+    return Markup("<script>{}</script>").format(Markup(_escape_script(asset("page.js"))))
 
 
-def inline(payload: Payload) -> str:
-    """JSON that may stand inside a script: no token of a text can end it, and it is plain ASCII."""
-    import json
-
-    return json.dumps(payload.model_dump(), ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+def payload_json(payload: Payload) -> Markup:
+    """The data as JSON for the inside of a script element."""
+    return inline_json(payload.model_dump())
 
 
 @cache
 def asset(name: str) -> str:
-    """A file that Vite has built into the package."""
+    """A file of the built front-end."""
     file = resources.files("bertology.views") / "assets" / name
     if not file.is_file():
         raise Refusal(
-            "The views of this installation were not built",
-            f"the file {name} among the package's assets",
+            "The front-end of the views has not been built",
+            f"the file {name} in the package",
             "In a checkout run `python frontend/build.py`, which needs the npm registry once; or install a wheel",
         )
     return file.read_text("utf-8")
 
 
-def _script() -> str:
-    return asset("page.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _escape_script(code: str) -> str:
+    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")

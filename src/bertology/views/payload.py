@@ -1,7 +1,7 @@
-"""What a page is given: its schema, from which the TypeScript of the front-end is generated (see `typescript`).
+"""The data of a page of views; the TypeScript types of the front-end are generated from it (see `typescript`).
 
-Numbers are coded as rows: each row has one scale, its largest size, and whole numbers in `levels` steps of it. A
-layer is one chunk: the scales of all rows as 32-bit floats, then the steps, deflated, in base64.
+Arrays are quantised by row: each row has a scale, its largest absolute value, and integers in `levels` steps of it. A
+layer is one chunk: the scales of all rows as 32-bit floats, then the integers, deflated, in base64.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pydantic import BaseModel
 
 from bertology.errors import Refusal
 
-FINE, COARSE, COARSEST = 32767, 255, 128
-"""Steps of a row's scale: in two bytes, in one, and in one where a page would otherwise be heavy.
+FINE_LEVELS, COARSE_LEVELS, COARSEST_LEVELS = 32767, 255, 128
+"""Steps of a row's scale: in two bytes, in one byte, and in one byte for pages that would otherwise be large.
 
-The largest error is half a step: 1/256 of a row's largest weight at the coarsest.
+The error is at most half a step: 1/256 of a row's largest weight with the coarsest steps.
 """
-FINE_UP_TO, COARSE_UP_TO = 2_000_000, 10_000_000
-"""How many numbers a page may hold in the finer steps."""
+MAX_FINE_VALUES, MAX_COARSE_VALUES = 2_000_000, 10_000_000
+"""Pages with more values than this use coarser steps."""
 
 
-class Coded(BaseModel):
-    """Rows of numbers, one chunk a layer: (head, row, size) each; `signed` steps start at -levels."""
+class QuantisedRows(BaseModel):
+    """Rows of numbers, one chunk per layer of shape (head, row, size); signed integers are offset by `levels`."""
 
     heads: int
     rows: int
@@ -38,24 +38,24 @@ class Coded(BaseModel):
 
 
 class Quantity(BaseModel):
-    """One kind of weight between pieces: (layer, head, from, to)."""
+    """A kind of weight between tokens: (layer, head, from, to)."""
 
     name: str
-    about: str
-    maps: Coded
+    description: str
+    weights: QuantisedRows
 
 
-class Piece(BaseModel):
-    """A piece as it is shown; `word` is its index among the words or -1, `segment` 0 or 1 in a pair."""
+class ViewToken(BaseModel):
+    """A token; `word_index` is the index of its word or -1, `segment` 0 or 1 in a pair."""
 
     text: str
-    word: int
+    word_index: int
     segment: int
     special: bool
 
 
 class HeadLabel(BaseModel):
-    """What an analysis found a head to do, and on what evidence; counted from 0."""
+    """What a head does and the evidence for it; layer and head are counted from 0."""
 
     layer: int
     head: int
@@ -63,94 +63,97 @@ class HeadLabel(BaseModel):
     evidence: str
 
 
-class Arc(BaseModel):
-    """An edge between two words: from a dependent to its head where the tree has directions."""
+class DependencyArc(BaseModel):
+    """An edge between two words; in a directed tree from a dependent to its governor."""
 
     start: int
     end: int
     label: str
 
 
-class Tree(BaseModel):
-    """Edges over the words of an input, where they come from, and how good they are."""
+class DependencyTree(BaseModel):
+    """Edges over the words of an input, and their source."""
 
     name: str
-    about: str
+    description: str
     directed: bool
-    arcs: list[Arc]
+    arcs: list[DependencyArc]
 
 
-class Run(BaseModel):
-    """One model on one input; `lengths` are those of f(x), (layer, head, 1, piece), where they are known.
+class ModelRun(BaseModel):
+    """One model on one input.
 
-    `causal`: a piece sees only what is before it. `reach`: by layer, how many pieces away it sees, null as far as there
-    are any; empty where all layers do.
+    `value_norms` are the norms of f(x), the transformed value vectors: (layer, head, 1, token), null if unknown.
+    `causal`: a token attends only to earlier tokens. `attention_windows`: for each layer the distance up to which a
+    token attends, null if unlimited; empty if it is unlimited in all layers.
     """
 
     name: str
-    pieces: list[Piece]
+    tokens: list[ViewToken]
     words: list[str]
-    pair: bool
+    is_pair: bool
     causal: bool
-    reach: list[int | None]
+    attention_windows: list[int | None]
     quantities: list[Quantity]
-    lengths: Coded | None
-    query: Coded | None
-    key: Coded | None
+    value_norms: QuantisedRows | None
+    query: QuantisedRows | None
+    key: QuantisedRows | None
     labels: list[HeadLabel]
-    trees: list[Tree]
+    trees: list[DependencyTree]
 
 
 class Payload(BaseModel):
-    """Everything a page shows; `state` is what it opens with, as in the address of a link."""
+    """Everything a page shows; `state` is the initial state, as in the fragment of its address."""
 
     title: str
-    runs: list[Run]
+    runs: list[ModelRun]
     notes: list[str]
     state: str
 
 
-def coded(numbers: NDArray[np.floating], *, levels: int | None = None) -> Coded:
-    """Rows of an array (layer, head, row, size) in steps of their largest size."""
-    if not np.isfinite(numbers).all():
-        raise Refusal("The numbers to show hold NaN or infinity", "finite numbers", "Look at where they come from")
-    signed = bool((numbers < 0).any())
-    steps = levels or _levels(numbers.size, signed)
-    wide = steps * (2 if signed else 1) > 255
-    _, heads, rows, size = numbers.shape
-    chunks = [_chunk(layer, steps, signed, np.dtype("<u2" if wide else "u1")) for layer in numbers]
-    return Coded(heads=heads, rows=rows, size=size, levels=steps, bytes=2 if wide else 1, signed=signed, chunks=chunks)
+def quantise(values: NDArray[np.floating], *, levels: int | None = None) -> QuantisedRows:
+    """An array (layer, head, row, size) in steps of the largest absolute value of each row."""
+    if not np.isfinite(values).all():
+        raise Refusal("The values to show contain NaN or infinity", "finite numbers", "Check how they were computed")
+    signed = bool((values < 0).any())
+    n_levels = levels or _levels(values.size, signed)
+    two_bytes = n_levels * (2 if signed else 1) > 255
+    _, heads, rows, size = values.shape
+    chunks = [_chunk(layer, n_levels, signed, np.dtype("<u2" if two_bytes else "u1")) for layer in values]
+    return QuantisedRows(
+        heads=heads, rows=rows, size=size, levels=n_levels, bytes=2 if two_bytes else 1, signed=signed, chunks=chunks
+    )
 
 
-def _levels(count: int, signed: bool) -> int:
-    if count <= FINE_UP_TO:
-        return FINE
+def _levels(n_values: int, signed: bool) -> int:
+    if n_values <= MAX_FINE_VALUES:
+        return FINE_LEVELS
     if signed:
-        return COARSE // 2
-    return COARSE if count <= COARSE_UP_TO else COARSEST
+        return COARSE_LEVELS // 2
+    return COARSE_LEVELS if n_values <= MAX_COARSE_VALUES else COARSEST_LEVELS
 
 
-def _chunk(layer: NDArray[np.floating], levels: int, signed: bool, kind: np.dtype[np.unsignedinteger]) -> str:
+def _chunk(layer: NDArray[np.floating], levels: int, signed: bool, dtype: np.dtype[np.unsignedinteger]) -> str:
     rows = layer.astype(np.float64)
     scales = np.abs(rows).max(-1, initial=0.0).astype("<f4")
     divisor = np.where(scales > 0, scales, 1).astype(np.float64)[..., None]
     steps = np.clip(np.rint(rows / divisor * levels), -levels, levels) + (levels if signed else 0)
-    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
-    packed = packer.compress(scales.tobytes()) + packer.compress(steps.astype(kind).tobytes()) + packer.flush()
-    return base64.b64encode(packed).decode("ascii")
+    compressor = zlib.compressobj(6, zlib.DEFLATED, -15)
+    packed = compressor.compress(scales.tobytes()) + compressor.compress(steps.astype(dtype).tobytes())
+    return base64.b64encode(packed + compressor.flush()).decode("ascii")
 
 
-def decoded(rows: Coded) -> NDArray[np.float32]:
-    """The numbers a page gets out of them again: (layer, head, row, size)."""
-    layers: Sequence[NDArray[np.float32]] = [_unpacked(rows, chunk) for chunk in rows.chunks]
+def dequantise(rows: QuantisedRows) -> NDArray[np.float32]:
+    """The values as a page decodes them: (layer, head, row, size)."""
+    layers: Sequence[NDArray[np.float32]] = [_unpack_chunk(rows, chunk) for chunk in rows.chunks]
     return np.stack(layers) if layers else np.empty((0, rows.heads, rows.rows, rows.size), np.float32)
 
 
-def _unpacked(rows: Coded, chunk: str) -> NDArray[np.float32]:
+def _unpack_chunk(rows: QuantisedRows, chunk: str) -> NDArray[np.float32]:
     data = zlib.decompress(base64.b64decode(chunk), -15)
-    count = rows.heads * rows.rows
-    scales = np.frombuffer(data, "<f4", count).reshape(rows.heads, rows.rows, 1)
-    steps = np.frombuffer(data, "<u2" if rows.bytes == 2 else "u1", offset=4 * count)
-    shaped = steps.reshape(rows.heads, rows.rows, rows.size).astype(np.float32)
-    steps_of_scale = scales / np.float32(rows.levels)
-    return ((shaped - (rows.levels if rows.signed else 0)) * steps_of_scale).astype(np.float32)
+    n_rows = rows.heads * rows.rows
+    scales = np.frombuffer(data, "<f4", n_rows).reshape(rows.heads, rows.rows, 1)
+    steps = np.frombuffer(data, "<u2" if rows.bytes == 2 else "u1", offset=4 * n_rows)
+    values = steps.reshape(rows.heads, rows.rows, rows.size).astype(np.float32)
+    step_sizes = scales / np.float32(rows.levels)
+    return ((values - (rows.levels if rows.signed else 0)) * step_sizes).astype(np.float32)

@@ -1,18 +1,18 @@
-"""`bertology.show`: a result as an interactive page, offline, in a notebook or a browser."""
+"""`bertology.show`: a result as an interactive page."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from bertology.results.charts.files import require_figures
+from bertology.results.drawing.files import figure_page
 from bertology.results.result import Result
-from bertology.views.shown import Shown
+from bertology.views.html_view import HtmlView
 
 
 @dataclass(frozen=True)
-class ResultView(Shown):
-    """The figure of one result with tooltips, what can be chosen in it, and its numbers."""
+class ResultView(HtmlView):
+    """The figure of a result with tooltips, its numbers and, for a trajectory, a choice of layer."""
 
     result: Result
     theme: Literal["auto", "light", "dark"] = "auto"
@@ -20,22 +20,17 @@ class ResultView(Shown):
 
     @property
     def title(self) -> str:
-        """What stands above it."""
+        """The name of the analysis."""
         return self.result.analysis
 
     def html(self) -> str:
-        """The page as text: self-contained, fetching nothing."""
-        from bertology.results.charts.page import page
-
-        name = self.result.analysis.replace("/", "-")
-        return page(self.result, name, ["light", "dark"] if self.theme == "auto" else [self.theme])
+        """The page; it needs no network."""
+        return figure_page(self.result, ["light", "dark"] if self.theme == "auto" else [self.theme])
 
 
 def show(result: Result, theme: Literal["auto", "light", "dark"] = "auto") -> ResultView:
-    """A result of any shape as a page: `.save("page.html")`, `.open()`, or the last line of a notebook's cell.
+    """A result of any shape as a page: `.save("page.html")`, `.open()`, or the last expression of a notebook's cell.
 
-    By itself a result shows a drawing in notebooks, which is light; this one answers the pointer, has the layer of a
-    trajectory on a slider, and holds a megabyte of Vega-Lite. It needs the `figures` extra.
+    With the theme `auto` it follows the browser's.
     """
-    require_figures()
     return ResultView(result, theme)

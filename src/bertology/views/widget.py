@@ -1,24 +1,24 @@
-"""The views as a Jupyter widget: the host is anywidget, an optional package."""
+"""The views as a Jupyter widget, with the optional package anywidget."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bertology.errors import Refusal
-from bertology.views.page import asset, inline
+from bertology.views.page import asset, payload_json
 from bertology.views.payload import Payload
 
 
 def widget(payload: Payload) -> Any:
-    """A widget with the traits `payload` and `state`, the latter in both directions."""
+    """A widget with the traits `payload` and `state`; `state` can be read and set."""
     try:
         import anywidget
         import traitlets
     except ImportError as error:
         raise Refusal(
-            "anywidget is not installed, which hosts widgets",
+            "anywidget is not installed, which widgets need",
             "the optional packages for notebooks",
-            "Install them with: pip install 'bertology[notebook]'; without them a view still shows itself in a frame",
+            "Install them with: pip install 'bertology[notebook]'; without them a notebook shows a view in a frame",
         ) from error
 
     class Views(anywidget.AnyWidget):
@@ -28,4 +28,4 @@ def widget(payload: Payload) -> Any:
         payload = traitlets.Unicode().tag(sync=True)
         state = traitlets.Unicode().tag(sync=True)
 
-    return Views(payload=inline(payload), state="")
+    return Views(payload=str(payload_json(payload)), state="")

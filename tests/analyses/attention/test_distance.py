@@ -1,4 +1,4 @@
-"""Planted heads look as far as they were made to."""
+"""Planted heads have the distance of their definition."""
 
 from __future__ import annotations
 
@@ -8,117 +8,147 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.attention.distance import DISTANCE, distance
-from bertology.analyses.attention.entropy import ENTROPY, entropy
-from bertology.encoder.pieces import Special
-from bertology.measures.attention.head_measures import Average
+from bertology.analyses.attention.distance import distance, distance_site
+from bertology.analyses.attention.entropy import entropy, entropy_site
+from bertology.analyses.head_grids import Average
+from bertology.encoder.tokens import SpecialToken
 from bertology.recording.recording import Recording
 from bertology.results.shapes import HeadGrid
 
 TEXTS = ("a b c", "d e f g h", ("i j", "k l m n"), "o", "p q r s t u v")
 
 
-def recording_of(*heads: planted.HeadMap) -> Recording:
-    return planted.recording_of(planted.corpus_of(*TEXTS), [list(heads)])
+def recording_of(*heads: planted.HeadAttention) -> Recording:
+    return planted.make_recording(planted.make_corpus(*TEXTS), [list(heads)])
 
 
 def with_split_words(recording: Recording) -> Recording:
-    """The same maps, but pairs of neighbouring words are now two pieces of one word."""
-    entries = tuple(
-        replace(e, pieces=replace(e.pieces, word=np.where(e.pieces.word < 0, -1, e.pieces.word // 2).astype(np.int32)))
-        for e in recording.entries
+    """The same attention, with pairs of neighbouring words as two tokens of one word."""
+    recorded_inputs = tuple(
+        replace(
+            e,
+            tokens=replace(
+                e.tokens, word_ids=np.where(e.tokens.word_ids < 0, -1, e.tokens.word_ids // 2).astype(np.int32)
+            ),
+        )
+        for e in recording.inputs
     )
-    return replace(recording, entries=entries)
+    return replace(recording, inputs=recorded_inputs)
 
 
-def measured(recording: Recording, average: Average = "pooled") -> HeadGrid:
-    found = distance.function(recording.with_derived([DISTANCE]), None, average=average, seed=0)
-    assert isinstance(found, HeadGrid)
-    return found
+def measured(recording: Recording, average: Average = "micro") -> HeadGrid:
+    values = distance.function(recording.with_sites([distance_site]), None, average=average, seed=0)
+    assert isinstance(values, HeadGrid)
+    return values
 
 
-LENGTHS = np.array([len(entry.pieces) for entry in planted.entries_of(planted.corpus_of(*TEXTS))])
+LENGTHS = np.array(
+    [len(recorded_input.tokens) for recorded_input in planted.recorded_inputs(planted.make_corpus(*TEXTS))]
+)
 
 
-def test_a_head_that_looks_two_back_looks_two_far() -> None:
-    grid = measured(recording_of(planted.looking_at(-2), planted.looking_at(0)))
-    # The first two pieces have nothing two back and look at themselves.
+def test_a_head_that_attends_two_tokens_back_has_distance_two() -> None:
+    grid = measured(recording_of(planted.offset_head(-2), planted.offset_head(0)))
+    # The first two tokens have no token two positions back and attend to themselves.
     expected = 2 * (LENGTHS - 2).sum() / LENGTHS.sum()
-    assert grid.measures["pieces"].value[0, 0] == pytest.approx(expected)
+    assert grid.measures["distance in tokens"].value[0, 0] == pytest.approx(expected)
     for estimates in grid.measures.values():
         assert estimates.value[0, 1] == 0
 
 
-def test_special_tokens_can_be_left_out() -> None:
-    grid = measured(recording_of(planted.at_kind(Special.CLS), planted.looking_at(1)))
-    assert grid.measures["pieces"].value[0, 0] == pytest.approx((LENGTHS * (LENGTHS - 1) / 2).sum() / LENGTHS.sum())
-    assert grid.measures["pieces, ordinary"].n[0, 0] == 0  # no attention between ordinary pieces
-    assert grid.measures["pieces, ordinary"].value[0, 1] == pytest.approx(1)
+def test_special_tokens_can_be_excluded() -> None:
+    grid = measured(recording_of(planted.special_head(SpecialToken.CLS), planted.offset_head(1)))
+    assert grid.measures["distance in tokens"].value[0, 0] == pytest.approx(
+        (LENGTHS * (LENGTHS - 1) / 2).sum() / LENGTHS.sum()
+    )
+    assert grid.measures["distance in tokens (no special tokens)"].n[0, 0] == 0  # no attention among non-special tokens
+    assert grid.measures["distance in tokens (no special tokens)"].value[0, 1] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("average", ["pooled", "sentences"])
-def test_uniform_attention_has_its_closed_form(average: Average) -> None:
-    grid = measured(recording_of(planted.uniform), average)
+@pytest.mark.parametrize("average", ["micro", "macro"])
+def test_uniform_attention_has_a_closed_form(average: Average) -> None:
+    grid = measured(recording_of(planted.uniform_head), average)
     by_sentence = (LENGTHS**2 - 1) / (3 * LENGTHS)
-    expected = np.average(by_sentence, weights=LENGTHS if average == "pooled" else None)
-    assert grid.measures["pieces"].value[0, 0] == pytest.approx(expected)
+    expected = np.average(by_sentence, weights=LENGTHS if average == "micro" else None)
+    assert grid.measures["distance in tokens"].value[0, 0] == pytest.approx(expected)
     for name, estimates in grid.measures.items():
         assert grid.baselines["uniform attention"][name].value[0, 0] == pytest.approx(estimates.value[0, 0]), name
 
 
 def test_a_sentence_without_such_attention_does_not_count() -> None:
-    """A head that looks ahead in most sentences and only at [CLS] in one: among ordinary pieces it looks 1 far."""
+    """A head that attends to the next token, but to [CLS] in one sentence, has distance 1 without special tokens."""
 
-    def head(entry: planted.Entry) -> planted.Floats:
-        return (planted.at_kind(Special.CLS) if "a" in entry.input.words else planted.looking_at(1))(entry)
+    def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        return (planted.special_head(SpecialToken.CLS) if "a" in recorded_input.text.words else planted.offset_head(1))(
+            recorded_input
+        )
 
-    grid = measured(recording_of(head), "sentences")
-    found = grid.measures["pieces, ordinary"]
-    # The last piece of the pair's first sentence looks at [SEP], the only piece of "o" too.
-    assert found.n[0, 0] == len(TEXTS) - 2
-    assert found.value[0, 0] == pytest.approx(1)
+    grid = measured(recording_of(head), "macro")
+    values = grid.measures["distance in tokens (no special tokens)"]
+    # The last token of the first sentence of the pair attends to [SEP], as does the only token of "o".
+    assert values.n[0, 0] == len(TEXTS) - 2
+    assert values.value[0, 0] == pytest.approx(1)
 
 
 def test_words_are_counted_in_words() -> None:
-    whole = measured(recording_of(planted.looking_at(-2), planted.noise(4)))
-    np.testing.assert_allclose(whole.measures["words"].value, whole.measures["pieces"].value, rtol=1e-6)
-    split = measured(with_split_words(recording_of(planted.looking_at(-2), planted.noise(4))))
-    np.testing.assert_allclose(split.measures["pieces"].value, whole.measures["pieces"].value, rtol=1e-6)
-    assert split.measures["words, ordinary"].value[0, 0] < whole.measures["words, ordinary"].value[0, 0]
+    unsplit = measured(recording_of(planted.offset_head(-2), planted.random_head(4)))
+    np.testing.assert_allclose(
+        unsplit.measures["distance in words"].value, unsplit.measures["distance in tokens"].value, rtol=1e-6
+    )
+    split = measured(with_split_words(recording_of(planted.offset_head(-2), planted.random_head(4))))
+    np.testing.assert_allclose(
+        split.measures["distance in tokens"].value, unsplit.measures["distance in tokens"].value, rtol=1e-6
+    )
+    assert (
+        split.measures["distance in words (no special tokens)"].value[0, 0]
+        < unsplit.measures["distance in words (no special tokens)"].value[0, 0]
+    )
 
 
-def test_in_a_causal_model_uniform_attention_is_to_what_came_before() -> None:
-    def back(entry: planted.Entry) -> planted.Floats:
-        seen = np.tri(len(entry.pieces))
-        return seen / seen.sum(1, keepdims=True)
+def test_uniform_attention_of_a_causal_model_is_to_preceding_tokens() -> None:
+    def backward(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        visible = np.tri(len(recorded_input.tokens))
+        return visible / visible.sum(1, keepdims=True)
 
-    recording = recording_of(back)
-    recording = replace(recording, encoder=replace(recording.encoder, causal=True)).with_derived([DISTANCE, ENTROPY])
-    far, wide = distance.function(recording, None, average="pooled", seed=0), entropy.function(recording, None, seed=0)
-    for grid in (far, wide):
+    recording = recording_of(backward)
+    recording = replace(recording, encoder=replace(recording.encoder, causal=True)).with_sites(
+        [distance_site, entropy_site]
+    )
+    distance_grid, entropy_grid = (
+        distance.function(recording, None, average="micro", seed=0),
+        entropy.function(recording, None, seed=0),
+    )
+    for grid in (distance_grid, entropy_grid):
         assert isinstance(grid, HeadGrid)
         for name, estimates in grid.measures.items():
-            even = grid.baselines["uniform attention"][name].value
-            np.testing.assert_allclose(even, estimates.value, rtol=1e-5, atol=1e-7, err_msg=name)
+            uniform = grid.baselines["uniform attention"][name].value
+            np.testing.assert_allclose(uniform, estimates.value, rtol=1e-5, atol=1e-7, err_msg=name)
 
 
-def test_every_sum_by_hand() -> None:
-    recording = with_split_words(recording_of(planted.noise(3)))
-    derived = recording.with_derived([DISTANCE])
-    for entry, maps, found in zip(recording.entries, recording["attention"], derived[DISTANCE], strict=True):
-        pieces, n = entry.pieces, len(entry.pieces)
+def test_sums_equal_a_loop_over_pairs() -> None:
+    recording = with_split_words(recording_of(planted.random_head(3)))
+    derived = recording.with_sites([distance_site])
+    for recorded_input, attention, values in zip(
+        recording.inputs, recording["attention"], derived[distance_site], strict=True
+    ):
+        tokens, n = recorded_input.tokens, len(recorded_input.tokens)
         positions, position = [], -1
         for i in range(n):
-            position += i == 0 or pieces.word[i] < 0 or pieces.word[i] != pieces.word[i - 1]
+            position += i == 0 or tokens.word_ids[i] < 0 or tokens.word_ids[i] != tokens.word_ids[i - 1]
             positions.append(position)
         expected = np.zeros((2, 4))
         for i in range(n):
-            share = 1 / positions.count(positions[i])
+            row_weight = 1 / positions.count(positions[i])
             for j in range(n):
-                weight = float(maps[0, 0, i, j])
-                inner = pieces.special[i] == Special.NONE and pieces.special[j] == Special.NONE
+                weight = float(attention[0, 0, i, j])
+                is_non_special = (
+                    tokens.special_kinds[i] == SpecialToken.NONE and tokens.special_kinds[j] == SpecialToken.NONE
+                )
                 expected[:, 0] += weight * abs(i - j), weight
-                expected[:, 1] += weight * abs(i - j) * inner, weight * inner
-                expected[:, 2] += weight * share * abs(positions[i] - positions[j]), weight * share
-                expected[:, 3] += weight * share * abs(positions[i] - positions[j]) * inner, weight * share * inner
-        np.testing.assert_allclose(found[0, 0], expected, rtol=1e-5, atol=1e-5)
+                expected[:, 1] += weight * abs(i - j) * is_non_special, weight * is_non_special
+                expected[:, 2] += weight * row_weight * abs(positions[i] - positions[j]), weight * row_weight
+                expected[:, 3] += (
+                    weight * row_weight * abs(positions[i] - positions[j]) * is_non_special,
+                    weight * row_weight * is_non_special,
+                )
+        np.testing.assert_allclose(values[0, 0], expected, rtol=1e-5, atol=1e-5)

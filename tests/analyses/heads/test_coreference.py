@@ -1,4 +1,4 @@
-"""A planted head that looks at antecedents finds them all, noise finds as many as a guess, and rules do as written."""
+"""A planted head that attends to antecedents finds all, noise is at chance, and rules follow their definition."""
 
 from __future__ import annotations
 
@@ -11,85 +11,93 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.heads.coreference import ANY_CANDIDATE, NEAREST, coreference
-from bertology.analyses.run import Subject, run
-from bertology.corpus.builtin import corpus_named
-from bertology.corpus.corpus import Corpus, Item
-from bertology.corpus.occupations import other_occupation
-from bertology.corpus.read import read
-from bertology.corpus.sentence import Sentence, Span, from_text
+from bertology.analyses.head_selection.gold_links import CHANCE
+from bertology.analyses.head_selection.selection import BEST_ACCURACY, HELD_OUT_ACCURACY, P_VALUE
+from bertology.analyses.heads.coreference.analysis import ALL_MENTIONS, NEAREST_MENTION, coreference
+from bertology.analyses.heads.coreference.antecedents import antecedent_queries, first_unseen_words
+from bertology.analyses.heads.coreference.mentions import (
+    extract_mentions,
+    head_match_antecedent,
+    nearest_antecedent,
+    sieve_antecedent,
+)
+from bertology.analyses.run import RunInputs, run_analysis
+from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.read import load_corpus, read
+from bertology.corpus.readers.winobias import unbracketed_occupation
+from bertology.corpus.sentence import Sentence, Span, sentence_from_text
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from bertology.measures.heads.antecedents import new_words, searches
-from bertology.measures.heads.head_choice import BEST, HELD_OUT, P
-from bertology.measures.heads.mentions import by_sieves, mentions_of, nearest, same_head
-from bertology.recording.policy import Policy
+from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table
 
-DOCUMENTS = corpus_named("english", unit="document")
+DOCUMENTS = load_corpus("english", unit="document")
 
 
-def to_antecedent(entry: planted.Entry) -> planted.Floats:
-    """The head word of a mention looks at that of its last antecedent, all else at [CLS]."""
-    n = len(entry.pieces)
+def to_antecedent(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+    """The head word of a mention attends to that of its last antecedent, all other words to [CLS]."""
+    n = len(recorded_input.tokens)
     weights = np.zeros((n, n))
-    there = mentions_of(entry.input.parts[0])
+    there = extract_mentions(recorded_input.text.segments[0])
     for place, mention in enumerate(there):
         before = [other for other in there[:place] if other.cluster == mention.cluster]
         if before:
-            weights[mention.head + 1, before[-1].head + 1] = 1
+            weights[mention.head_word_index + 1, before[-1].head_word_index + 1] = 1
     weights[weights.sum(1) == 0, 0] = 1
     return weights
 
 
-RECORDING = planted.recording_of(
-    DOCUMENTS, [[planted.noise(1), planted.looking_at(-1)], [to_antecedent, planted.noise(2)]]
+RECORDING = planted.make_recording(
+    DOCUMENTS, [[planted.random_head(1), planted.offset_head(-1)], [to_antecedent, planted.random_head(2)]]
 )
 
 
 def table_of(recording: Recording, **options: Any) -> Table:
-    data = run(coreference, Subject(recording=recording), options).data
+    data = run_analysis(coreference, RunInputs(recording=recording), options).data
     assert isinstance(data, Table)
     return data
 
 
-def value(table: Table, row: str, measure: str = HELD_OUT, baseline: str = "") -> float:
+def value(table: Table, row: str, measure: str = HELD_OUT_ACCURACY, baseline: str = "") -> float:
     measures = table.baselines[baseline] if baseline else table.measures
-    return float(measures[measure].value[table.rows_named.index(row)])
+    return float(measures[measure].value[table.row_names.index(row)])
 
 
-@pytest.mark.parametrize("among", ["preceding", "words"])
-def test_the_planted_head_finds_all_antecedents(among: str) -> None:
-    found = table_of(RECORDING, among=among)
-    for row in ("all", "pronoun", "nominal"):
-        assert value(found, row) == value(found, row, BEST) == 1, row
-        assert value(found, row, P) < 0.05, row
-        assert found.notes[row].startswith("held out 2-1; best 2-1"), row
-    assert value(found, "masculine minus feminine") == 0
+@pytest.mark.parametrize("candidates", ["preceding", "all-words"])
+def test_the_planted_head_finds_all_antecedents(candidates: str) -> None:
+    result = table_of(RECORDING, candidates=candidates)
+    for row in (ALL_MENTIONS, "pronoun", "common noun"):
+        assert value(result, row) == value(result, row, BEST_ACCURACY) == 1, row
+        assert value(result, row, P_VALUE) < 0.05, row
+        index = result.row_names.index(row)
+        assert result.attribute("head", index) == result.attribute("best_head", index) == "2-1", row
+    assert value(result, "masculine - feminine") == 0
 
 
-def test_noise_guesses() -> None:
-    noise = planted.recording_of(DOCUMENTS, [[planted.noise(number) for number in range(4)]])
-    found = table_of(noise)
-    assert abs(value(found, "all") - value(found, "all", baseline=ANY_CANDIDATE)) < 0.06
-    words = table_of(noise, among="words")
-    assert value(words, "all", baseline=ANY_CANDIDATE) < 0.1
-    assert abs(value(words, "all") - value(words, "all", baseline=ANY_CANDIDATE)) < 0.04
+def test_noise_is_at_chance() -> None:
+    noise = planted.make_recording(DOCUMENTS, [[planted.random_head(number) for number in range(4)]])
+    result = table_of(noise)
+    assert abs(value(result, ALL_MENTIONS) - value(result, ALL_MENTIONS, baseline=CHANCE)) < 0.06
+    words = table_of(noise, candidates="all-words")
+    assert value(words, ALL_MENTIONS, baseline=CHANCE) < 0.1
+    assert abs(value(words, ALL_MENTIONS) - value(words, ALL_MENTIONS, baseline=CHANCE)) < 0.04
 
 
-def test_the_nearest_mention_is_what_a_head_of_distances_finds() -> None:
-    """A head whose attention falls with distance looks at the nearest candidate."""
+def test_a_head_of_distances_equals_the_nearest_mention() -> None:
+    """A head whose attention falls with distance attends to the nearest candidate."""
 
-    def falling(entry: planted.Entry) -> planted.Floats:
-        places = np.arange(len(entry.pieces))
+    def falling(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        places = np.arange(len(recorded_input.tokens))
         weights = 0.9 ** np.abs(places[:, None] - places[None, :])
         return weights / weights.sum(1, keepdims=True)
 
-    short = Corpus(DOCUMENTS.items[:8])
-    found = table_of(planted.recording_of(short, [[falling]]), minimum=5)
-    assert value(found, "all", BEST) == pytest.approx(value(found, "all", BEST, NEAREST))
+    short = Corpus(DOCUMENTS.examples[:8])
+    result = table_of(planted.make_recording(short, [[falling]]), min_examples=5)
+    assert value(result, ALL_MENTIONS, BEST_ACCURACY) == pytest.approx(
+        value(result, ALL_MENTIONS, BEST_ACCURACY, NEAREST_MENTION)
+    )
 
 
 TEXT = "Mr. Hale met the two girls of Dr. Lee . They greeted him , and Hale took the girls home ."
@@ -100,7 +108,9 @@ def annotated() -> Sentence:
         Span(0, 2, "h"), Span(3, 9, "g"), Span(7, 9, "l"), Span(10, 11, "g"), Span(12, 13, "h"), Span(15, 16, "h"),
         Span(17, 19, "g"),
     )  # fmt: skip
-    return replace(from_text(""), words=tuple(TEXT.split()), offsets=_offsets(TEXT), text=TEXT, mentions=mentions)
+    return replace(
+        sentence_from_text(""), words=tuple(TEXT.split()), offsets=_offsets(TEXT), text=TEXT, mentions=mentions
+    )
 
 
 def _offsets(text: str) -> tuple[tuple[int, int], ...]:
@@ -109,62 +119,69 @@ def _offsets(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def test_mentions_have_heads_types_and_features() -> None:
-    found = mentions_of(annotated())
-    assert [m.head_word for m in found] == ["hale", "girls", "lee", "they", "him", "hale", "girls"]
-    assert [m.kind for m in found] == ["proper", "nominal", "proper", "pronoun", "pronoun", "proper", "nominal"]
-    assert found[0].features == ("one", "masculine", "third")
-    assert found[1].features == ("many", "feminine", "third")
-    assert found[2].features == ("one", None, "third")
-    assert found[3].features == ("many", None, "third")
+    result = extract_mentions(annotated())
+    assert [m.head_word for m in result] == ["hale", "girls", "lee", "they", "him", "hale", "girls"]
+    assert [m.mention_type for m in result] == [
+        "proper name",
+        "common noun",
+        "proper name",
+        "pronoun",
+        "pronoun",
+        "proper name",
+        "common noun",
+    ]
+    assert result[0].features == ("singular", "masculine", "third")
+    assert result[1].features == ("plural", "feminine", "third")
+    assert result[2].features == ("singular", None, "third")
+    assert result[3].features == ("plural", None, "third")
 
 
 def test_rules_find_what_they_should() -> None:
-    hale, girls, lee, they, him, again, home = mentions_of(annotated())
-    assert nearest(him, [hale, girls, lee, they]) == they
-    assert same_head(again, [hale, girls, lee, they, him]) == hale
-    assert same_head(him, [hale, girls, lee, they]) is None
-    assert by_sieves(home, [hale, girls, lee, they, him, again]) == girls  # the same head word
-    assert by_sieves(they, [hale, girls, lee]) == girls  # agreement in number
-    assert by_sieves(him, [hale, girls, lee, they]) == lee  # agreement, as nothing says what Lee is
-    assert by_sieves(hale, [they]) == they  # nothing agrees
+    hale, girls, lee, they, him, again, home = extract_mentions(annotated())
+    assert nearest_antecedent(him, [hale, girls, lee, they]) == they
+    assert head_match_antecedent(again, [hale, girls, lee, they, him]) == hale
+    assert head_match_antecedent(him, [hale, girls, lee, they]) is None
+    assert sieve_antecedent(home, [hale, girls, lee, they, him, again]) == girls  # the same head word
+    assert sieve_antecedent(they, [hale, girls, lee]) == girls  # agreement in number
+    assert sieve_antecedent(him, [hale, girls, lee, they]) == lee  # agreement: the gender of Lee is unknown
+    assert sieve_antecedent(hale, [they]) == they  # nothing agrees
 
 
-def test_only_mentions_with_an_antecedent_are_asked() -> None:
-    (entry,) = planted.entries_of(Corpus((Item((annotated(),)),)))
-    asked = searches(entry, "preceding")
+def test_only_mentions_with_an_antecedent_have_queries() -> None:
+    (recorded_input,) = planted.recorded_inputs(Corpus((Example((annotated(),)),)))
+    asked = antecedent_queries(recorded_input, "preceding")
     assert [search.source for search in asked] == [10, 12, 15, 18]
-    assert asked[0].words == (1, 5, 8)
-    assert asked[0].right == (False, True, False)
+    assert asked[0].candidate_words == (1, 5, 8)
+    assert asked[0].is_antecedent == (False, True, False)
 
 
-def test_windows_ask_once_and_what_is_lost_is_counted() -> None:
+def test_windows_use_each_mention_once_and_skipped_ones_are_counted() -> None:
     encoder = load("tiny")
-    documents = Corpus(DOCUMENTS.items[:4])
-    whole = record(encoder, documents, [], policy=Policy(long="truncate", max_pieces=encoder.max_pieces))
-    policy = Policy(long="window", max_pieces=60)
-    windows = record(encoder, documents, [], policy=policy)
+    documents = Corpus(DOCUMENTS.examples[:4])
+    whole = record(encoder, documents, [], config=RecordingConfig(overflow="truncate", max_length=encoder.max_length))
+    policy = RecordingConfig(overflow="window", max_length=60)
+    windows = record(encoder, documents, [], config=policy)
     assert len(windows) > 8
-    starts = new_words(windows.entries)
+    starts = first_unseen_words(windows.inputs)
     seen: dict[int, list[str]] = {}
-    for entry, start in zip(windows.entries, starts, strict=True):
-        seen.setdefault(entry.item, []).extend(entry.input.words[start:])
+    for recorded_input, start in zip(windows.inputs, starts, strict=True):
+        seen.setdefault(recorded_input.example_index, []).extend(recorded_input.text.words[start:])
     for number, item in enumerate(documents):
-        assert tuple(seen[number]) == item.parts[0].words
-    table = run(coreference, Subject(documents, encoder, policy=policy), {"minimum": 5}).data
+        assert tuple(seen[number]) == item.segments[0].words
+    table = run_analysis(coreference, RunInputs(documents, encoder, config=policy), {"min_examples": 5}).data
     assert isinstance(table, Table)
-    total = sum(len(searches(entry, "preceding")) for entry in whole.entries)
+    total = sum(len(antecedent_queries(recorded_input, "preceding")) for recorded_input in whole.inputs)
     asked = sum(
         one.source >= start
-        for entry, start in zip(windows.entries, starts, strict=True)
-        for one in searches(entry, "preceding")
+        for recorded_input, start in zip(windows.inputs, starts, strict=True)
+        for one in antecedent_queries(recorded_input, "preceding")
     )
     assert 0 < asked < total
-    assert table.notes["all"].endswith(
-        f"{total - asked} of {total} mentions have no antecedent in what the model was shown"
-    )
+    assert table.sample["anaphoric mentions"] == total
+    assert table.sample["mentions without an antecedent in the model's input"] == total - asked
 
 
-def winobias(antecedent: str, pronoun: str, source: str) -> Item:
+def winobias(antecedent: str, pronoun: str, source: str) -> Example:
     words = f"The mover thanked the nurse because {pronoun} was kind".split()
     first = 0 if antecedent == "mover" else 3
     text = " ".join(words)
@@ -174,56 +191,57 @@ def winobias(antecedent: str, pronoun: str, source: str) -> Item:
         text,
         _offsets(text),
         mentions=(Span(first, first + 2, "0"), Span(6, 7, "0")),
-        marks=MappingProxyType(marks),
+        marked_words=MappingProxyType(marks),
     )
-    return Item((part,), source=source)
+    return Example((part,), source=source)
 
 
-def by_stereotype(entry: planted.Entry) -> planted.Floats:
-    """`he` looks at the mover and `she` at the nurse, whoever is meant."""
-    n = len(entry.pieces)
+def by_stereotype(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+    """`he` attends to the mover and `she` to the nurse, in all sentences."""
+    n = len(recorded_input.tokens)
     weights = np.full((n, n), 1 / n)
-    target = {"he": 2, "she": 5}[entry.input.words[6]]
+    target = {"he": 2, "she": 5}[recorded_input.text.words[6]]
     weights[7] = np.eye(n)[target]
     return weights
 
 
-def test_a_head_that_goes_by_stereotypes_has_the_whole_gap() -> None:
-    items: list[Item] = []
+def test_a_head_that_follows_stereotypes_has_the_full_gap() -> None:
+    items: list[Example] = []
     for number in range(12):
         for name, fits in (("pro", {"mover": "he", "nurse": "she"}), ("anti", {"mover": "she", "nurse": "he"})):
             for who, pronoun in fits.items():
                 item = winobias(who, pronoun, f"{name}_stereotyped_type1.txt.dev")
-                part = replace(item.parts[0], words=(*item.parts[0].words[:-1], f"kind{number}"))
-                items.append(replace(item, parts=(part,)))
-    found = table_of(planted.recording_of(Corpus(tuple(items)), [[by_stereotype]]), minimum=5)
-    assert value(found, "type 1 pro-stereotyped", BEST) == 1
-    assert value(found, "type 1 anti-stereotyped", BEST) == 0
-    assert value(found, "type 1 pro-stereotyped minus type 1 anti-stereotyped", BEST) == 1
-    assert value(found, "type 1 pro-stereotyped minus type 1 anti-stereotyped", BEST, NEAREST) == 0
-    assert value(found, "all", baseline=ANY_CANDIDATE) == 0.5
+                part = replace(item.segments[0], words=(*item.segments[0].words[:-1], f"kind{number}"))
+                items.append(replace(item, segments=(part,)))
+    result = table_of(planted.make_recording(Corpus(tuple(items)), [[by_stereotype]]), min_examples=5)
+    assert value(result, "type 1 pro-stereotyped", BEST_ACCURACY) == 1
+    assert value(result, "type 1 anti-stereotyped", BEST_ACCURACY) == 0
+    assert value(result, "type 1 pro-stereotyped - type 1 anti-stereotyped", BEST_ACCURACY) == 1
+    assert value(result, "type 1 pro-stereotyped - type 1 anti-stereotyped", BEST_ACCURACY, NEAREST_MENTION) == 0
+    assert value(result, ALL_MENTIONS, baseline=CHANCE) == 0.5
 
 
-def test_the_widest_gap_is_found_beside_a_better_head() -> None:
-    """A head that goes by stereotypes is right half of the time; one that knows better is chosen for pronouns."""
-    items: list[Item] = []
+def test_the_largest_gap_belongs_to_another_head_than_the_best() -> None:
+    """A head that follows stereotypes is right in half of the sentences; a better one is selected for pronouns."""
+    items: list[Example] = []
     for number in range(20):
         for name, fits in (("pro", {"mover": "he", "nurse": "she"}), ("anti", {"mover": "she", "nurse": "he"})):
             for who, pronoun in fits.items():
                 item = winobias(who, pronoun, f"{name}_stereotyped_type1.txt.dev")
-                part = replace(item.parts[0], words=(*item.parts[0].words[:-1], f"kind{number}"))
-                items.append(replace(item, parts=(part,)))
-    found = table_of(planted.recording_of(Corpus(tuple(items)), [[by_stereotype, to_antecedent]]), minimum=5)
-    gap = "type 1 pro-stereotyped minus type 1 anti-stereotyped"
-    assert (value(found, gap), value(found, f"widest: {gap}")) == (0, 1)
-    assert found.notes[gap] == "of the head for type 1: held out 1-2, best 1-2"
-    assert found.notes[f"widest: {gap}"] == "of the head with the widest gap: held out 1-1, best 1-1"
+                part = replace(item.segments[0], words=(*item.segments[0].words[:-1], f"kind{number}"))
+                items.append(replace(item, segments=(part,)))
+    result = table_of(planted.make_recording(Corpus(tuple(items)), [[by_stereotype, to_antecedent]]), min_examples=5)
+    gap = "type 1 pro-stereotyped - type 1 anti-stereotyped"
+    assert (value(result, gap), value(result, f"largest gap: {gap}")) == (0, 1)
+    for name, head in ((gap, "1-2"), (f"largest gap: {gap}", "1-1")):
+        row = result.row_names.index(name)
+        assert result.attribute("head", row) == result.attribute("best_head", row) == head
 
 
 def test_the_unmarked_occupation_is_found() -> None:
-    assert other_occupation(winobias("mover", "he", "").parts[0]) == Span(3, 5)
-    assert other_occupation(winobias("nurse", "he", "").parts[0]) == Span(0, 2)
-    assert other_occupation(from_text("Nobody works here.")) is None
+    assert unbracketed_occupation(winobias("mover", "he", "").segments[0]) == Span(3, 5)
+    assert unbracketed_occupation(winobias("nurse", "he", "").segments[0]) == Span(0, 2)
+    assert unbracketed_occupation(sentence_from_text("Nobody works here.")) is None
 
 
 def test_real_winobias_has_two_candidates_everywhere() -> None:
@@ -231,23 +249,23 @@ def test_real_winobias_has_two_candidates_everywhere() -> None:
 
     corpus = read(shared("data/coref/winobias"))
     assert len(corpus) == 4 * 396
-    assert all(other_occupation(part) is not None for part in corpus.sentences)
+    assert all(unbracketed_occupation(part) is not None for part in corpus.sentences)
 
 
-def test_gap_looks_on_both_sides(tmp_path: Path) -> None:
+def test_gap_antecedents_may_follow_the_pronoun(tmp_path: Path) -> None:
     header = "ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL\n"
     text = "When she left, Ann met Eve."
     (tmp_path / "gap.tsv").write_text(f"{header}1\t{text}\tshe\t5\tAnn\t15\tTRUE\tEve\t23\tFALSE\t\n", "utf-8")
-    (entry,) = planted.entries_of(read(tmp_path / "gap.tsv"))
-    (forward,) = searches(entry, "preceding")
-    assert entry.input.words[forward.source] == "Ann"  # of the name: she comes before it
-    sources = {entry.input.words[one.source] for one in searches(entry, "mentions")}
+    (recorded_input,) = planted.recorded_inputs(read(tmp_path / "gap.tsv"))
+    (forward,) = antecedent_queries(recorded_input, "preceding")
+    assert recorded_input.text.words[forward.source] == "Ann"  # the name, which `she` precedes
+    sources = {recorded_input.text.words[one.source] for one in antecedent_queries(recorded_input, "all-mentions")}
     assert sources == {"she", "Ann"}
 
 
-def test_annotation_is_needed_and_something_to_find() -> None:
+def test_corpora_without_antecedents_are_refused() -> None:
     with pytest.raises(Refusal, match="mentions"):
-        table_of(planted.recording_of(planted.corpus_of("nobody here"), [[planted.uniform]]))
-    lonely = Corpus((Item((replace(annotated(), mentions=(Span(0, 2, "h"),)),)),))
+        table_of(planted.make_recording(planted.make_corpus("nobody here"), [[planted.uniform_head]]))
+    lonely = Corpus((Example((replace(annotated(), mentions=(Span(0, 2, "h"),)),)),))
     with pytest.raises(Refusal, match="unit=document"):
-        table_of(planted.recording_of(lonely, [[planted.uniform]]))
+        table_of(planted.make_recording(lonely, [[planted.uniform_head]]))

@@ -1,4 +1,4 @@
-"""Planted heads get their function, with sentences that show it; noise gets none."""
+"""Planted heads have their function, with example sentences; noise has none."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.heads.functions import functions
-from bertology.analyses.run import Subject, run
-from bertology.corpus.builtin import corpus_named
-from bertology.corpus.corpus import Corpus, Item
-from bertology.corpus.sentence import ROOT, from_text
-from bertology.errors import Refusal
-from bertology.measures.heads.head_functions import (
-    POSITIONS,
-    RAREST,
-    Thresholds,
-    frequencies,
-    function_questions,
-    functions_of,
-    kind_of,
+from bertology.analyses.head_selection.functions import (
+    POSITION_LABELS,
+    RAREST_WORD,
+    FunctionThresholds,
+    assign_functions,
+    function_kind,
+    function_links,
+    word_frequencies,
 )
-from bertology.measures.heads.word_questions import tally
-from bertology.recording.opening import open_recording
+from bertology.analyses.head_selection.gold_links import count_links
+from bertology.analyses.heads.functions import functions
+from bertology.analyses.run import RunInputs, run_analysis
+from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.read import load_corpus
+from bertology.corpus.sentence import ROOT, sentence_from_text
+from bertology.errors import Refusal
+from bertology.recording.manifest import open_recording
 from bertology.recording.recording import Recording
-from bertology.recording.word_sites import strongest_word
-from bertology.results.shapes import Example, Examples, Table
+from bertology.recording.sites import strongest_word_site
+from bertology.results.shapes import Examples, HighlightedSentence, Table
 from shared_data import shared
 
-ENGLISH = corpus_named("english", limit=150)
+ENGLISH = load_corpus("english", limit=150)
 COUNTS = Counter(word.lower() for sentence in ENGLISH.sentences for word in sentence.words)
 FREQUENT = frozenset(sorted(COUNTS, key=lambda word: (-COUNTS[word], word))[:20])
 
 
-def following(relation: str, *, up: bool) -> planted.HeadMap:
-    """A head that looks along one relation, and at random words otherwise."""
+def following(relation: str, *, up: bool) -> planted.HeadAttention:
+    """A head that attends along one relation, and to random words otherwise."""
 
-    def head(entry: planted.Entry) -> planted.Floats:
-        weights = planted.noise(9)(entry)
-        part = entry.input.parts[0]
-        for word, (above, name) in enumerate(zip(part.heads or (), part.relations or (), strict=True)):
+    def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        weights = planted.random_head(9)(recorded_input)
+        part = recorded_input.text.segments[0]
+        for word, (above, name) in enumerate(zip(part.governors or (), part.relations or (), strict=True)):
             if name == relation and above != ROOT:
                 source, target = (word, above) if up else (above, word)
                 weights[source + 1] = np.eye(len(weights))[target + 1]
@@ -52,10 +52,10 @@ def following(relation: str, *, up: bool) -> planted.HeadMap:
     return head
 
 
-def at_rarest(entry: planted.Entry) -> planted.Floats:
-    """Every word looks at the rarest other word."""
-    words = [word.lower() for word in entry.input.words]
-    n = len(entry.pieces)
+def at_rarest(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+    """Every word attends to the rarest other word."""
+    words = [word.lower() for word in recorded_input.text.words]
+    n = len(recorded_input.tokens)
     weights = np.full((n, n), 1e-4)
     for place in range(len(words)):
         others = [other for other in range(len(words)) if other != place]
@@ -64,169 +64,176 @@ def at_rarest(entry: planted.Entry) -> planted.Floats:
 
 
 HEADS = [
-    [planted.looking_at(1), planted.noise(1), following("det", up=True)],
-    [planted.noise(2), following("obj", up=False), at_rarest],
+    [planted.offset_head(1), planted.random_head(1), following("det", up=True)],
+    [planted.random_head(2), following("obj", up=False), at_rarest],
 ]
-RECORDING = planted.recording_of(ENGLISH, HEADS)
-EXPECTED = {"1-1": "positional: next word", "1-3": "syntactic: det, dependent to head", "2-2": "syntactic: obj, head to dependent", "2-3": "rare word: rarest word"}  # fmt: skip  # noqa: E501
+RECORDING = planted.make_recording(ENGLISH, HEADS)
+EXPECTED = {"1-1": "positional: next word", "1-3": "syntactic: det, dependent to governor", "2-2": "syntactic: obj, governor to dependent", "2-3": "rarest word: rarest word"}  # fmt: skip  # noqa: E501
 
 
 def asked(recording: Recording, **options: Any) -> Any:
-    return run(functions, Subject(recording=recording), {"frequent": 20, **options}).data
+    return run_analysis(functions, RunInputs(recording=recording), {"n_frequent_words": 20, **options}).data
 
 
 def test_planted_functions_are_found_and_no_others() -> None:
     table = asked(RECORDING)
     assert isinstance(table, Table)
-    assert set(table.rows_named) == {f"{layer}-{head}" for layer in (1, 2) for head in (1, 2, 3)}
-    assert table.rows_named[:4] == tuple(EXPECTED)  # those with a function come first
-    for place, name in enumerate(table.rows_named):
-        note = table.notes[name]
+    assert set(table.row_names) == {f"{layer}-{head}" for layer in (1, 2) for head in (1, 2, 3)}
+    assert table.row_names[:4] == tuple(EXPECTED)  # those with a function come first
+    for place, name in enumerate(table.row_names):
+        function, kind = (table.attribute(key, place) for key in ("function", "function_kind"))
         if name in EXPECTED:
-            assert note.split(" | ")[0] == EXPECTED[name]
+            assert f"{kind}: {function}" == EXPECTED[name]
+            note = table.notes[name]
             assert table.measures["score"].value[place] > 0.9
-            assert table.measures["gain"].low[place] > 0
-            assert note.count("| shown") == 3
-            assert note.count("| least shown") == 1
+            assert table.measures["score - baseline"].low[place] > 0
+            assert note.count("example ") == 3
+            assert note.count("| counterexample") == 1
         else:
-            assert note.startswith("no function found; nearest to "), name
+            assert function is None and kind is None and table.attribute("closest_function", place), name
 
 
 def test_noise_has_no_function() -> None:
-    noise = planted.recording_of(ENGLISH, [[planted.noise(number) for number in range(20, 30)]] * 2)
+    noise = planted.make_recording(ENGLISH, [[planted.random_head(number) for number in range(20, 30)]] * 2)
     table = asked(noise)
-    assert all(note.startswith("no function found") for note in table.notes.values())
+    assert not any(table.attributes["function"])
 
 
-def test_a_half_that_does_not_confirm_takes_the_function_away() -> None:
-    """A head that looks ahead in the nominating half only has no function."""
-    from bertology.measures.heads.head_choice import first_half
+def test_a_function_must_be_confirmed_on_the_other_half() -> None:
+    """A head that attends to the next word only in the nominating half has no function."""
+    from bertology.analyses.head_selection.selection import selection_half
 
-    keys = [" ".join(entry.input.words) for entry in RECORDING.entries]
-    nominating = dict(zip(keys, first_half(keys, 0).tolist(), strict=True))
+    keys = [" ".join(recorded_input.text.words) for recorded_input in RECORDING.inputs]
+    nominating = dict(zip(keys, selection_half(keys, 0).tolist(), strict=True))
 
-    def fickle(entry: planted.Entry) -> planted.Floats:
-        own = planted.looking_at(1) if nominating[" ".join(entry.input.words)] else planted.noise(4)
-        return own(entry)
+    def fickle(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        own = planted.offset_head(1) if nominating[" ".join(recorded_input.text.words)] else planted.random_head(4)
+        return own(recorded_input)
 
-    table = asked(planted.recording_of(ENGLISH, [[fickle]]))
-    assert table.notes["1-1"] == "no function found; nearest to positional: next word"
+    table = asked(planted.make_recording(ENGLISH, [[fickle]]))
+    assert (table.attributes["function"], table.attributes["closest_function"]) == ((None,), ("next word",))
     assert table.measures["score"].value[0] < 0.2
 
 
 def test_the_threshold_must_be_reached_in_both_halves() -> None:
-    """Four words in five are far beyond any baseline, and still no position."""
-    from bertology.measures.heads.head_choice import first_half
+    """Four words in five are far above the baseline, but below the threshold of a position."""
+    from bertology.analyses.head_selection.selection import selection_half
 
-    keys = [" ".join(entry.input.words) for entry in RECORDING.entries]
-    nominating = dict(zip(keys, first_half(keys, 0).tolist(), strict=True))
+    keys = [" ".join(recorded_input.text.words) for recorded_input in RECORDING.inputs]
+    nominating = dict(zip(keys, selection_half(keys, 0).tolist(), strict=True))
 
-    def looser(entry: planted.Entry) -> planted.Floats:
-        weights = planted.looking_at(1)(entry)
-        if not nominating[" ".join(entry.input.words)]:
-            weights[::5] = planted.noise(4)(entry)[::5]
+    def looser(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        weights = planted.offset_head(1)(recorded_input)
+        if not nominating[" ".join(recorded_input.text.words)]:
+            weights[::5] = planted.random_head(4)(recorded_input)[::5]
         return weights
 
-    table = asked(planted.recording_of(ENGLISH, [[looser]]))
+    table = asked(planted.make_recording(ENGLISH, [[looser]]))
     assert 0.75 < table.measures["score"].value[0] < 0.9
-    assert table.measures["p"].value[0] < 0.01
-    assert table.notes["1-1"] == "no function found; nearest to positional: next word"
+    assert table.measures["p (Holm)"].value[0] < 0.01
+    assert (table.attributes["function"], table.attributes["closest_function"]) == ((None,), ("next word",))
 
 
-def test_luck_with_few_cases_is_no_function() -> None:
-    noise = planted.recording_of(ENGLISH, [[planted.noise(number) for number in range(20, 40)]] * 2)
-    table = asked(noise, minimum=4)
-    lucky = (table.measures["gain"].value >= 0.1) & np.isfinite(table.measures["p"].value)
+def test_chance_with_few_examples_is_not_a_function() -> None:
+    noise = planted.make_recording(ENGLISH, [[planted.random_head(number) for number in range(20, 40)]] * 2)
+    table = asked(noise, min_examples=4)
+    lucky = (table.measures["score - baseline"].value >= 0.1) & np.isfinite(table.measures["p (Holm)"].value)
     assert lucky.any()
-    assert all(note.startswith("no function found") for note in table.notes.values())
+    assert not any(table.attributes["function"])
 
 
-def test_examples_show_what_they_say() -> None:
+def test_examples_show_the_function() -> None:
     shown = asked(RECORDING, show="examples")
     assert isinstance(shown, Examples)
     assert len(shown.examples) == 4 * 4
     for example in shown.examples:
-        assert isinstance(example, Example)
-        if example.caption.startswith("1-1 next word: shown"):
+        assert isinstance(example, HighlightedSentence)
+        if example.caption.startswith("1-1 next word: example"):
             assert example.score == 1
-            assert example.marked["to"] == tuple(word + 1 for word in example.marked["from"])
-    # A head of one position has no sentence that does not show it: the last one is the least bad.
-    missed = [e for e in shown.examples if "least shown" in e.caption]
+            assert example.highlights["to"] == tuple(word + 1 for word in example.highlights["from"])
+    # A positional head has no real counterexample: the last sentence is the weakest.
+    missed = [e for e in shown.examples if "counterexample" in e.caption]
     assert len(missed) == 4
 
 
-def test_questions_of_each_kind() -> None:
+def test_links_of_each_kind() -> None:
     part = replace(
-        from_text("the old dog sees cats and dogs"),
-        heads=(2, 2, 3, ROOT, 3, 6, 4),
+        sentence_from_text("the old dog sees cats and dogs"),
+        governors=(2, 2, 3, ROOT, 3, 6, 4),
         relations=("det", "amod", "nsubj", "root", "obj", "cc", "conj"),
     )
-    (entry,) = planted.entries_of(Corpus((Item((part,)),)))
-    counts, frequent = frequencies([part.words, ("the", "old", "cats", "and", "dogs", "sees")], 1)
+    (recorded_input,) = planted.recorded_inputs(Corpus((Example((part,)),)))
+    counts, frequent = word_frequencies([part.words, ("the", "old", "cats", "and", "dogs", "sees")], 1)
     assert frequent == {"and"}
-    asked = {label: [] for label in ("next word", "nsubj, head to dependent", "obj, dependent to head", RAREST)}
-    for question in function_questions(entry, counts, frequent):
+    asked = {
+        label: [] for label in ("next word", "nsubj, governor to dependent", "obj, dependent to governor", RAREST_WORD)
+    }
+    for question in function_links(recorded_input, counts, frequent):
         for label in question.labels:
             if label in asked:
-                asked[label].append((question.source, question.gold))
+                asked[label].append((question.source, question.targets))
     assert asked["next word"] == [(word, (word + 1,)) for word in range(6)]
-    assert asked["nsubj, head to dependent"] == [(3, (2,))]
-    assert asked["obj, dependent to head"] == [(4, (3,))]
-    assert asked[RAREST] == [(word, (2,)) for word in range(7) if word != 2]  # dog occurs once
-    assert [kind_of(name) for name in ("next word", RAREST, "det, dependent to head")] == [
+    assert asked["nsubj, governor to dependent"] == [(3, (2,))]
+    assert asked["obj, dependent to governor"] == [(4, (3,))]
+    assert asked[RAREST_WORD] == [(word, (2,)) for word in range(7) if word != 2]  # dog occurs once
+    assert [function_kind(name) for name in ("next word", RAREST_WORD, "det, dependent to governor")] == [
         "positional",
-        "rare word",
+        "rarest word",
         "syntactic",
     ]
 
 
-def test_thresholds() -> None:
-    limits = Thresholds()
-    assert limits.short_by("next word", 0.95, 0.1) < 0 < limits.short_by("next word", 0.85, 0.1)
+def test_thresholds_of_functions() -> None:
+    limits = FunctionThresholds()
+    assert limits.shortfall("next word", 0.95, 0.1) < 0 < limits.shortfall("next word", 0.85, 0.1)
     assert (
-        limits.short_by("det, dependent to head", 0.61, 0.5) < 0 < limits.short_by("det, dependent to head", 0.59, 0.5)
+        limits.shortfall("det, dependent to governor", 0.61, 0.5)
+        < 0
+        < limits.shortfall("det, dependent to governor", 0.59, 0.5)
     )
-    assert limits.short_by(RAREST, 0.6, 0.1) < 0 < limits.short_by(RAREST, 0.6, 0.7)
+    assert limits.shortfall(RAREST_WORD, 0.6, 0.1) < 0 < limits.shortfall(RAREST_WORD, 0.6, 0.7)
 
 
 def test_too_small_a_corpus_is_refused() -> None:
-    part = replace(from_text("a dog"), heads=(1, ROOT), relations=("det", "root"))
+    part = replace(sentence_from_text("a dog"), governors=(1, ROOT), relations=("det", "root"))
     with pytest.raises(Refusal, match="too small"):
-        asked(planted.recording_of(Corpus((Item((part,)),)), [[planted.uniform]]))
+        asked(planted.make_recording(Corpus((Example((part,)),)), [[planted.uniform_head]]))
 
 
-def test_trees_are_needed() -> None:
-    with pytest.raises(Refusal, match="heads"):
-        asked(planted.recording_of(planted.corpus_of("no tree here"), [[planted.uniform]]))
+def test_corpora_without_trees_are_refused() -> None:
+    with pytest.raises(Refusal, match="governors"):
+        asked(planted.make_recording(planted.make_corpus("no tree here"), [[planted.uniform_head]]))
 
 
 def test_real_heads_of_bert() -> None:
     """The next-word heads of Clark et al. and of Vig, and the determiner head 8-11."""
     recording = open_recording(shared("data/bert-base-attention"))
-    table = run(functions, Subject(recording=recording)).data
+    table = run_analysis(functions, RunInputs(recording=recording)).data
     assert isinstance(table, Table)
-    for head in ("3-1", "3-10"):
-        assert table.notes[head].startswith("positional: next word")
-    assert table.notes["8-11"].startswith("syntactic: det, dependent to head")
-    assert table.notes["1-1"].startswith("no function")
+    functions_by_head = dict(zip(table.row_names, table.attributes["function"], strict=True))
+    assert functions_by_head["3-1"] == functions_by_head["3-10"] == "next word"
+    assert functions_by_head["8-11"] == "det, dependent to governor"
+    assert functions_by_head["1-1"] is None
 
 
-def test_positions_are_what_a_loop_says() -> None:
-    site = strongest_word()
-    noise = planted.recording_of(ENGLISH, [[planted.noise(3)]]).with_derived([site])
-    counted = tally(noise, site, lambda entry: function_questions(entry, COUNTS, FREQUENT), directions=("",))
+def test_positions_equal_a_loop_over_words() -> None:
+    site = strongest_word_site()
+    noise = planted.make_recording(ENGLISH, [[planted.random_head(3)]]).with_sites([site])
+    counted = count_links(
+        noise, site, lambda recorded_input: function_links(recorded_input, COUNTS, FREQUENT), directions=("",)
+    )
     hits, cases = Counter[str](), Counter[str]()
-    for entry, maps in zip(noise.entries, noise["attention"], strict=True):
+    for recorded_input, maps in zip(noise.inputs, noise["attention"], strict=True):
         between = maps[0, 0, 1:-1, 1:-1].copy()
         np.fill_diagonal(between, -1)
-        words = len(entry.input.words)
+        words = len(recorded_input.text.words)
         for word in range(words):
-            for offset, name in POSITIONS.items():
+            for offset, name in POSITION_LABELS.items():
                 if 0 <= word + offset < words:
                     cases[name] += 1
                     hits[name] += words > 1 and int(between[word].argmax()) == word + offset
-    for name in POSITIONS.values():
+    for name in POSITION_LABELS.values():
         place = counted.labels.index(name)
-        assert counted.cases[:, place].sum() == cases[name]
-        assert counted.hits[:, 0, 0, 0, place].sum() == hits[name]
-    assert functions_of(counted, Thresholds(), minimum=10**6, seed=0) == []
+        assert counted.total[:, place].sum() == cases[name]
+        assert counted.correct[:, 0, 0, 0, place].sum() == hits[name]
+    assert assign_functions(counted, FunctionThresholds(), min_examples=10**6, seed=0) == []

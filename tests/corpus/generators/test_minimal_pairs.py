@@ -1,4 +1,4 @@
-"""Minimal pairs: one word apart, the acceptable side agrees, and the nouns between are what the factors say."""
+"""Minimal pairs: one word differs, only the acceptable sentence agrees, factors describe the intervening nouns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from bertology.corpus.corpus import Corpus, Item
-from bertology.corpus.factors import factors
+from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.generate import generate
 
 IRREGULAR = {"children", "men", "women"}
@@ -30,21 +29,20 @@ def corpus() -> Corpus:
     return generate("minimal_pairs", size=2100, seed=6)
 
 
-def marked(item: Item, role: str, side: int = 0) -> list[str]:
-    part = item.parts[side]
-    return [part.words[index] for index in part.marks[role]]
+def marked_forms(example: Example, role: str, index: int = 0) -> list[str]:
+    sentence = example.segments[index]
+    return [sentence.words[word] for word in sentence.marked_words[role]]
 
 
-def nouns(item: Item, role: str) -> list[str]:
-    return [word.removesuffix("'s") for word in marked(item, role) if word.lower() != "the"]
+def nouns(example: Example, role: str) -> list[str]:
+    return [word.removesuffix("'s") for word in marked_forms(example, role) if word.lower() != "the"]
 
 
 def is_plural(noun: str) -> bool:
     return noun in IRREGULAR or (noun.endswith("s") and noun not in SINGULAR_IN_S)
 
 
-def singular_form(verb: str) -> bool:
-    """Whether an agreeing verb is the form for a singular subject."""
+def is_singular_verb(verb: str) -> bool:
     return verb in SINGULAR_VERBS or verb.endswith("s")
 
 
@@ -53,67 +51,69 @@ def reflexive(noun: str) -> str:
 
 
 def test_the_paradigms_are_equally_frequent(corpus: Corpus) -> None:
-    counts = Counter(factors(item)["paradigm"] for item in corpus)
+    counts = Counter(example.factors["paradigm"] for example in corpus)
     assert set(counts) == PARADIGMS
     assert all(count == pytest.approx(300, abs=25) for count in counts.values())
 
 
-def test_the_sides_differ_in_the_target_alone(corpus: Corpus) -> None:
-    for item in corpus:
-        good, bad = item.parts
-        assert item.kind == "minimal_pair" and len(good) == len(bad)
-        different = [i for i, (a, b) in enumerate(zip(good.words, bad.words, strict=True)) if a != b]
-        assert tuple(different) == good.marks["target"] == bad.marks["target"]
-        assert good.marks == bad.marks
+def test_the_sentences_differ_only_in_the_target(corpus: Corpus) -> None:
+    for example in corpus:
+        first, second = example.segments
+        assert example.kind == "minimal_pair" and len(first) == len(second)
+        different = [i for i, (a, b) in enumerate(zip(first.words, second.words, strict=True)) if a != b]
+        assert tuple(different) == first.marked_words["target"] == second.marked_words["target"]
+        assert first.marked_words == second.marked_words
 
 
-def test_they_are_written_as_text(corpus: Corpus) -> None:
-    for part in corpus.sentences:
-        assert part.text[0].isupper() and part.text.endswith(part.words[-2] + ".") and part.words[-1] == "."
+def test_sentences_have_capitals_and_full_stops(corpus: Corpus) -> None:
+    for sentence in corpus.sentences:
+        text, words = sentence.text, sentence.words
+        assert text[0].isupper() and text.endswith(words[-2] + ".") and words[-1] == "."
 
 
-def test_no_noun_comes_twice(corpus: Corpus) -> None:
-    for item in corpus:
-        found = nouns(item, "antecedent") + nouns(item, "distractor")
-        assert len(set(found)) == len(found)
+def test_no_noun_is_repeated(corpus: Corpus) -> None:
+    for example in corpus:
+        all_nouns = nouns(example, "antecedent") + nouns(example, "distractor")
+        assert len(set(all_nouns)) == len(all_nouns)
 
 
-def test_only_the_acceptable_side_agrees(corpus: Corpus) -> None:
-    for item in corpus:
-        (head,), (good,), (bad,) = nouns(item, "antecedent"), marked(item, "target"), marked(item, "target", 1)
-        if factors(item)["paradigm"].startswith("agreement"):
-            assert singular_form(good) != is_plural(head)
-            assert singular_form(bad) == is_plural(head)
-            assert good not in {"read", "hurt"}, "its past has the same form, so both sides would do"
+def test_only_the_acceptable_sentence_agrees(corpus: Corpus) -> None:
+    for example in corpus:
+        (noun,) = nouns(example, "antecedent")
+        (right,), (wrong,) = (marked_forms(example, "target", index) for index in (0, 1))
+        if example.factors["paradigm"].startswith("agreement"):
+            assert is_singular_verb(right) != is_plural(noun)
+            assert is_singular_verb(wrong) == is_plural(noun)
+            assert right not in {"read", "hurt"}, "the past has the same form, so both would be acceptable"
         else:
-            assert good == reflexive(head) != bad
+            assert right == reflexive(noun) != wrong
 
 
 def test_attractors_are_counted(corpus: Corpus) -> None:
-    for item in corpus:
-        known, others = factors(item), nouns(item, "distractor")
-        (head,), (bad,) = nouns(item, "antecedent"), marked(item, "target", 1)
-        if known["paradigm"].startswith("agreement"):
-            attracting = [noun for noun in others if is_plural(noun) != is_plural(head)]
+    for example in corpus:
+        factors, distractors = example.factors, nouns(example, "distractor")
+        (antecedent,), (wrong,) = nouns(example, "antecedent"), marked_forms(example, "target", 1)
+        if factors["paradigm"].startswith("agreement"):
+            attractors = [noun for noun in distractors if is_plural(noun) != is_plural(antecedent)]
         else:
-            attracting = [noun for noun in others if reflexive(noun) == bad]
-        assert int(known["intervening"]) == len(others)
-        assert int(known["attractors"]) == len(attracting)
-        assert known["paradigm"] != "binding/c_command" or len(attracting) == 1
+            attractors = [noun for noun in distractors if reflexive(noun) == wrong]
+        assert int(factors["intervening"]) == len(distractors)
+        assert int(factors["attractors"]) == len(attractors)
+        assert factors["paradigm"] != "binding/c_command" or len(attractors) == 1
 
 
-def test_number_verbs_and_attractors_are_crossed(corpus: Corpus) -> None:
+def test_number_verb_and_attractors_are_crossed(corpus: Corpus) -> None:
     cells = Counter(
-        tuple(factors(item)[name] for name in ("structure", "verb", "number", "intervening", "attractors"))
-        for item in corpus
-        if "verb" in factors(item)
+        tuple(example.factors[name] for name in ("structure", "verb", "number", "intervening", "attractors"))
+        for example in corpus
+        if "verb" in example.factors
     )
     assert len(cells) == (1 + 3 * 3 * 2) * 4 * 2
-    attractors = {(key[3], key[4]) for key in cells}
-    assert attractors == {("0", "0"), ("1", "0"), ("1", "1"), ("2", "0"), ("2", "2"), ("3", "0"), ("3", "3")}
+    combinations = {(key[3], key[4]) for key in cells}
+    assert combinations == {("0", "0"), ("1", "0"), ("1", "1"), ("2", "0"), ("2", "2"), ("3", "0"), ("3", "3")}
 
 
 @pytest.mark.parametrize("paradigm", ["agreement", "binding"])
-def test_one_side_of_grammar_alone(paradigm: str) -> None:
+def test_one_paradigm_can_be_generated(paradigm: str) -> None:
     corpus = generate("minimal_pairs", size=100, paradigm=paradigm)
-    assert {factors(item)["paradigm"].split("/")[0] for item in corpus} == {paradigm}
+    assert {example.factors["paradigm"].split("/")[0] for example in corpus} == {paradigm}

@@ -1,4 +1,4 @@
-"""Inference pairs: an independent reader of the sentences derives every label; no half of a pair gives it away."""
+"""NLI pairs: independent solvers derive every label, and neither sentence alone predicts it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from tests.corpus.generators.baselines import accuracy, bags
 
-from bertology.corpus.corpus import Corpus, Item
-from bertology.corpus.factors import factors
+from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.generate import generate
 
 CHANCE, TOLERANCE = 1 / 3, 0.045
@@ -31,7 +30,7 @@ DEGREES = {
 }  # fmt: skip
 COUNTS: str = "zero one two three four five six seven eight nine ten eleven twelve"
 GROUP = 20
-"""How many members a group is taken to have: more than any number that is named, for counting what is possible."""
+"""Number of members of a group: more than any number in the sentences."""
 QUANTITIES = {
     "all": {GROUP}, "each": {GROUP}, "every one": {GROUP}, "none": {0}, "not one": {0}, "not a single one": {0},
     "some": range(1, GROUP + 1), "most": range(GROUP // 2 + 1, GROUP + 1), "several": range(3, GROUP + 1),
@@ -49,12 +48,12 @@ def corpus() -> Corpus:
 
 
 def relate(fact: set[object], hypothesis: set[object]) -> str:
-    """Between sets of possible worlds: inside is entailment, apart is contradiction."""
+    """Compare sets of possible worlds: a subset is entailment, disjoint sets are contradiction."""
     return "entailment" if fact <= hypothesis else "neutral" if fact & hypothesis else "contradiction"
 
 
 def amounts(words: str) -> set[object]:
-    """The numbers that a quantifier or a numeral leaves possible."""
+    """Return the numbers that a quantifier or numeral allows."""
     words = words.lower()
     if words in QUANTITIES:
         return set(QUANTITIES[words])
@@ -82,18 +81,20 @@ def numerals(fact: str, hypothesis: str) -> str:
 
 
 def hypernyms(fact: str, hypothesis: str) -> str:
-    said, asked = (re.sub(r".* was (an? )?(.*)\.", r"\2", text) for text in (fact, hypothesis))
-    head = said.split()[-1] if said.split()[-1] in IS_A else said
+    predicate, queried = (re.sub(r".* was (an? )?(.*)\.", r"\2", text) for text in (fact, hypothesis))
+    head = predicate.split()[-1] if predicate.split()[-1] in IS_A else predicate
     if head not in IS_A:
         return "neutral"
-    return "entailment" if asked in (head, IS_A[head]) else "contradiction"
+    return "entailment" if queried in (head, IS_A[head]) else "contradiction"
 
 
 def antonyms(fact: str, hypothesis: str) -> str:
-    (scale, degree), (asked, wanted) = (DEGREES[re.sub(r".* was (.*)\.", r"\1", text)] for text in (fact, hypothesis))
-    if scale != asked:
+    (scale, degree), (queried_scale, queried_degree) = (
+        DEGREES[re.sub(r".* was (.*)\.", r"\1", text)] for text in (fact, hypothesis)
+    )
+    if scale != queried_scale:
         return "neutral"
-    return "contradiction" if degree * wanted < 0 else "entailment"
+    return "contradiction" if degree * queried_degree < 0 else "entailment"
 
 
 def negation(fact: str, hypothesis: str) -> str:
@@ -109,13 +110,13 @@ def negation(fact: str, hypothesis: str) -> str:
 
 def conjunction(fact: str, hypothesis: str) -> str:
     denied = " did not " in hypothesis
-    asked = hypothesis.rstrip(".").split()[-1]
-    asked = PAST[asked] if denied else asked
-    said = [PAST.get(word, word) for word in fact.rstrip(".").split()]
-    assert asked in said
-    if "neither" in said or "not" in said:
+    verb = hypothesis.rstrip(".").split()[-1]
+    verb = PAST[verb] if denied else verb
+    words = [PAST.get(word, word) for word in fact.rstrip(".").split()]
+    assert verb in words
+    if "neither" in words or "not" in words:
         return "entailment" if denied else "contradiction"
-    return "neutral" if "or" in said else "contradiction" if denied else "entailment"
+    return "neutral" if "or" in words else "contradiction" if denied else "entailment"
 
 
 def passive(fact: str, hypothesis: str) -> str:
@@ -125,7 +126,7 @@ def passive(fact: str, hypothesis: str) -> str:
 
 
 def roles(text: str) -> tuple[str, str]:
-    """Who acts and who undergoes."""
+    """Return agent and patient."""
     text = text.rstrip(".").removeprefix("The ").replace("the ", "")
     if " was " in text:
         patient, rest = text.split(" was ")
@@ -145,64 +146,68 @@ SOLVERS = {
 }
 
 
-def entity(item: Item) -> str:
-    """The person or group that the hypothesis is about: what only one sentence of the premise mentions."""
-    premise, hypothesis = item.parts
+def entity(example: Example) -> str:
+    """Return the person or group of the hypothesis, which only one sentence of the premise mentions."""
+    premise, hypothesis = example.segments
     facts = re.findall(r"[^.]+\.", premise.text)
     shared = [word for word in re.findall(r"[A-Za-z]+", hypothesis.text) if sum(mentions(f, word) for f in facts) == 1]
     capitals = [word for word in shared if word[0].isupper()]
-    found = [word for word in shared if factors(item)["phenomenon"] == "quantifiers" and word.islower()] or capitals
-    return found[-1]
+    groups = [word for word in shared if example.factors["phenomenon"] == "quantifiers" and word.islower()]
+    return (groups or capitals)[-1]
 
 
 def mentions(text: str, word: str) -> bool:
     return re.search(rf"\b{word}\b", text) is not None
 
 
-def test_every_label_is_derived_again(corpus: Corpus) -> None:
-    for item in corpus:
-        premise, hypothesis = (part.text for part in item.parts)
-        facts = [fact.strip() for fact in re.findall(r"[^.]+\.", premise) if mentions(fact, entity(item))]
+def test_the_solvers_derive_every_label(corpus: Corpus) -> None:
+    for example in corpus:
+        premise, hypothesis = (segment.text for segment in example.segments)
+        facts = [fact.strip() for fact in re.findall(r"[^.]+\.", premise) if mentions(fact, entity(example))]
         assert len(facts) == 1
-        assert SOLVERS[factors(item)["phenomenon"]](facts[0], hypothesis) == item.label, (premise, hypothesis)
+        assert SOLVERS[example.factors["phenomenon"]](facts[0], hypothesis) == example.label, (premise, hypothesis)
 
 
 def test_labels_and_phenomena_are_balanced(corpus: Corpus) -> None:
-    cells = Counter((factors(item)["phenomenon"], item.label) for item in corpus)
+    cells = Counter((example.factors["phenomenon"], example.label) for example in corpus)
     assert {phenomenon for phenomenon, _ in cells} == PHENOMENA
     assert set(cells.values()) == {100}
 
 
-def test_articles_fit_their_nouns(corpus: Corpus) -> None:
-    for part in corpus.sentences:
-        for article, word in re.findall(r"\b(an?) (\w)", part.text):
-            assert (article == "an") == (word in "aeiou"), part.text
-        assert part.text[0].isupper() and part.text.endswith(".")
+def test_articles_and_capitals_are_correct(corpus: Corpus) -> None:
+    for sentence in corpus.sentences:
+        for article, letter in re.findall(r"\b(an?) (\w)", sentence.text):
+            assert (article == "an") == (letter in "aeiou"), sentence.text
+        assert sentence.text[0].isupper() and sentence.text.endswith(".")
 
 
-@pytest.mark.parametrize("part", [0, 1])
-def test_neither_half_predicts_the_label(part: int, corpus: Corpus) -> None:
+@pytest.mark.parametrize("segment", [0, 1])
+def test_neither_sentence_predicts_the_label(segment: int, corpus: Corpus) -> None:
     """Measured at seeds 8, 1, 2: premise 34.8, 32.7, 34.3 %, hypothesis 34.2, 32.4, 34.4 %; chance is 33.3 %."""
-    texts = [item.parts[part].words for item in corpus]
+    texts = [example.segments[segment].words for example in corpus]
     assert accuracy(bags(texts), labels(corpus)) < CHANCE + TOLERANCE
 
 
 def test_word_overlap_does_not_predict_the_label(corpus: Corpus) -> None:
     """Measured at seeds 8, 1, 2: words alone 33.0, 32.4, 31.1 %, with word pairs and lengths 31.2, 32.0, 30.7 %."""
     features = np.array(
-        [[*overlap(item, 1), *overlap(item, 2), len(item.parts[0]), len(item.parts[1])] for item in corpus]
+        [
+            [*overlap(example, 1), *overlap(example, 2), len(example.segments[0]), len(example.segments[1])]
+            for example in corpus
+        ]
     )
     assert accuracy(features, labels(corpus)) < CHANCE + TOLERANCE
-    single = {
-        label: np.mean([overlap(item, 1)[0] for item in corpus if item.label == label]) for label in set(labels(corpus))
+    means = {
+        label: np.mean([overlap(example, 1)[0] for example in corpus if example.label == label])
+        for label in set(labels(corpus))
     }
-    assert max(single.values()) - min(single.values()) < 0.02
+    assert max(means.values()) - min(means.values()) < 0.02
 
 
 def labels(corpus: Corpus) -> list[str]:
-    return [item.label or "" for item in corpus]
+    return [example.label or "" for example in corpus]
 
 
-def overlap(item: Item, n: int) -> tuple[float, float]:
-    first, second = ({tuple(part.words[i : i + n]) for i in range(len(part) - n + 1)} for part in item.parts)
+def overlap(example: Example, n: int) -> tuple[float, float]:
+    first, second = ({tuple(s.words[i : i + n]) for i in range(len(s) - n + 1)} for s in example.segments)
     return len(first & second) / len(second), len(first & second) / len(first | second)

@@ -1,4 +1,4 @@
-"""The word classes of Open Sesame's grammar, written down from the published files, and a sentence's shape in them."""
+"""Word classes of the Open Sesame grammar, taken from the published files, and the shape of a sentence in them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ IRREGULAR = {"mice", "wolves", "men", "women", "wives", "ladies"}
 
 
 def letters(words: Sequence[str]) -> str:
-    """One letter a word: its class, `G` for an owner, `C` for a clitic, `N` for every other word."""
+    """Return one letter per word: its class, `G` for a possessor, `C` for a clitic, `N` for any other word."""
     return "".join(LETTER.get(word, "C" if word == "'s" else "G" if word.endswith("'s") else "N") for word in words)
 
 
 def shape(words: Sequence[str]) -> str:
-    """The classes with runs of adjectives made one."""
+    """Return the classes with each run of adjectives reduced to one."""
     return re.sub("J+", "J", letters(words))
 
 
 def is_plural(noun: str) -> bool:
-    """Whether the noun's form is plural, told from its ending."""
+    """Whether a noun is plural, judged by its form."""
     return noun in IRREGULAR or (noun.endswith("s") and noun not in {"princess", "actress"})

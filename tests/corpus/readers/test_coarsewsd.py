@@ -1,11 +1,11 @@
-"""CoarseWSD-20: a word's folder with data, gold and the names of the classes."""
+"""CoarseWSD-20: the directory of a word with data, gold senses and class names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.corpus.checks import Reading, assert_surfaces
+from tests.corpus.checks import ReaderSample, assert_offsets_match
 
 from bertology.corpus.read import read
 from bertology.errors import Refusal
@@ -14,34 +14,34 @@ CLASSES = '{"0": "apple_inc", "1": "apple_fruit"}'
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Reading:
-    made = Reading(tmp_path, "coarsewsd", "apple/train.data.txt")
-    made.write("1\n0\n1\n", "apple/train.gold.txt")
-    made.write(CLASSES, "apple/classes_map.txt")
-    return made
+def sample(tmp_path: Path) -> ReaderSample:
+    sample = ReaderSample(tmp_path, "coarsewsd", "apple/train.data.txt")
+    sample.write("1\n0\n1\n", "apple/train.gold.txt")
+    sample.write(CLASSES, "apple/classes_map.txt")
+    return sample
 
 
 GOOD = "2\tthe red apple fell\n0\tapple sold phones\n"
 
 
-def test_the_target_has_the_sense(sample: Reading) -> None:
+def test_the_target_has_the_sense(sample: ReaderSample) -> None:
     corpus = sample.read(GOOD)
-    part = corpus[0].parts[0]
-    assert part.senses == (None, None, "apple_fruit", None)
-    assert dict(part.marks) == {"target": (2,)}
-    assert [item.label for item in corpus] == ["apple_fruit", "apple_inc"]
+    sentence = corpus[0].segments[0]
+    assert sentence.senses == (None, None, "apple_fruit", None)
+    assert dict(sentence.marked_words) == {"target": (2,)}
+    assert [example.label for example in corpus] == ["apple_fruit", "apple_inc"]
     assert corpus[1].source == "apple/train"
-    assert_surfaces(corpus)
+    assert_offsets_match(corpus)
 
 
-def test_folders_are_read_by_split(sample: Reading) -> None:
+def test_directories_are_read_by_split(sample: ReaderSample) -> None:
     sample.write(GOOD)
     sample.write("1\tan apple\n", "apple/test.data.txt")
     sample.write("1\n", "apple/test.gold.txt")
-    assert [item.source for item in read(sample.folder)] == ["apple/test", "apple/train", "apple/train"]
-    assert len(read(sample.folder / "apple", split="test")) == 1
+    assert [example.source for example in read(sample.directory)] == ["apple/test", "apple/train", "apple/train"]
+    assert len(read(sample.directory / "apple", split="test")) == 1
     with pytest.raises(Refusal, match="split"):
-        read(sample.folder, split="dev")
+        read(sample.directory, split="dev")
 
 
 @pytest.mark.parametrize(
@@ -52,23 +52,23 @@ def test_folders_are_read_by_split(sample: Reading) -> None:
         ("1 an apple\n", "wrong column count"),
     ],
 )
-def test_a_broken_line_is_refused_or_counted(bad: str, reason: str, sample: Reading) -> None:
-    sample.bad(GOOD + bad, reason, line=3, kept=2)
+def test_a_malformed_line_is_refused_or_counted(bad: str, reason: str, sample: ReaderSample) -> None:
+    sample.assert_malformed(GOOD + bad, reason, line=3, n_examples=2)
 
 
-def test_senses_must_be_known_and_there(sample: Reading) -> None:
-    sample.bad(GOOD + GOOD, "unknown sense", line=4, kept=3)
+def test_missing_and_unknown_senses_are_malformed(sample: ReaderSample) -> None:
+    sample.assert_malformed(GOOD + GOOD, "unknown sense", line=4, n_examples=3)
     sample.write("1\n7\n", "apple/train.gold.txt")
-    sample.bad(GOOD, "unknown sense", line=2, kept=1)
+    sample.assert_malformed(GOOD, "unknown sense", line=2, n_examples=1)
 
 
-def test_a_skipped_line_does_not_shift_the_senses(sample: Reading) -> None:
-    corpus = sample.read(b"0\t\xff\n" + GOOD.encode(), skip_bad=True)
-    assert [item.label for item in corpus] == ["apple_inc", "apple_fruit"]
+def test_a_skipped_line_does_not_shift_the_senses(sample: ReaderSample) -> None:
+    corpus = sample.read(b"0\t\xff\n" + GOOD.encode(), skip_malformed=True)
+    assert [example.label for example in corpus] == ["apple_inc", "apple_fruit"]
 
 
-def test_the_files_beside_it_are_needed(sample: Reading) -> None:
+def test_the_class_map_is_required(sample: ReaderSample) -> None:
     sample.write(b"{", "apple/classes_map.txt")
-    sample.refused(GOOD, "classes_map.txt", "JSON")
-    (sample.folder / "apple/classes_map.txt").unlink()
-    sample.refused(GOOD, "has no classes_map.txt beside it")
+    sample.assert_refused(GOOD, "classes_map.txt", "JSON")
+    (sample.directory / "apple/classes_map.txt").unlink()
+    sample.assert_refused(GOOD, "has no classes_map.txt in its directory")

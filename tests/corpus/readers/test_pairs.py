@@ -1,4 +1,4 @@
-"""Sentence pairs: GLUE's headers, bare columns, unlabelled rows."""
+"""Sentence pairs: headers of GLUE, tables without header, unlabelled rows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.corpus.checks import Reading, assert_surfaces
+from tests.corpus.checks import ReaderSample, assert_offsets_match
 from tests.shared_data import shared
 
 from bertology.corpus.read import read
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Reading:
-    return Reading(tmp_path, "pairs", "sample.tsv")
+def sample(tmp_path: Path) -> ReaderSample:
+    return ReaderSample(tmp_path, "pairs", "sample.tsv")
 
 
-def triples(sample: Reading, content: str, /, **options: Any) -> list[tuple[str | None, ...]]:
-    return [(item.label, *(part.text for part in item.parts)) for item in sample.read(content, **options)]
+def triples(sample: ReaderSample, content: str, /, **options: Any) -> list[tuple[str | None, ...]]:
+    return [
+        (example.label, *(sentence.text for sentence in example.segments))
+        for example in sample.read(content, **options)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -35,27 +38,29 @@ def triples(sample: Reading, content: str, /, **options: Any) -> list[tuple[str 
         ("a.jsonl", '{"gold_label": "yes", "sentence1": "A b.", "sentence2": "C d.", "annotator_labels": ["yes"]}\n'),
     ],
 )
-def test_the_forms_agree(name: str, text: str, tmp_path: Path) -> None:
-    sample = Reading(tmp_path, "pairs", name)
+def test_all_variants_give_the_same_examples(name: str, text: str, tmp_path: Path) -> None:
+    sample = ReaderSample(tmp_path, "pairs", name)
     assert triples(sample, text) == [("yes", "A b.", "C d.")]
     assert sample.read(text)[0].kind == "pair"
 
 
-def test_options_name_the_columns(sample: Reading) -> None:
+def test_options_name_the_columns(sample: ReaderSample) -> None:
     assert triples(sample, "x\tA.\tB.\tno\n", first="2", second="3", label="4") == [("no", "A.", "B.")]
     assert triples(sample, "left\tright\nA.\tB.\n", first="left", second="right") == [(None, "A.", "B.")]
-    sample.refused("a\tb\n", "first=COLUMN")
-    sample.refused("x\tA.\tB.\n", "no column", first="9")
+    sample.assert_refused("a\tb\n", "first=COLUMN")
+    sample.assert_refused("x\tA.\tB.\n", "no column", first="9")
 
 
-def test_quotation_marks_in_tab_separated_cells_are_text(sample: Reading) -> None:
+def test_quotation_marks_in_tab_separated_cells_are_part_of_the_text(sample: ReaderSample) -> None:
     assert triples(sample, 'yes\t"A b.\tC "d."\n') == [("yes", '"A b.', 'C "d."')]
 
 
-def test_pairs_without_majority_are_counted(sample: Reading) -> None:
+def test_pairs_without_majority_label_are_counted_and_skipped(sample: ReaderSample) -> None:
     corpus = sample.read("gold_label\tsentence1\tsentence2\n-\tA.\tB.\nyes\tA.\tB.\n")
     assert len(corpus) == 1
-    assert [(skip.reason, skip.detail[-6:]) for skip in corpus.skipped] == [("no gold label", "line 2")]
+    assert [(skip.reason, skip.location[-6:]) for skip in corpus.skipped] == [
+        ("examples without gold label skipped", "line 2")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +72,13 @@ def test_pairs_without_majority_are_counted(sample: Reading) -> None:
         ("yes\tA.\t\n", "missing second text"),
     ],
 )
-def test_a_broken_row_is_refused_or_counted(bad: str, reason: str, sample: Reading) -> None:
-    sample.bad("yes\tA.\tB.\n" + bad + "no\tA.\tB.\n", reason, line=2, kept=2)
+def test_a_malformed_row_is_refused_or_counted(bad: str, reason: str, sample: ReaderSample) -> None:
+    sample.assert_malformed("yes\tA.\tB.\n" + bad + "no\tA.\tB.\n", reason, line=2, n_examples=2)
 
 
 @pytest.mark.parametrize("name", ["snli", "mnli_matched", "mnli_mismatched"])
 def test_real_files(name: str) -> None:
     corpus = read(shared(f"data/nli/{name}"))
     assert (len(corpus), corpus.format, corpus.skipped) == (1000, "pairs", ())
-    assert {item.label for item in corpus} == {"entailment", "neutral", "contradiction"}
-    assert_surfaces(corpus)
+    assert {example.label for example in corpus} == {"entailment", "neutral", "contradiction"}
+    assert_offsets_match(corpus)

@@ -1,32 +1,36 @@
-"""SentEval probing files: split, label, sentence."""
+"""SentEval: split, label and tokenised sentence."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.corpus.checks import Reading, assert_surfaces
+from tests.corpus.checks import ReaderSample, assert_offsets_match
 
 from bertology.corpus.read import read
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Reading:
-    return Reading(tmp_path, "senteval", "sample.txt")
+def sample(tmp_path: Path) -> ReaderSample:
+    return ReaderSample(tmp_path, "senteval", "sample.txt")
 
 
 TEXT = "tr\tNN\tThe dog 's ball .\nva\tNNS\tDogs bark .\nte\tNN\tA cat .\n"
 
 
-def test_words_stand_between_blanks_and_the_split_is_the_source(sample: Reading) -> None:
+def test_words_are_split_at_spaces_and_the_split_is_the_source(sample: ReaderSample) -> None:
     corpus = sample.read(TEXT)
-    assert corpus[0].parts[0].words == ("The", "dog", "'s", "ball", ".")
-    assert [(item.source, item.label) for item in corpus] == [("train", "NN"), ("validation", "NNS"), ("test", "NN")]
-    assert_surfaces(corpus)
+    assert corpus[0].segments[0].words == ("The", "dog", "'s", "ball", ".")
+    assert [(example.source, example.label) for example in corpus] == [
+        ("train", "NN"),
+        ("validation", "NNS"),
+        ("test", "NN"),
+    ]
+    assert_offsets_match(corpus)
 
 
-def test_one_split_alone(sample: Reading) -> None:
-    assert [item.id for item in sample.read(TEXT, split="validation")] == ["2"]
+def test_one_split_can_be_read(sample: ReaderSample) -> None:
+    assert [example.id for example in sample.read(TEXT, split="validation")] == ["2"]
     with pytest.raises(Exception, match="split"):
         sample.read(TEXT, split="valid")
 
@@ -40,10 +44,11 @@ def test_one_split_alone(sample: Reading) -> None:
         ("tr\tNN\t \n", "missing annotation"),
     ],
 )
-def test_a_broken_line_is_refused_or_counted(bad: str, reason: str, sample: Reading) -> None:
-    sample.bad(TEXT + bad, reason, line=4, kept=3)
+def test_a_malformed_line_is_refused_or_counted(bad: str, reason: str, sample: ReaderSample) -> None:
+    sample.assert_malformed(TEXT + bad, reason, line=4, n_examples=3)
 
 
-def test_it_is_recognised_by_its_first_column(sample: Reading) -> None:
+def test_the_first_column_determines_the_format(sample: ReaderSample) -> None:
     assert read(sample.write(TEXT)).format == "senteval"
+    assert read(sample.write(TEXT + TEXT)).format == "senteval", "repeated splits are not the labels of pairs"
     assert read(sample.write("The dog barks .\n")).format == "text"

@@ -1,46 +1,53 @@
-"""Plain text: a sentence a line, a document a run of lines."""
+"""Plain text: one sentence per line, blank lines between documents."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.corpus.checks import Reading, assert_surfaces
+from tests.corpus.checks import ReaderSample, assert_offsets_match
 from tests.shared_data import shared
 
 from bertology.corpus.read import read
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Reading:
-    return Reading(tmp_path, "text", "sample.txt")
+def sample(tmp_path: Path) -> ReaderSample:
+    return ReaderSample(tmp_path, "text", "sample.txt")
 
 
-def test_lines_are_sentences_and_blank_lines_end_documents(sample: Reading) -> None:
+def test_lines_are_sentences_and_blank_lines_separate_documents(sample: ReaderSample) -> None:
     corpus = sample.read("\n\nA dog barks.\nIt stops!\n\n\n  A cat's-eye.  \n")
-    assert [part.words for part in corpus.sentences] == [
+    assert [sentence.words for sentence in corpus.sentences] == [
         ("A", "dog", "barks", "."),
         ("It", "stops", "!"),
         ("A", "cat's-eye", "."),
     ]
-    assert [part.document for part in corpus.sentences] == ["1", "1", "2"]
-    assert [item.id for item in corpus] == ["3", "4", "7"]
-    assert_surfaces(corpus)
+    assert [sentence.document for sentence in corpus.sentences] == ["1", "1", "2"]
+    assert [example.id for example in corpus] == ["3", "4", "7"]
+    assert_offsets_match(corpus)
 
 
-def test_words_at_blanks_for_tokenised_text(sample: Reading) -> None:
-    assert sample.read("ca n't , can it ?\n", words="spaces")[0].parts[0].words == ("ca", "n't", ",", "can", "it", "?")
+def test_tokenised_text_can_be_split_at_spaces(sample: ReaderSample) -> None:
+    assert sample.read("ca n't , can it ?\n", words="spaces")[0].segments[0].words == (
+        "ca",
+        "n't",
+        ",",
+        "can",
+        "it",
+        "?",
+    )
     with pytest.raises(Exception, match="Did you mean 'spaces'"):
         sample.read("a b", words="space")
 
 
-def test_a_line_that_is_not_utf8_is_no_document_boundary(sample: Reading) -> None:
+def test_a_line_that_is_not_utf8_does_not_separate_documents(sample: ReaderSample) -> None:
     content = b"one\n\xff\ntwo\n"
-    sample.bad(content, "not UTF-8", line=2, kept=2)
-    assert {part.document for part in sample.read(content, skip_bad=True).sentences} == {"1"}
+    sample.assert_malformed(content, "not UTF-8", line=2, n_examples=2)
+    assert {sentence.document for sentence in sample.read(content, skip_malformed=True).sentences} == {"1"}
 
 
-def test_reading_is_lazy_and_opens_archives() -> None:
+def test_a_compressed_file_is_read_lazily() -> None:
     corpus = read(shared("data/text/open-english.txt.xz"), limit=500)
     assert (len(corpus), corpus.format) == (500, "text")
-    assert_surfaces(corpus)
+    assert_offsets_match(corpus)

@@ -1,11 +1,11 @@
-"""WiC: two items a pair, each with its target, the pair as their document."""
+"""Word-in-Context: two examples per pair, each with its target, with the pair as document."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.corpus.checks import Reading, assert_surfaces
+from tests.corpus.checks import ReaderSample, assert_offsets_match
 
 from bertology.corpus.read import read
 from bertology.errors import Refusal
@@ -14,30 +14,30 @@ GOOD = "bank\tN\t4-1\tWe sat on the bank .\tThe bank is closed .\nplay\tV\t0-1\t
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Reading:
-    made = Reading(tmp_path, "wic", "dev/dev.data.txt")
-    made.write("F\nT\nT\n", "dev/dev.gold.txt")
-    return made
+def sample(tmp_path: Path) -> ReaderSample:
+    sample = ReaderSample(tmp_path, "wic", "dev/dev.data.txt")
+    sample.write("F\nT\nT\n", "dev/dev.gold.txt")
+    return sample
 
 
-def test_a_pair_is_two_items(sample: Reading) -> None:
+def test_a_pair_is_two_examples(sample: ReaderSample) -> None:
     corpus = sample.read(GOOD)
-    assert [item.label for item in corpus] == ["F", "F", "T", "T"]
-    assert [item.parts[0].document for item in corpus] == ["dev-1", "dev-1", "dev-2", "dev-2"]
-    targets = [item.parts[0].words[item.parts[0].marks["target"][0]] for item in corpus]
+    assert [example.label for example in corpus] == ["F", "F", "T", "T"]
+    assert [example.segments[0].document for example in corpus] == ["dev-1", "dev-1", "dev-2", "dev-2"]
+    targets = [example.segments[0].words[example.segments[0].marked_words["target"][0]] for example in corpus]
     assert targets == ["bank", "bank", "Play", "played"]
-    assert len({item.id for item in corpus}) == 4 and corpus[0].source == "dev"
-    assert_surfaces(corpus)
+    assert len({example.id for example in corpus}) == 4 and corpus[0].source == "dev"
+    assert_offsets_match(corpus)
 
 
-def test_folders_are_read_by_split(sample: Reading) -> None:
+def test_directories_are_read_by_split(sample: ReaderSample) -> None:
     sample.write(GOOD)
     sample.write(GOOD, "train/train.data.txt")
     sample.write("T\nF\n", "train/train.gold.txt")
-    assert [item.source for item in read(sample.folder)] == ["dev"] * 4 + ["train"] * 4
-    assert len(read(sample.folder, split="dev")) == 4
+    assert [example.source for example in read(sample.directory)] == ["dev"] * 4 + ["train"] * 4
+    assert len(read(sample.directory, split="dev")) == 4
     with pytest.raises(Refusal, match="split"):
-        read(sample.folder, split="validation")
+        read(sample.directory, split="validation")
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_folders_are_read_by_split(sample: Reading) -> None:
         ("bank\tN\t4-1\tWe sat on the bank .\n", "wrong column count"),
     ],
 )
-def test_a_broken_line_is_refused_or_counted(bad: str, reason: str, sample: Reading) -> None:
-    sample.bad(GOOD + bad, reason, line=3, kept=4)
+def test_a_malformed_line_is_refused_or_counted(bad: str, reason: str, sample: ReaderSample) -> None:
+    sample.assert_malformed(GOOD + bad, reason, line=3, n_examples=4)
 
 
-def test_labels_must_be_known_and_there(sample: Reading) -> None:
+def test_missing_and_unknown_labels_are_malformed(sample: ReaderSample) -> None:
     sample.write("F\nT\nyes\n", "dev/dev.gold.txt")
-    sample.bad(GOOD + GOOD.splitlines()[0], "unknown label", line=3, kept=4)
-    (sample.folder / "dev/dev.gold.txt").unlink()
-    sample.refused(GOOD, "has no dev.gold.txt beside it")
+    sample.assert_malformed(GOOD + GOOD.splitlines()[0], "unknown label", line=3, n_examples=4)
+    (sample.directory / "dev/dev.gold.txt").unlink()
+    sample.assert_refused(GOOD, "has no dev.gold.txt in its directory")

@@ -1,11 +1,11 @@
-"""WinoBias: brackets become mentions and vanish from the text."""
+"""WinoBias: brackets become mentions and are removed from the text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.corpus.checks import Reading, assert_surfaces
+from tests.corpus.checks import ReaderSample, assert_offsets_match
 from tests.shared_data import shared
 
 from bertology.corpus.read import read
@@ -13,26 +13,26 @@ from bertology.corpus.sentence import Span
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Reading:
-    return Reading(tmp_path, "winobias", "sample.txt")
+def sample(tmp_path: Path) -> ReaderSample:
+    return ReaderSample(tmp_path, "winobias", "sample.txt")
 
 
 GOOD = "1 [The clerk] paid the cook because [she] was kind.\n"
 
 
-def test_brackets_are_mentions_and_no_text(sample: Reading) -> None:
+def test_brackets_are_mentions_and_not_part_of_the_text(sample: ReaderSample) -> None:
     corpus = sample.read(GOOD)
-    part = corpus[0].parts[0]
-    assert part.text == "The clerk paid the cook because she was kind."
-    assert part.mentions == (Span(0, 2, "0"), Span(6, 7, "0"))
-    assert dict(part.marks) == {"pronoun": (6,), "antecedent": (0, 1)}
+    sentence = corpus[0].segments[0]
+    assert sentence.text == "The clerk paid the cook because she was kind."
+    assert sentence.mentions == (Span(0, 2, "0"), Span(6, 7, "0"))
+    assert dict(sentence.marked_words) == {"pronoun": (6,), "antecedent": (0, 1)}
     assert (corpus[0].id, corpus[0].source) == ("1", "sample.txt")
-    assert_surfaces(corpus)
+    assert_offsets_match(corpus)
 
 
-def test_two_pronouns_of_one_antecedent(sample: Reading) -> None:
-    part = sample.read("7 [The cook] left because [he] lost [his] hat.\n")[0].parts[0]
-    assert part.marks["pronoun"] == (4, 6)
+def test_an_antecedent_can_have_two_pronouns(sample: ReaderSample) -> None:
+    sentence = sample.read("7 [The cook] left because [he] lost [his] hat.\n")[0].segments[0]
+    assert sentence.marked_words["pronoun"] == (4, 6)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_two_pronouns_of_one_antecedent(sample: Reading) -> None:
         ("2 [] saw [her].\n", "no word at the offset"),
     ],
 )
-def test_a_broken_line_is_refused_or_counted(bad: str, reason: str, sample: Reading) -> None:
-    sample.bad(GOOD + bad + GOOD, reason, line=2, kept=2)
+def test_a_malformed_line_is_refused_or_counted(bad: str, reason: str, sample: ReaderSample) -> None:
+    sample.assert_malformed(GOOD + bad + GOOD, reason, line=2, n_examples=2)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_real_files(name: str) -> None:
     path = shared(f"data/coref/winobias/{name}.txt.dev")
     corpus = read(path)
     assert (len(corpus), corpus.format, corpus.skipped) == (396, "winobias", ())
-    assert sum(len(part.mentions or ()) for part in corpus.sentences) == path.read_text().count("[")
-    assert_surfaces(corpus)
+    assert sum(len(sentence.mentions or ()) for sentence in corpus.sentences) == path.read_text().count("[")
+    assert_offsets_match(corpus)
 
 
-def test_a_folder_is_read_file_after_file(tmp_path: Path) -> None:
+def test_all_files_of_a_directory_are_read(tmp_path: Path) -> None:
     for name in ("pro_stereotyped_type1.txt.dev", "anti_stereotyped_type1.txt.dev"):
         (tmp_path / name).write_text(GOOD, "utf-8")
     (tmp_path / "notes.txt").write_text("no sentence", "utf-8")
     corpus = read(tmp_path)
     assert corpus.format == "winobias"
-    assert [item.source for item in corpus] == ["anti_stereotyped_type1.txt.dev", "pro_stereotyped_type1.txt.dev"]
+    assert [example.source for example in corpus] == ["anti_stereotyped_type1.txt.dev", "pro_stereotyped_type1.txt.dev"]

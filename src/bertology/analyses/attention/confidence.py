@@ -1,53 +1,58 @@
-"""How sure is each head of what it looks at (voita2019, section 4)?"""
+"""Confidence of each head: the mean of its highest attention weight (Voita et al. 2019, section 4)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
 from bertology.analyses.declaration import analysis
-from bertology.measures.attention.head_measures import Average, ratio_grid
+from bertology.analyses.head_grids import Average, ratio_grid
+from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
-from bertology.recording.wanted import rows_alone
 from bertology.results.shapes import HeadGrid
+from bertology.statistics.pairs import rows_only
+from bertology.statistics.rows import row_statistics
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.attend import LayerActivations
-    from bertology.recording.frame import Frame
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
 
-MEASURES: tuple[str, ...] = ("to ordinary", "ordinary to ordinary", "to any")
+MEASURES: tuple[str, ...] = (
+    "confidence (no special targets)",
+    "confidence (no special tokens)",
+    "confidence (all tokens)",
+)
 
 
 @reduction(
     "attention.confidence",
     axes=("sum_total", "measure"),
     labels=MEASURES,
-    about="highest weight of each row, summed over rows, and the rows: special tokens as targets or not",
-    wants=rows_alone,
+    description="highest weight of each attention row, summed over rows, and the number of rows; with and without "
+    "special "
+    "tokens",
+    needs=rows_only,
 )
-def CONFIDENCE(layer: LayerActivations, frame: Frame, prepared: None) -> Tensor:
-    """(batch, head, 2, measure): sums of the rows' highest weights over the number of rows."""
-    import torch
-
-    from bertology.recording.rows import rows_of
-
-    found = rows_of(layer, frame)
-    rows = torch.stack([frame.real, frame.ordinary], -1).to(found.peak.dtype)
-    sums = torch.cat([found.ordinary_peak @ rows, found.peak @ rows[..., :1]], -1)
-    counted = rows.sum(1)
-    # Where there is nothing ordinary to look at, there is no row that could be sure of it.
-    some = counted[:, 1:] > 0
-    totals = torch.cat([counted[:, :1] * some, counted[:, 1:], counted[:, :1]], -1)
+def confidence_site(layer: LayerActivations, batch: TokenBatch, _: None) -> Tensor:
+    """(batch, head, 2, measure): sums of the highest weights of rows, and numbers of rows."""
+    statistics = row_statistics(layer, batch)
+    rows = torch.stack([batch.token_mask, batch.non_special_mask], -1).to(statistics.max_weight.dtype)
+    sums = torch.cat([statistics.max_non_special_weight @ rows, statistics.max_weight @ rows[..., :1]], -1)
+    n_rows = rows.sum(1)
+    # Without a non-special target there is no row to be confident about one.
+    has_target = n_rows[:, 1:] > 0
+    totals = torch.cat([n_rows[:, :1] * has_target, n_rows[:, 1:], n_rows[:, :1]], -1)
     return torch.stack([sums, totals[:, None].expand_as(sums)], 2)
 
 
 @analysis(
-    question="How sure is each head of what it looks at?",
-    special="`to ordinary` leaves special tokens out as targets, without renormalising; `to any` keeps them",
-    cites=("voita2019",),
-    sites=(CONFIDENCE,),
+    question="How concentrated is each head's attention: what is the mean of its highest weight?",
+    special_tokens="Special tokens: included, except in measures marked (no special tokens). `confidence (no special "
+    "targets)` excludes them as targets, without renormalising.",
+    citations=("voita2019",),
+    sites=(confidence_site,),
     version=2,
 )
 def confidence(
@@ -55,15 +60,16 @@ def confidence(
     randomised: Recording | None,
     *,
     average: Annotated[
-        Average, "`pooled` counts every piece alike, as the paper does; `sentences` every sentence"
-    ] = "pooled",
-    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+        Average, "`micro`: pool all attention, as in the paper; `macro`: average per sentence first."
+    ] = "micro",
+    seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
-    """Highest weight in a row of a head's map, the mean over rows: 1/n looks at all n pieces alike, 1 at one piece.
+    """Highest weight of an attention row, averaged over rows: 1/n if uniform over n tokens, 1 for a single target.
 
-    `to ordinary` is the paper's: the end-of-sentence token, here every special token, does not count as a target, so a
-    head that parks all its attention on [SEP] has confidence 0. All pieces are sources; `ordinary to ordinary` has
-    only ordinary ones. `to any` lets special tokens be targets.
+    `confidence (no special targets)` is the paper's measure: the end-of-sentence token, here every special token, does
+    not count as a target, so that a head that gives all attention to [SEP] has confidence 0. All tokens are sources;
+    `confidence (no special tokens)` has only non-special sources. `confidence (all tokens)` includes special tokens as
+    targets.
     """
-    units = dict.fromkeys(MEASURES, "weight, 0 to 1")
-    return ratio_grid(recording, randomised, CONFIDENCE, units=units, average=average, seed=seed)
+    units = dict.fromkeys(MEASURES, "attention weight, 0 to 1")
+    return ratio_grid(recording, randomised, confidence_site, units=units, average=average, seed=seed)

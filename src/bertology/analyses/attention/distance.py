@@ -1,76 +1,78 @@
-"""How far does each head look (vig2019structure, section 4.4)?"""
+"""Mean distance of the tokens that each head attends to (Vig & Belinkov 2019, section 4.4)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
 from bertology.analyses.declaration import analysis
-from bertology.measures.attention.head_measures import Average, ratio_grid
+from bertology.analyses.head_grids import Average, ratio_grid
+from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
-from bertology.recording.wanted import rows_alone
 from bertology.results.shapes import HeadGrid
+from bertology.statistics.pairs import rows_only
+from bertology.statistics.rows import row_statistics
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.attend import LayerActivations
-    from bertology.recording.frame import Frame
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
 
-MEASURES = ("pieces", "pieces, ordinary", "words", "words, ordinary")
-UNITS = {name: f"{name.split(',')[0]}, 0 itself to n - 1" for name in MEASURES}
+UNITS = {
+    "distance in tokens": "tokens, 0 to n - 1",
+    "distance in tokens (no special tokens)": "tokens, 0 to n - 1",
+    "distance in words": "words, 0 to n - 1",
+    "distance in words (no special tokens)": "words, 0 to n - 1",
+}
+MEASURES = tuple(UNITS)
 
 
-def _prepare(frame: Frame) -> Tensor:
-    """(batch, piece, 2): what a row counts in pieces and in words."""
-    import torch
-
-    return torch.stack([frame.real.float(), frame.word_share], -1)
+def _row_weights(batch: TokenBatch) -> Tensor:
+    """(batch, token, 2): the weight of a row when counting tokens and words."""
+    return torch.stack([batch.token_mask.float(), batch.word_fractions], -1)
 
 
 @reduction(
     "attention.distance",
     axes=("sum_total", "measure"),
     labels=MEASURES,
-    about="attention times distance, and the attention, of each head: in pieces and words, with and without special",
-    prepare=_prepare,
-    wants=rows_alone,
+    description="sums of attention times distance, and of attention: in tokens and words, with and without special "
+    "tokens",
+    prepare=_row_weights,
+    needs=rows_only,
 )
-def DISTANCE(layer: LayerActivations, frame: Frame, prepared: Tensor) -> Tensor:
-    """(batch, head, 2, measure): sums of attention times distance over the sum of attention."""
-    import torch
-
-    from bertology.recording.rows import rows_of
-
-    rows = rows_of(layer, frame)
-    sums = rows.distances
-    everywhere = prepared.sum(1)[:, None].expand(-1, sums.shape[1], -1)
-    ordinary = rows.ordinary * frame.ordinary[:, None]
-    inside = ordinary @ prepared.to(ordinary.dtype)
-    totals = torch.stack([everywhere, inside], -1).flatten(2)
-    return torch.stack([sums, totals], 2)
+def distance_site(layer: LayerActivations, batch: TokenBatch, row_weights: Tensor) -> Tensor:
+    """(batch, head, 2, measure): sums of attention times distance, and sums of attention."""
+    rows = row_statistics(layer, batch)
+    sums = rows.distance_sums
+    total = row_weights.sum(1)[:, None].expand(-1, sums.shape[1], -1)
+    non_special_mass = rows.non_special_mass * batch.non_special_mask[:, None]
+    non_special_total = non_special_mass @ row_weights.to(non_special_mass.dtype)
+    return torch.stack([sums, torch.stack([total, non_special_total], -1).flatten(2)], 2)
 
 
 @analysis(
-    question="How far does each head look?",
-    special="`ordinary` leaves special tokens out as sources and as targets, the other measures keep them",
-    cites=("vig2019structure", "clark2019"),
-    sites=(DISTANCE,),
+    question="How many tokens or words away does each head attend on average?",
+    special_tokens="Special tokens: included, except in measures marked (no special tokens).",
+    citations=("vig2019structure", "clark2019"),
+    sites=(distance_site,),
     version=2,
+    gallery=True,
 )
 def distance(
     recording: Recording,
     randomised: Recording | None,
     *,
     average: Annotated[
-        Average, "`pooled` weighs every bit of attention alike, as the paper does; `sentences` every sentence"
-    ] = "pooled",
-    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+        Average, "`micro`: pool all attention, as in the paper; `macro`: average per sentence first."
+    ] = "micro",
+    seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
-    """Mean distance of what a head attends to, in pieces or words: 0 itself, 1 the neighbours, up to n - 1.
+    """Mean distance of the tokens or words a head attends to: 0 the token itself, 1 its neighbours, up to n - 1.
 
-    The sum of attention times distance over the sum of attention. Distance has no sign here; the paper's model sees
-    only what is before. In words, attention to a word is the sum over its pieces and attention from it the mean; a
-    special token or a piece without a word is a word of its own. Uniform attention over all n pieces has (n² - 1) / 3n.
+    The sum of attention times distance over the sum of attention. Distances are absolute; the paper's model attends
+    only to preceding tokens. In words, attention to a word is the sum over its tokens and attention from a word the
+    mean; a special token or a token outside words counts as a word. Uniform attention over n tokens has (n² - 1) / 3n.
     """
-    return ratio_grid(recording, randomised, DISTANCE, units=UNITS, average=average, seed=seed)
+    return ratio_grid(recording, randomised, distance_site, units=UNITS, average=average, seed=seed)

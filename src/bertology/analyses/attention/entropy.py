@@ -1,85 +1,84 @@
-"""How widely does each head spread its attention (clark2019, section 3.3)?"""
+"""Entropy of each head's attention (Clark et al. 2019, section 3.3)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from bertology.analyses.declaration import analysis
-from bertology.encoder.pieces import Special
-from bertology.measures.attention.head_measures import head_grid
-from bertology.measures.attention.special_tokens import LEAST_SHARE
+from bertology.analyses.head_grids import mean_grid
+from bertology.encoder.token_batch import TokenBatch
+from bertology.encoder.tokens import SpecialToken
+from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
-from bertology.recording.wanted import rows_alone
 from bertology.results.shapes import HeadGrid
+from bertology.statistics.batch_features import MIN_MASS
+from bertology.statistics.pairs import rows_only
+from bertology.statistics.rows import row_statistics
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.attend import LayerActivations
-    from bertology.recording.frame import Frame
+    from bertology.encoder.attention_hook import LayerActivations
 
-MEASURES = ("all", "cls", "ordinary")
+MEASURES = ("entropy", "entropy of [CLS]", "entropy (no special tokens)")
 
 
-class _Prepared(NamedTuple):
-    """What of a batch is the same in every layer.
+class _RowWeights(NamedTuple):
+    """Weights of the rows of a batch, the same in every layer.
 
-    `weights` is (batch, piece, 2): the part of each row in the mean over all rows and over the [CLS] row, NaN where an
-    entry has none. `ordinary` is (batch, 1, piece).
+    `weights` is (batch, token, 2): the weight of each row in the mean over all rows and in that over the [CLS] row, NaN
+    if an input has none. `non_special` is (batch, 1, token).
     """
 
     weights: Tensor
-    ordinary: Tensor
+    non_special: Tensor
 
 
-def _prepare(frame: Frame) -> _Prepared:
-    import torch
-
-    rows = torch.stack([frame.real, frame.real & (frame.special == Special.CLS)], dim=-1).float()
-    return _Prepared(rows / rows.sum(1, keepdim=True), frame.ordinary[:, None])
+def _prepare(batch: TokenBatch) -> _RowWeights:
+    rows = torch.stack([batch.token_mask, batch.token_mask & (batch.special_kinds == SpecialToken.CLS)], dim=-1).float()
+    return _RowWeights(rows / rows.sum(1, keepdim=True), batch.non_special_mask[:, None])
 
 
 @reduction(
     "attention.entropy",
     axes=("rows",),
     labels=MEASURES,
-    about="mean entropy of the rows of a map, in nats: all rows, the [CLS] row, ordinary rows without special targets",
+    description="mean entropy of attention rows in nats: all rows, the [CLS] row, rows and targets without special "
+    "tokens",
     prepare=_prepare,
-    wants=rows_alone,
+    needs=rows_only,
 )
-def ENTROPY(layer: LayerActivations, frame: Frame, prepared: _Prepared) -> Tensor:
-    """(batch, head, 3) mean entropies; NaN where a sentence has no such row."""
-    import torch
-
-    from bertology.recording.rows import rows_of
-
-    rows = rows_of(layer, frame)
-    # With p = a / s over the ordinary targets and s their share, H(p) = (sum of -a ln a) / s + ln s.
-    share = rows.ordinary
-    counted = (share > LEAST_SHARE) & prepared.ordinary
-    renormalised = (rows.ordinary_information / share + share.log()).masked_fill_(~counted, 0.0)
-    means = rows.information @ prepared.weights.to(share.dtype)
-    return torch.cat([means, (renormalised.sum(-1) / counted.sum(-1)).unsqueeze(-1)], dim=-1)
+def entropy_site(layer: LayerActivations, batch: TokenBatch, row_weights: _RowWeights) -> Tensor:
+    """(batch, head, 3) mean entropies; NaN if a sentence has no such row."""
+    rows = row_statistics(layer, batch)
+    # With p = a / s over the non-special targets and s their mass, H(p) = (sum of -a ln a) / s + ln s.
+    mass = rows.non_special_mass
+    mask = (mass > MIN_MASS) & row_weights.non_special
+    renormalised = (rows.non_special_entropy / mass + mass.log()).masked_fill_(~mask, 0.0)
+    means = rows.entropy @ row_weights.weights.to(mass.dtype)
+    return torch.cat([means, (renormalised.sum(-1) / mask.sum(-1)).unsqueeze(-1)], dim=-1)
 
 
 @analysis(
-    question="How widely does each head spread its attention?",
-    special="`all` and `cls` include special tokens; `ordinary` drops them as sources and, renormalised, as targets",
-    cites=("clark2019",),
-    sites=(ENTROPY,),
+    question="How broad is each head's attention, measured by its entropy?",
+    special_tokens="Special tokens: included, except in measures marked (no special tokens).",
+    citations=("clark2019",),
+    sites=(entropy_site,),
     version=2,
+    gallery=True,
 )
 def entropy(
     recording: Recording,
     randomised: Recording | None,
     *,
-    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+    seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
-    """Entropy of each head's attention in nats: 0 looks at one piece, log n at all n pieces alike.
+    """Entropy of each head's attention in nats: 0 for one target, log n for uniform attention over n tokens.
 
-    The mean over the rows of a map, then over sentences, each counting alike. `cls` is the row of the first token,
-    `ordinary` the rows of ordinary pieces with special targets left out (rows with nothing left do not count). The
-    released code of Clark et al. smooths each row with 0.0001 of the uniform distribution; here it is exact.
+    The mean over the rows of an attention pattern, then over sentences, which all have the same weight. `entropy of
+    [CLS]` is that of the [CLS] row; `entropy (no special tokens)` excludes special tokens as sources and, with
+    renormalised rows, as targets (rows without attention left are skipped). The released code of Clark et al. smooths
+    each row with 0.0001 of the uniform distribution; here it is exact.
     """
-    return head_grid(recording, randomised, ENTROPY, units="nats, 0 to log n", seed=seed)
+    return mean_grid(recording, randomised, entropy_site, units="nats, 0 to log n", seed=seed)

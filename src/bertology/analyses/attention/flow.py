@@ -1,4 +1,4 @@
-"""How much can flow from a state down to each input piece, attention weights being the widths of pipes (abnar2020)?"""
+"""Attention flow: maximum flow from a hidden state to each input token (Abnar & Zuidema 2020)."""
 
 from __future__ import annotations
 
@@ -8,145 +8,151 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bertology.analyses.attention.rollout import spelt
+from bertology.analyses.attention.rollout import RAW_ATTENTION, option_suffix, target_measure_names
 from bertology.analyses.declaration import Sites, analysis
-from bertology.maths.maximum_flow import Floats, layered_flows
-from bertology.maths.rollout import Fusion, Rollout, mixed
-from bertology.measures.attention.mass_places import (
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL
+from bertology.arrays import Array, BoolArray, FloatArray
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
+from bertology.lazy import torch
+from bertology.numerics.attention_rollout import AttentionRollout, Fusion, residual_attention
+from bertology.numerics.maximum_flow import layered_flows
+from bertology.recording.recording import Recording
+from bertology.recording.sites import ReducedSite
+from bertology.results.shapes import LayerCurve
+from bertology.statistics.rollout_targets import (
     MEASURES,
     SOURCES,
     UNITS,
-    Places,
-    Source,
-    estimates_of,
-    evenly,
-    mass_by_place,
-    places_of,
-    refuse_without_source,
+    SourceTokens,
+    TargetMasks,
+    check_source_exists,
+    mass_by_target,
+    target_masks,
+    target_mass_estimates,
+    uniform_like,
 )
-from bertology.recording.recording import Recording
-from bertology.recording.sites import ReducedSite
-from bertology.results.estimate import Estimates
-from bertology.results.sampling import mean_over_sentences
-from bertology.results.shapes import LayerCurve
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.attend import LayerActivations
-    from bertology.recording.frame import Frame
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
 
-OF = ("flow", "raw attention", "rollout", "uniform attention")
-BOUND = "set by layer 1"
-NEAR = 1e-4
+VARIANTS = ("flow", RAW_ATTENTION, "rollout", UNIFORM_ATTENTION)
+LAYER_1_BOUND = "limited by layer 1"
+BOUND_TOLERANCE = 1e-4
 
 
 @dataclass
-class _Carried:
-    """What goes from layer to layer: the shares of all layers so far, heads together, and the rollout."""
+class _FlowState:
+    """Edge capacities of all layers so far, of the model and of uniform attention, and the rollout."""
 
-    places: Places
-    shares: list[Floats] = field(default_factory=list[Floats])
-    even: list[Floats] = field(default_factory=list[Floats])
-    rollout: Rollout = field(default_factory=Rollout)
+    targets: TargetMasks
+    capacities: list[FloatArray] = field(default_factory=list[FloatArray])
+    uniform: list[FloatArray] = field(default_factory=list[FloatArray])
+    rollout: AttentionRollout = field(default_factory=AttentionRollout)
 
 
 @cache
-def flows(residual: float = 0.5, fusion: Fusion = "mean", every: bool = False) -> ReducedSite:
-    """The site that holds where the flow from each layer to the input falls: from [CLS] alone, or from every piece.
+def flow_site(residual_weight: float = 0.5, head_fusion: Fusion = "mean", all_sources: bool = False) -> ReducedSite:
+    """The site with the flow from each layer to the input by target: from [CLS] only, or from every token.
 
-    The maps of all layers, heads together, are there until a batch is done; what is kept is a few numbers a layer.
+    The attention of all layers, averaged over heads, is held until the batch is done; a few numbers per layer are kept.
     """
 
-    def prepare(frame: Frame) -> _Carried:
-        return _Carried(places_of(frame))
+    def prepare(batch: TokenBatch) -> _FlowState:
+        return _FlowState(target_masks(batch))
 
-    def reduce(layer: LayerActivations, frame: Frame, carried: _Carried) -> Tensor:
-        import torch
-
-        maps = layer.attention.float()
-        shares, even = mixed(maps, fusion, residual), mixed(evenly(maps, frame), "mean", residual)
-        carried.shares.append(shares.cpu().double().numpy())
-        carried.even.append(even.cpu().double().numpy())
-        rows = carried.places.sources[..., SOURCES.index("all" if every else "cls")].cpu().numpy()
-        own, at_bound = _all_flows(carried.shares, rows, frame)
-        alike, even_at_bound = _all_flows(carried.even, rows, frame)
-        rollout = carried.rollout.add(shares)
-        four = [torch.from_numpy(own), mixed(maps, fusion, 0.0), rollout, torch.from_numpy(alike)]
-        means = torch.stack([mass_by_place(some.to(maps), carried.places) for some in four], 1)
+    def reduce(layer: LayerActivations, batch: TokenBatch, state: _FlowState) -> Tensor:
+        attention = layer.attention.float()
+        weights = residual_attention(attention, head_fusion, residual_weight)
+        uniform = residual_attention(uniform_like(attention, batch), "mean", residual_weight)
+        state.capacities.append(weights.cpu().double().numpy())
+        state.uniform.append(uniform.cpu().double().numpy())
+        rows = state.targets.sources[..., SOURCES.index("all" if all_sources else "cls")].cpu().numpy()
+        flows, at_bound = _flows_and_bounds(state.capacities, rows, batch)
+        uniform_flows, uniform_at_bound = _flows_and_bounds(state.uniform, rows, batch)
+        variants = [
+            torch.from_numpy(flows),
+            residual_attention(attention, head_fusion, 0.0),
+            state.rollout.add(weights),
+            torch.from_numpy(uniform_flows),
+        ]
+        means = torch.stack([mass_by_target(variant.to(attention), state.targets) for variant in variants], 1)
         bounds = torch.full_like(means[..., :1], torch.nan)
-        for place, flags in ((0, at_bound), (3, even_at_bound)):
-            bounds[:, place] = _mean_bound(torch.from_numpy(flags).to(maps), carried.places)
-        found = torch.cat([means, bounds], -1)
-        if not every:
-            found[:, :, 1:] = torch.nan
-        return found.unsqueeze(1)
+        for index, flags in ((0, at_bound), (VARIANTS.index(UNIFORM_ATTENTION), uniform_at_bound)):
+            bounds[:, index] = _mean_bound(torch.from_numpy(flags).to(attention), state.targets)
+        values = torch.cat([means, bounds], -1)
+        if not all_sources:
+            values[:, :, 1:] = torch.nan
+        return values.unsqueeze(1)
 
     return ReducedSite(
-        f"attention.flow{spelt(residual, fusion)}{'.every' * every}",
-        ("of", "source", "measure"),
-        "where the maximum flow from each layer to the input falls; all heads together (its head axis has length 1)",
+        f"attention.flow{option_suffix(residual_weight, head_fusion)}{'.all_sources' * all_sources}",
+        ("variant", "source", "measure"),
+        "maximum flow from each layer to the input, by target (head axis of length 1)",
         reduce,
-        labels=(*MEASURES, BOUND),
+        labels=(*MEASURES, LAYER_1_BOUND),
         prepare=prepare,
     )
 
 
-def _all_flows(layers: list[Floats], rows: NDArray[np.bool_], frame: Frame) -> tuple[Floats, Floats]:
-    """(batch, from, to) flows as shares of their sum, and (batch, from) the share of targets that are at their bound.
+def _flows_and_bounds(layers: list[FloatArray], rows: BoolArray, batch: TokenBatch) -> tuple[FloatArray, FloatArray]:
+    """(batch, from, to) flows divided by their sum, and (batch, from) the proportion of targets at their bound.
 
-    A flow cannot be more than what enters its target in layer 1, nor more than what leaves its source, which is 1.
+    A flow is at most the capacity that enters its target in layer 1, and at most that leaving its source, which is 1.
     """
     shares, bounds = np.zeros(layers[0].shape), np.zeros(rows.shape)
-    for entry, length in enumerate(frame.lengths.tolist()):
-        capacities = np.stack([layer[entry, :length, :length] for layer in layers])
-        most = np.minimum(1.0, capacities[0].sum(0))
-        for source in np.flatnonzero(rows[entry]):
-            found = _flows(capacities, int(source))
-            shares[entry, source, :length] = found / found.sum()
-            bounds[entry, source] = (found >= most - NEAR).mean()
+    for row, length in enumerate(batch.lengths.tolist()):
+        capacities = np.stack([layer[row, :length, :length] for layer in layers])
+        bound = np.minimum(1.0, capacities[0].sum(0))
+        for source in np.flatnonzero(rows[row]):
+            flows = _source_flows(capacities, int(source))
+            shares[row, source, :length] = flows / flows.sum()
+            bounds[row, source] = (flows >= bound - BOUND_TOLERANCE).mean()
     return shares, bounds
 
 
-def _flows(capacities: Floats, source: int) -> Floats:
-    """(target,) flows; where all places are alike, as under uniform attention, two of them say all."""
-    layers, size, _ = capacities.shape
-    other = capacities[0, 0, -1]
-    same = np.full((size, size), other)
-    np.fill_diagonal(same, capacities[0, 0, 0])
-    if size < 2 or not np.allclose(capacities, same, atol=1e-7):
+def _source_flows(capacities: FloatArray, source: int) -> FloatArray:
+    """(target,) flows; under uniform attention, where all tokens are alike, two of them determine all."""
+    n_layers, size, _ = capacities.shape
+    self_capacity, other_capacity = capacities[0, 0, 0], capacities[0, 0, -1]
+    uniform = np.full((size, size), other_capacity)
+    np.fill_diagonal(uniform, self_capacity)
+    if size < 2 or not np.allclose(capacities, uniform, atol=1e-7):
         return layered_flows(capacities, source)
-    staying, leaving = _alike_flows(layers, size, float(capacities[0, 0, 0]), float(other))
-    found = np.full(size, leaving)
-    found[source] = staying
-    return found
+    to_self, to_other = _uniform_flows(n_layers, size, float(self_capacity), float(other_capacity))
+    flows = np.full(size, to_other)
+    flows[source] = to_self
+    return flows
 
 
 @lru_cache(maxsize=4096)
-def _alike_flows(layers: int, size: int, own: float, other: float) -> tuple[float, float]:
-    """The flow to the source's own place and to any other one, where every layer has two capacities."""
-    capacities = np.full((layers, size, size), other)
-    capacities[:, np.arange(size), np.arange(size)] = own
-    staying, leaving = layered_flows(capacities, 0, (0, 1))
-    return float(staying), float(leaving)
+def _uniform_flows(n_layers: int, size: int, self_capacity: float, other_capacity: float) -> tuple[float, float]:
+    """The flow to the source token itself and to any other token, if every layer has only two capacities."""
+    capacities = np.full((n_layers, size, size), other_capacity)
+    capacities[:, np.arange(size), np.arange(size)] = self_capacity
+    to_self, to_other = layered_flows(capacities, 0, (0, 1))
+    return float(to_self), float(to_other)
 
 
-def _mean_bound(flags: Tensor, places: Places) -> Tensor:
-    """(batch, source, 1) the mean of (batch, from) over a source's rows."""
-    rows = places.sources.to(flags.dtype)
-    return ((flags.unsqueeze(-1) * rows).sum(1) / rows.sum(1)).unsqueeze(-1)
+def _mean_bound(at_bound: Tensor, targets: TargetMasks) -> Tensor:
+    """(batch, source, 1) means of (batch, from) values over the rows of each source."""
+    rows = targets.sources.to(at_bound.dtype)
+    return ((at_bound.unsqueeze(-1) * rows).sum(1) / rows.sum(1)).unsqueeze(-1)
 
 
 def _sites(options: Mapping[str, Any]) -> Sites:
-    return (flows(options["residual"], options["fusion"], options["source"] != "cls"),)
+    return (flow_site(options["residual_weight"], options["head_fusion"], options["source"] != "cls"),)
 
 
 @analysis(
-    question="How much can flow from a state down to each input piece, attention weights being the widths of pipes?",
-    special="special tokens are sources and targets; with --source ordinary neither, the rest renormalised",
-    cites=("abnar2020",),
+    question="How much does each input token contribute to a hidden state, by maximum flow through the attention "
+    "graph?",
+    special_tokens="Special tokens: included (--source non-special removes them and renormalises).",
+    citations=("abnar2020",),
     sites=_sites,
 )
 def flow(
@@ -154,35 +160,45 @@ def flow(
     randomised: Recording | None,
     *,
     source: Annotated[
-        Source, "whose flow: that of [CLS], or the mean over all or over ordinary pieces (as many times the work)"
+        SourceTokens, "Whose hidden state is traced: `cls`, or the mean over `all` or `non-special` tokens (slower)."
     ] = "cls",
-    residual: Annotated[float, "how much of a state stays in place in each layer, 0 to 1"] = 0.5,
-    fusion: Annotated[Fusion, "what the heads of a layer are put together by"] = "mean",
-    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+    residual_weight: Annotated[float, "Weight of the residual connection in each layer, 0 to 1."] = 0.5,
+    head_fusion: Annotated[Fusion, "How the heads of a layer are combined: `mean` or `max`."] = "mean",
+    seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> LayerCurve:
-    """Share of a state's attention flow that goes to an input piece: 0 none of it, 1 all; the five places sum to 1.
+    """Share of a hidden state's attention flow to each kind of input token: 0 none, 1 all; the five kinds sum to 1.
 
-    The flow from a piece of layer l to an input piece is the maximum flow through the graph whose edges are the layers
-    l to 1, as wide as (1 - r) A + r I (see `attention/rollout`); each input piece is its own problem, and the flows to
-    all of them are divided by their sum, as in the paper. Places and `spread` are those of `attention/rollout`.
-    `set by layer 1` is the share of input pieces whose flow is the most that layer 1 lets into them (or all that leaves
-    the source): such a flow is the same from every source and says nothing about the layers above. Capacities are
-    rounded to 2^-28. A sentence of 128 pieces takes about a second for [CLS] of the last of 12 layers.
+    The flow from a token of layer l to an input token is the maximum flow through the graph of layers l to 1, whose
+    edges have the capacities (1 - r) A + r I (see `attention/rollout`); each input token is a separate problem, and the
+    flows to all of them are divided by their sum, as in the paper. Kinds of tokens and `effective number of tokens (of
+    n)` are those of `attention/rollout`. `limited by layer 1` is the proportion of input tokens whose flow is the
+    maximum that layer 1 admits to them (or all that leaves the source): such a flow is the same from every source and
+    independent of the layers above. Capacities are rounded to 2^-28. A sentence of 128 tokens takes about a second for
+    [CLS] of the last of 12 layers.
     """
-    (site,) = _sites({"residual": residual, "fusion": fusion, "source": source})
-    assert isinstance(site, ReducedSite)
-    values = recording.stacked(site)[:, :, 0]
-    refuse_without_source(values[:, :, 0, :, :-1], source, "source")
-    found = {of: _estimates(values[:, :, place], source, seed) for place, of in enumerate(OF)}
-    shown = {name: estimates for name, estimates in found[OF[0]].items() if estimates.n.any()}
-    baselines = {of: {name: found[of][name] for name in shown if found[of][name].n.any()} for of in OF[1:]}
+    site = flow_site(residual_weight, head_fusion, source != "cls")
+    values = recording.stack(site)[:, :, 0]
+    check_source_exists(values[:, :, 0, :, :-1], source, "source")
+    by_variant = {name: _estimates(values[:, :, index], source, seed) for index, name in enumerate(VARIANTS)}
+    all_names = {**target_measure_names("flow"), LAYER_1_BOUND: LAYER_1_BOUND}
+    names = {label: name for label, name in all_names.items() if by_variant["flow"][label].n.any()}
+    baselines = {
+        variant: {
+            name: by_variant[variant][label] for label, name in names.items() if by_variant[variant][label].n.any()
+        }
+        for variant in VARIANTS[1:]
+    }
     if randomised is not None:
-        fresh = _estimates(randomised.stacked(site)[:, :, 0, 0], source, seed)
-        baselines["random weights"] = {name: fresh[name] for name in shown}
-    units = {name: UNITS.get(name, "share of input pieces, 0 to 1") for name in shown}
-    return LayerCurve(measures=shown, baselines=baselines, units=units, first=1)
+        untrained = _estimates(randomised.stack(site)[:, :, 0, 0], source, seed)
+        baselines[UNTRAINED_MODEL] = {name: untrained[label] for label, name in names.items()}
+    return LayerCurve(
+        measures={name: by_variant["flow"][label] for label, name in names.items()},
+        baselines=baselines,
+        units={name: UNITS.get(label, "proportion of input tokens, 0 to 1") for label, name in names.items()},
+        first_layer=1,
+    )
 
 
-def _estimates(values: NDArray[Any], source: Source, seed: int) -> dict[str, Estimates]:
-    bound = mean_over_sentences(values[:, :, SOURCES.index(source), -1], seed=seed)
-    return {**estimates_of(values[..., :-1], source, seed), BOUND: bound}
+def _estimates(values: Array, source: SourceTokens, seed: int) -> dict[str, Estimates]:
+    bound = bootstrap_mean(values[:, :, SOURCES.index(source), -1], seed=seed)
+    return {**target_mass_estimates(values[..., :-1], source, seed), LAYER_1_BOUND: bound}

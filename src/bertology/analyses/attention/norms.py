@@ -1,4 +1,4 @@
-"""What does each head take over from the pieces it looks at (kobayashi2020)?"""
+"""Norm-weighted attention: attention weights times the norms of transformed values (Kobayashi et al. 2020)."""
 
 from __future__ import annotations
 
@@ -7,123 +7,141 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.maths.rank_correlation import spearman
-from bertology.measures.attention.head_measures import means_by_label
-from bertology.measures.attention.seen_pieces import seen_pieces
-from bertology.measures.attention.special_tokens import shares_with_ordinary
-from bertology.measures.attention.value_vectors import head_vectors
-from bertology.recording.piece_kinds import KINDS, kinds_of
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, label_means, target_name
+from bertology.estimates.estimate import Estimates
+from bertology.lazy import torch
+from bertology.numerics.rank_correlation import spearman
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
-from bertology.results.estimate import Estimates
 from bertology.results.shapes import HeadGrid
+from bertology.statistics.batch_features import TOKEN_KINDS, mass_by_kind_with_non_special, token_kinds
+from bertology.statistics.transformed_values import transformed_values_per_head
+from bertology.statistics.visibility import visibility_mask
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.attend import LayerActivations
-    from bertology.recording.frame import Frame
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
 
-SHARES = tuple(f"norm to {kind}" for kind in KINDS)
-RANKS = ("order of weights and norms", "order of attention received and length")
-SPREAD = "spread of lengths"
-_RELATED = dict.fromkeys(RANKS, "Spearman correlation, -1 to 1") | {SPREAD: "coefficient of variation, 0 all alike"}
-PUNCTUATION = f"norm to {KINDS[2]}, ordinary"
+NO_SPECIAL = " (no special tokens)"
+NORM_SHARES = tuple(f"norm share of {target_name(kind)}" for kind in TOKEN_KINDS)
+PUNCTUATION_SHARE = f"norm share of punctuation{NO_SPECIAL}"
+ALL_NORM_SHARES = (*NORM_SHARES, PUNCTUATION_SHARE)
+WEIGHT_CORRELATION = "rank correlation of weight and weighted norm"
+RECEIVED_CORRELATION = "rank correlation of attention received and value norm"
+NORM_VARIATION = "variation of value norms"
+_NORM_RELATIONS = {
+    WEIGHT_CORRELATION: "Spearman correlation, -1 to 1",
+    RECEIVED_CORRELATION: "Spearman correlation, -1 to 1",
+    NORM_VARIATION: "coefficient of variation, at least 0",
+}
 UNITS = (
-    dict.fromkeys(SHARES, "share, 0 to 1")
-    | _RELATED
-    | {PUNCTUATION: "share, 0 to 1"}
-    | {f"{name}, ordinary": unit for name, unit in _RELATED.items()}
+    dict.fromkeys(NORM_SHARES, "share, 0 to 1")
+    | _NORM_RELATIONS
+    | {PUNCTUATION_SHARE: "share, 0 to 1"}
+    | {f"{name}{NO_SPECIAL}": unit for name, unit in _NORM_RELATIONS.items()}
 )
-ALL_SHARES = (*SHARES, PUNCTUATION)
-WEIGHTS, EVEN = "weights alone", "uniform attention"
-NEAR = 1e-4
-"""Pieces whose attention received differs by less than this share of the mean are in no order to speak of."""
+WEIGHTS_ONLY = "attention weights only"
+TIE_TOLERANCE = 1e-4
+"""Tokens whose attention received differs by less than this fraction of the mean are tied."""
 
 
 @reduction(
     "attention.norms",
     axes=("measure",),
-    labels=(*UNITS, *(f"{chance}, {share}" for chance in (WEIGHTS, EVEN) for share in ALL_SHARES)),
-    about="share of the summed norms of attention x f(x) by target, and how norms and weights go together",
-    prepare=kinds_of,
-    vectors=True,
+    labels=(
+        *UNITS,
+        *(f"{baseline}, {name}" for baseline in (WEIGHTS_ONLY, UNIFORM_ATTENTION) for name in ALL_NORM_SHARES),
+    ),
+    description="share of the summed norms of attention x f(x) by target, and correlations of norms and weights",
+    prepare=token_kinds,
+    needs_values=True,
     version=3,
 )
-def NORMS(layer: LayerActivations, frame: Frame, kinds: Tensor) -> Tensor:
-    """(batch, head, measure); the shares again with all f(x) equally long, and with all that is seen weighed alike."""
-    import torch
-
+def norms_site(layer: LayerActivations, batch: TokenBatch, kinds: Tensor) -> Tensor:
+    """(batch, head, measure); shares also with equal norms of all f(x), and with uniform attention."""
     weights = layer.attention.float()
-    lengths = head_vectors(layer).norm(dim=-1)
-    norms = weights * lengths.unsqueeze(2)
-    seen = seen_pieces(layer, frame)
-    even = seen * lengths.unsqueeze(2)
-    shares = [shares_with_ordinary(some, kinds, frame) for some in (norms, weights, even)]
-    related = [_related(weights, norms, lengths, seen, kept) for kept in (frame.real, frame.ordinary)]
-    last = len(SHARES)
-    return torch.cat([shares[0][..., :last], related[0], shares[0][..., last:], related[1], *shares[1:]], -1)
+    value_norms = transformed_values_per_head(layer).norm(dim=-1)
+    norms = weights * value_norms.unsqueeze(2)
+    visible = visibility_mask(layer, batch)
+    uniform_norms = visible * value_norms.unsqueeze(2)
+    model, weights_only, uniform = (
+        mass_by_kind_with_non_special(values, kinds, batch) for values in (norms, weights, uniform_norms)
+    )
+    relations, non_special_relations = (
+        _norm_relations(weights, norms, value_norms, visible, mask)
+        for mask in (batch.token_mask, batch.non_special_mask)
+    )
+    n_kinds = len(NORM_SHARES)
+    return torch.cat(
+        [model[..., :n_kinds], relations, model[..., n_kinds:], non_special_relations, weights_only, uniform], -1
+    )
 
 
-def _related(weights: Tensor, norms: Tensor, lengths: Tensor, seen: Tensor, kept: Tensor) -> Tensor:
-    """(batch, head, 3): both correlations and the spread, from and to the pieces that are kept."""
-    import torch
-
-    seen = seen & kept[:, None, :, None] & kept[:, None, None, :]
-    received = (weights * seen).sum(2) / seen.sum(2).clamp(min=1)
-    beside = [
-        spearman(weights, norms, seen).nanmean(-1),
-        spearman(received, lengths, kept.unsqueeze(1).expand_as(lengths), near=NEAR),
-        _variation(lengths, kept),
+def _norm_relations(weights: Tensor, norms: Tensor, value_norms: Tensor, visible: Tensor, mask: Tensor) -> Tensor:
+    """(batch, head, 3): both correlations and the variation, with sources and targets in the mask."""
+    visible = visible & mask[:, None, :, None] & mask[:, None, None, :]
+    received = (weights * visible).sum(2) / visible.sum(2).clamp(min=1)
+    relations = [
+        spearman(weights, norms, visible).nanmean(-1),
+        spearman(received, value_norms, mask.unsqueeze(1).expand_as(value_norms), tie_tolerance=TIE_TOLERANCE),
+        _variation(value_norms, mask),
     ]
-    return torch.stack(beside, -1)
+    return torch.stack(relations, -1)
 
 
-def _variation(lengths: Tensor, real: Tensor) -> Tensor:
-    """(batch, head) standard deviation of the lengths over their mean; NaN where all are 0."""
-    count = real.sum(-1)[:, None]
-    mean = (lengths * real.unsqueeze(1)).sum(-1) / count
-    variance = ((lengths - mean.unsqueeze(-1)).square() * real.unsqueeze(1)).sum(-1) / count
+def _variation(value_norms: Tensor, mask: Tensor) -> Tensor:
+    """(batch, head) standard deviation of the norms over their mean; NaN if all are 0."""
+    count = mask.sum(-1)[:, None]
+    mean = (value_norms * mask.unsqueeze(1)).sum(-1) / count
+    variance = ((value_norms - mean.unsqueeze(-1)).square() * mask.unsqueeze(1)).sum(-1) / count
     return variance.sqrt() / mean
 
 
 @analysis(
-    question="What does each head take over from the pieces it looks at?",
-    special="sources and targets, but not in measures that say `ordinary`",
-    cites=("kobayashi2020",),
-    sites=(NORMS,),
+    question="Which tokens contribute to each head's output once attention weights are multiplied by the norms of the "
+    "value vectors?",
+    special_tokens="Special tokens: included, except in measures marked (no special tokens).",
+    citations=("kobayashi2020",),
+    sites=(norms_site,),
     version=3,
+    gallery=True,
 )
 def norms(
     recording: Recording,
     randomised: Recording | None,
     *,
-    seed: Annotated[int, "seed of the bootstrap over sentences"] = 0,
+    seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
-    """Share of the norms ‖α f(x)‖ that each kind of piece adds to a head's output: 0 nothing, 1 all of it.
+    """Share of the norms ‖α f(x)‖ that each kind of token contributes to a head's output: 0 none, 1 all.
 
-    α is the attention weight and f(x) the piece's value vector taken through the head's part of the output projection;
-    b_V is in, b_O is not. Norms are summed over the targets of a kind and divided by the row's sum; the mean is over
-    rows, then over sentences that have such a piece. The paper sums norms without dividing; the share can be read
-    beside `weights alone`, the share of attention: what it would be if all f(x) were equally long. `order of weights
-    and norms` is the rank correlation of α and ‖α f(x)‖ along a row (1 where lengths do not matter), `order of
-    attention received and length` that of the attention a piece receives and ‖f(x)‖ over the pieces of a sentence
-    (below 0: what is looked at most has the shortest vectors), `spread of lengths` the variation of ‖f(x)‖. The same
-    with `ordinary` leaves special tokens out as sources and targets: most of it is often theirs alone.
+    α is the attention weight and f(x) the token's value vector after the head's part of the output projection, with b_V
+    and without b_O. Norms are summed over the targets of a kind and divided by the sum of the row; the mean is over
+    rows, then over sentences with such a token. The paper sums norms without dividing; the share is comparable with
+    `attention weights only`, the share of attention, which equals it if all f(x) have the same norm. `rank correlation
+    of weight and weighted norm` is that of α and ‖α f(x)‖ along a row (1 if norms do not matter), `rank correlation of
+    attention received and value norm` that over the tokens of a sentence (below 0: the most attended tokens have the
+    smallest vectors), `variation of value norms` the coefficient of variation of ‖f(x)‖. Measures marked (no special
+    tokens) exclude special tokens as sources and targets: they often determine the result.
     """
-    measures = means_by_label(recording.stacked(NORMS), NORMS, seed)
+    measures = label_means(recording.stack(norms_site), norms_site, seed)
     shown = {name: measures[name] for name in UNITS if measures[name].n.any()}
     grid = (recording.encoder.layers, recording.encoder.heads)
     baselines = {
-        chance: {share: measures[f"{chance}, {share}"] for share in ALL_SHARES if share in shown}
-        for chance in (WEIGHTS, EVEN)
+        baseline: {name: measures[f"{baseline}, {name}"] for name in ALL_NORM_SHARES if name in shown}
+        for baseline in (WEIGHTS_ONLY, UNIFORM_ATTENTION)
     }
-    by_rule = {RANKS[0]: (WEIGHTS, 1.0), RANKS[1]: ("no relation", 0.0), SPREAD: (WEIGHTS, 0.0)}
-    for name in shown:
-        if name not in ALL_SHARES:
-            chance, value = by_rule[name.removesuffix(", ordinary")]
-            baselines.setdefault(chance, {})[name] = Estimates.exact(np.full(grid, value))
+    expected = {
+        WEIGHT_CORRELATION: (WEIGHTS_ONLY, 1.0),
+        RECEIVED_CORRELATION: ("zero", 0.0),
+        NORM_VARIATION: (WEIGHTS_ONLY, 0.0),
+    }
+    for relation, (baseline, value) in expected.items():
+        for name in (relation, f"{relation}{NO_SPECIAL}"):
+            if name in shown:
+                baselines.setdefault(baseline, {})[name] = Estimates.exact(np.full(grid, value))
     if randomised is not None:
-        fresh = means_by_label(randomised.stacked(NORMS), NORMS, seed)
-        baselines["random weights"] = {name: fresh[name] for name in shown}
+        untrained = label_means(randomised.stack(norms_site), norms_site, seed)
+        baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in shown}
     return HeadGrid(measures=shown, baselines=baselines, units={name: UNITS[name] for name in shown})

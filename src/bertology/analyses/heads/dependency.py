@@ -1,4 +1,4 @@
-"""Which heads know which dependency: does a word attend most to its head, or its head to it (clark2019)?"""
+"""Dependency relations: does a word attend most to its governor, or its governor to it (Clark et al. 2019)?"""
 
 from __future__ import annotations
 
@@ -6,153 +6,176 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from bertology.analyses.declaration import Sites, analysis
-from bertology.corpus.grammar import is_relation, stanford_relation, universal_relation
+from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_selection.functions import TO_DEPENDENT, TO_GOVERNOR
+from bertology.analyses.head_selection.gold_links import CHANCE, FIXED_OFFSET, GoldLink, LinkCounts, count_links
+from bertology.analyses.head_selection.selection import selection_table
 from bertology.corpus.sentence import ROOT
+from bertology.corpus.tagsets import is_relation, stanford_relation, universal_relation
+from bertology.encoder.token_batch import RecordedInput, word_annotations, word_governors
 from bertology.errors import Refusal
-from bertology.measures.heads.head_choice import RANDOM, choice_table
-from bertology.measures.heads.word_questions import ANY_WORD, FIXED_OFFSET, Question, Tally, tally
-from bertology.recording.annotation import word_heads, word_layer
-from bertology.recording.entry import Entry
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_ratio
 from bertology.recording.recording import Recording
-from bertology.recording.word_sites import strongest_word
-from bertology.results.estimate import Estimates
-from bertology.results.sampling import pooled_over_sentences
+from bertology.recording.sites import strongest_word_site
 from bertology.results.shapes import HeadGrid, Table
 
-Names = Literal["corpus", "universal", "stanford"]
-Rows = Literal["mean", "first", "max"]
-Show = Literal["relations", "heads"]
+RelationNames = Literal["corpus", "universal", "stanford"]
+FromWord = Literal["mean", "first", "max"]
+DependencyView = Literal["relations", "heads"]
 
-DIRECTIONS = ("dependent to head", "head to dependent")
-ALL, INNER = "all", "all but root and punct"
+DIRECTIONS = (TO_GOVERNOR, TO_DEPENDENT)
+ALL_RELATIONS, INNER_EDGES = "all relations", "all but root and punct"
 POSSESSIVES = frozenset({"nmod:poss", "poss"})
 CLITICS = frozenset({"'s", "’s", "s'", "s’", "'", "’"})
-UNIT = "share of cases, 0 to 1"
 
 
-def questions_of(entry: Entry, names: Names = "corpus", clitic: bool = False) -> list[Question]:
-    """One question a word that has a head: which word is it?"""
-    words = entry.input.words
-    renamed = {"corpus": str, "universal": universal_relation, "stanford": stanford_relation}[names]
-    found: list[Question] = []
-    for word, (head, relation) in enumerate(zip(word_heads(entry), word_layer(entry, "relations"), strict=True)):
-        if head is None:
-            continue  # no tree: a part without annotation, or cut where it was too long
-        name = renamed(relation) if relation is not None else "unnamed"
-        inner = head != ROOT and (relation or "").split(":")[0] not in {"root", "punct"}
-        follows = clitic and name in POSSESSIVES and word + 1 < len(words) and words[word + 1] in CLITICS
-        kinds = dict.fromkeys((name.split(":")[0], name)) if head != ROOT else ()
-        labels = (ALL, *([INNER] if inner else []), *kinds)
-        found.append(Question(word, (head,), labels, word + 1 if follows else word))
-    return found
+def dependency_links(
+    recorded_input: RecordedInput, relation_names: RelationNames = "corpus", possessive_clitic: bool = False
+) -> list[GoldLink]:
+    """One link per word that has a governor, from the word to its governor."""
+    words = recorded_input.text.words
+    rename = {"corpus": str, "universal": universal_relation, "stanford": stanford_relation}[relation_names]
+    links: list[GoldLink] = []
+    for word, (governor, relation) in enumerate(
+        zip(word_governors(recorded_input), word_annotations(recorded_input, "relations"), strict=True)
+    ):
+        if governor is None:
+            continue  # no tree: a segment without annotation, or truncated
+        name = rename(relation) if relation is not None else "unnamed"
+        inner = governor != ROOT and (relation or "").split(":")[0] not in {"root", "punct"}
+        use_clitic = possessive_clitic and name in POSSESSIVES and word + 1 < len(words) and words[word + 1] in CLITICS
+        with_supertype = dict.fromkeys((name.split(":")[0], name)) if governor != ROOT else ()
+        labels = (ALL_RELATIONS, *([INNER_EDGES] if inner else []), *with_supertype)
+        links.append(GoldLink(word, (governor,), labels, word + 1 if use_clitic else word))
+    return links
 
 
 def _sites(options: Mapping[str, Any]) -> Sites:
-    return (strongest_word(options["rows"]),)
+    return (strongest_word_site(options["from_word"]),)
 
 
 @analysis(
-    question="Which heads know which dependency: does a word attend most to its head, or its head to it?",
-    special="special tokens are no words: they can be neither asked about nor answered with",
-    cites=("clark2019", "voita2019"),
+    question="Which head predicts which dependency relation best, and is it better than a fixed offset?",
+    special_tokens="Special tokens: excluded as sources and targets.",
+    citations=("clark2019", "voita2019"),
     sites=_sites,
-    layers=("heads",),
+    annotations=("governors",),
     version=2,
+    labels_heads=2,
 )
 def dependency(
     recording: Recording,
     randomised: Recording | None,
     *,
-    show: Annotated[
-        Show, "`relations`: the best head of each relation (Table); `heads`: every head (HeadGrid)"
-    ] = "relations",
-    relation: Annotated[str, "only this relation with its subtypes, such as nsubj; all where empty"] = "",
-    names: Annotated[
-        Names, "names as the corpus has them, or those of Universal or Stanford Dependencies where edges are the same"
+    show: Annotated[DependencyView, "`relations` (best head per relation) or `heads` (every head)."] = "relations",
+    relation: Annotated[str, "Only this dependency relation and its subtypes, such as nsubj; empty: all."] = "",
+    relation_names: Annotated[
+        RelationNames,
+        "Names of relations: as in the `corpus`, or mapped to `universal` or `stanford` dependencies where the edges "
+        "agree.",
     ] = "corpus",
-    clitic: Annotated[bool, "ask the clitic of a possessive ('s) for the possessor's head, as Clark et al. do"] = False,
-    rows: Annotated[
-        Rows, "attention from a split word: the `mean` over its pieces, the `first` (released code), their `max`"
+    possessive_clitic: Annotated[
+        bool, "Test the possessive clitic ('s) instead of the possessor, as Clark et al. do."
+    ] = False,
+    from_word: Annotated[
+        FromWord,
+        "Attention from a word split into tokens: the `mean` over its tokens, its `first` token (released code) or "
+        "the `max`.",
     ] = "mean",
-    minimum: Annotated[int, "relations with fewer cases are listed but not scored; Clark et al. ask for 100"] = 20,
-    seed: Annotated[int, "seed of the halves and of the bootstrap over sentences"] = 0,
+    min_examples: Annotated[int, "Minimum number of examples for a relation to be scored (Clark et al. use 100)."] = 20,
+    seed: Annotated[int, "Random seed (split into halves, bootstrap)."] = 0,
 ) -> Table | HeadGrid:
-    """Share of words whose head is the word that gets most of their attention: 0 none, 1 all of them.
+    """Proportion of words whose governor receives most of their attention: 0 none, 1 all.
 
-    `dependent to head`: the word a dependent attends to most, itself and special tokens aside, is its head. `head to
-    dependent`: the word that attends most to a dependent is its head. Attention to a word is the sum over its pieces.
+    `dependent to governor`: the word that a dependent attends to most, apart from itself and special tokens, is its
+    governor. `governor to dependent`: the word that attends most to a dependent is its governor. Attention to a word is
+    the sum over its tokens.
 
-    Each relation's head and direction is chosen on one half of the sentences and its accuracy told on the other
-    (`held-out accuracy`), beside the best fixed offset chosen and told likewise, a blind guess, and the best head of
-    random weights. `best accuracy` is chosen and told on all sentences, as papers do; its interval holds for all heads
-    in both directions at once. `rivals` counts the others that may truly be the best, given how many were tried. `p`
-    tests the held-out head against the held-out offset, over sentences, and `held-out less best fixed offset` is how
-    far it lies above: both are right or wrong about the same cases, and the interval resamples the pairs.
+    The head and direction of each relation are selected on one half of the sentences and evaluated on the other
+    (`accuracy (held out)`), as is the best fixed offset; further baselines are chance and the best head of the
+    untrained model. `accuracy of the best head (not held out)` is selected and evaluated on all sentences, as in
+    papers; its interval is simultaneous for all heads and directions. `heads not significantly worse` counts the other
+    heads and directions that may be the best, given how many were tried. `p (Holm)` tests the held-out head against
+    the held-out offset over sentences, and `accuracy - best fixed offset` is their difference: both are evaluated on
+    the same examples, and the interval resamples pairs.
 
-    A relation includes its subtypes, which have rows of their own as well. `all` includes punctuation, and roots, which
-    are always wrong, as in the paper. The released code uses the row of the first piece (--rows first), though the
-    paper says the mean, and tries offsets from -3 to 2; here to 3.
+    A relation includes its subtypes, which also have their own rows. `all relations` includes punctuation, and roots,
+    which are always wrong, as in the paper. The released code uses the row of the first token (--from-word first),
+    though the paper says the mean, and tries offsets from -3 to 2; here to 3.
     """
-    site = strongest_word(rows)
-    first = (ALL, INNER) if not relation else ()
+    site = strongest_word_site(from_word)
+    first_labels = (ALL_RELATIONS, INNER_EDGES) if not relation else ()
 
-    def ask(entry: Entry) -> list[Question]:
-        asked = questions_of(entry, names, clitic)
-        return [q._replace(labels=(relation,)) for q in asked if relation in q.labels] if relation else asked
+    def extract_links(recorded_input: RecordedInput) -> list[GoldLink]:
+        links = dependency_links(recorded_input, relation_names, possessive_clitic)
+        return [link._replace(labels=(relation,)) for link in links if relation in link.labels] if relation else links
 
-    counted = tally(recording, site, ask, directions=DIRECTIONS, labels=first)
-    if not counted.cases.any():
-        raise _nothing(recording, relation, names)
-    fresh = None if randomised is None else tally(randomised, site, ask, directions=DIRECTIONS, labels=counted.labels)
+    counts = count_links(recording, site, extract_links, directions=DIRECTIONS, labels=first_labels)
+    if not counts.total.any():
+        raise _no_links_refusal(recording, relation, relation_names)
+    untrained = (
+        None
+        if randomised is None
+        else count_links(randomised, site, extract_links, directions=DIRECTIONS, labels=counts.labels)
+    )
     if show == "heads":
-        return _grid(counted, fresh, minimum, seed)
-    table = choice_table(counted, fresh, against=FIXED_OFFSET, minimum=minimum, seed=seed)
-    return table.model_copy(update={"notes": _with_counts(table, counted)})
+        return _build_grid(counts, untrained, min_examples, seed)
+    table = selection_table(counts, untrained, baseline=FIXED_OFFSET, min_examples=min_examples, seed=seed)
+    sample = {"words": int(counts.total[:, 0].sum()), "words skipped (no token)": counts.skipped}
+    return table.model_copy(update={"notes": _notes(table, counts), "sample": sample})
 
 
-def _nothing(recording: Recording, relation: str, names: Names) -> Refusal:
-    known = {label for entry in recording.entries for q in questions_of(entry, names) for label in q.labels}
-    if not relation or not known:
+def _no_links_refusal(recording: Recording, relation: str, relation_names: RelationNames) -> Refusal:
+    labels = {
+        label
+        for recorded_input in recording.inputs
+        for link in dependency_links(recorded_input, relation_names)
+        for label in link.labels
+    }
+    if not relation or not labels:
         return Refusal(
-            f"No word of {recording.corpus.name} has both a head and a piece",
-            "inputs with a dependency tree that were recorded whole",
-            "Give a treebank with --corpus; trees of inputs that were cut by --long are lost",
+            f"No word of {recording.corpus.name} has both a governor and a token",
+            "complete inputs with dependency trees",
+            "Use a treebank with --corpus; inputs truncated by --overflow lose their trees",
         )
     return Refusal(
         f"{recording.corpus.name} has no word with the relation {relation!r}",
-        "one of " + ", ".join(sorted(known)),
-        "Give one of these with --relation",
+        "one of " + ", ".join(sorted(labels)),
+        "Choose one of these with --relation",
     )
 
 
-def _with_counts(table: Table, counted: Tally) -> dict[str, str]:
-    """The notes of the table, and what was left out of it."""
+def _notes(table: Table, counts: LinkCounts) -> dict[str, str]:
+    """The notes of the table, and a remark on unknown relation names."""
     notes = dict(table.notes)
-    for label in counted.labels:
-        if label not in {ALL, INNER} and not is_relation(label):
-            notes[label] += "; no relation of Universal or Stanford Dependencies"
-    if counted.left_out:
-        notes[counted.labels[0]] += f"; {counted.left_out} words left out: they or their heads have no piece"
+    for label in counts.labels:
+        if label not in {ALL_RELATIONS, INNER_EDGES} and not is_relation(label):
+            notes[label] = f"{notes.get(label, '')} Not a relation of Universal or Stanford Dependencies.".strip()
     return notes
 
 
-def _grid(counted: Tally, fresh: Tally | None, minimum: int, seed: int) -> HeadGrid:
-    """Every head and direction for each relation with enough cases, on all sentences."""
-    enough = [n for n, cases in enumerate(counted.cases.sum(0)) if cases >= minimum] or [0]
+def _build_grid(counts: LinkCounts, randomised: LinkCounts | None, min_examples: int, seed: int) -> HeadGrid:
+    """Every head and direction for each relation with enough examples, on all sentences."""
+    labels = [label for label, n in enumerate(counts.total.sum(0)) if n >= min_examples] or [0]
     measures: dict[str, Estimates] = {}
-    baselines: dict[str, dict[str, Estimates]] = {name: {} for name in (FIXED_OFFSET, ANY_WORD)}
-    if fresh is not None:
-        baselines[RANDOM] = {}
-    for label in enough:
-        cases = counted.cases[:, label, None, None]
-        for number, direction in enumerate(DIRECTIONS):
-            name = f"{counted.labels[label]}, {direction}"
-            measures[name] = pooled_over_sentences(counted.hits[..., number, label], cases, seed=seed)
+    baselines: dict[str, dict[str, Estimates]] = {name: {} for name in (FIXED_OFFSET, CHANCE)}
+    if randomised is not None:
+        baselines[UNTRAINED_MODEL] = {}
+    for label in labels:
+        total = counts.total[:, label, None, None]
+        for index, direction in enumerate(DIRECTIONS):
+            name = f"{counts.labels[label]}, {direction}"
+            measures[name] = bootstrap_ratio(counts.correct[..., index, label], total, seed=seed)
             grid = measures[name].shape
-            for rule in (FIXED_OFFSET, ANY_WORD):
-                hits = counted.rules[rule][..., label]
-                best = hits[:, [int(hits.sum(0).argmax())]]
-                baselines[rule][name] = pooled_over_sentences(best, cases[..., 0], seed=seed)[0].everywhere(grid)
-            if fresh is not None:
-                baselines[RANDOM][name] = pooled_over_sentences(fresh.hits[..., number, label], cases, seed=seed)
-    return HeadGrid(measures=measures, baselines=baselines, units=dict.fromkeys(measures, UNIT))
+            for baseline in (FIXED_OFFSET, CHANCE):
+                correct = counts.baseline_correct[baseline][..., label]
+                best = correct[:, [int(correct.sum(0).argmax())]]
+                baselines[baseline][name] = bootstrap_ratio(best, total[..., 0], seed=seed)[0].broadcast_to(grid)
+            if randomised is not None:
+                baselines[UNTRAINED_MODEL][name] = bootstrap_ratio(
+                    randomised.correct[..., index, label], total, seed=seed
+                )
+    return HeadGrid(
+        measures=measures, baselines=baselines, units=dict.fromkeys(measures, "proportion of words, 0 to 1")
+    )

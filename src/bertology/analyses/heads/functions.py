@@ -1,207 +1,256 @@
-"""What is each head for: a fixed position, a syntactic relation, the rarest word (voita2019, section 5)?"""
+"""Functions of heads: a fixed position, a syntactic relation, the rarest word (Voita et al. 2019, section 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.errors import Refusal
-from bertology.measures.heads.head_choice import RANDOM, first_half
-from bertology.measures.heads.head_functions import (
-    LEVEL,
-    Function,
-    Thresholds,
-    baseline_hits,
-    frequencies,
-    function_questions,
-    functions_of,
-    kind_of,
+from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_selection.functions import (
+    FunctionThresholds,
+    HeadFunction,
+    assign_functions,
+    baseline_correct,
+    function_kind,
+    function_links,
+    word_frequencies,
 )
-from bertology.measures.heads.word_questions import Question, Tally, tally, units_of
-from bertology.recording.entry import Entry
+from bertology.analyses.head_selection.gold_links import GoldLink, LinkCounts, LinkExtractor, count_links, group_units
+from bertology.analyses.head_selection.selection import SIGNIFICANCE_LEVEL, ZERO, head_attributes, selection_half
+from bertology.arrays import BoolArray
+from bertology.corpus.read import load_corpus
+from bertology.encoder.token_batch import RecordedInput
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_ratio
 from bertology.recording.recording import Recording
-from bertology.recording.word_sites import strongest_word
-from bertology.results.estimate import Estimates
-from bertology.results.sampling import joined, pooled_over_sentences
-from bertology.results.shapes import Example, Examples, Table
+from bertology.recording.sites import strongest_word_site
+from bertology.results.shapes import Examples, HighlightedSentence, Table
 
-Numbers = NDArray[Any]
-Show = Literal["heads", "examples"]
-SITE = strongest_word()
-SHOWING, LEAST_CASES, PAIRS_TOLD = 3, 2, 3
-ORDER = ("positional", "syntactic", "rare word")
-SCORE, GAIN, P = "score", "gain", "p"
+HeadFunctionsView = Literal["heads", "examples"]
+STRONGEST_WORD = strongest_word_site()
+N_EXAMPLES, MIN_LINKS, MAX_PAIRS = 3, 2, 3
+KIND_ORDER = ("positional", "syntactic", "rarest word")
+COUNTEREXAMPLE = "counterexample"
+SCORE, GAIN, P_VALUE = "score", "score - baseline", "p (Holm)"
+
+_PredictedLink = tuple[int, int, tuple[int, ...]]
+"""Source, predicted word and targets."""
 
 
 @analysis(
-    question="What is each head for: a fixed position, a syntactic relation, the rarest word?",
-    special="special tokens are no words: they can be neither asked about nor answered with",
-    cites=("voita2019", "clark2019"),
-    sites=(SITE,),
-    layers=("heads", "relations"),
+    question="Which heads have a function: attending to a fixed position, along a syntactic relation, "
+    "or to the rarest word?",
+    special_tokens="Special tokens: excluded as sources and targets.",
+    citations=("voita2019", "clark2019"),
+    sites=(STRONGEST_WORD,),
+    annotations=("governors", "relations"),
+    labels_heads=1,
 )
 def functions(
     recording: Recording,
     randomised: Recording | None,
     *,
     show: Annotated[
-        Show, "`heads`: every head, its function, evidence and baseline (Table); `examples`: sentences (Examples)"
+        HeadFunctionsView, "`heads` (function, score and baseline of every head) or `examples` (sentences)."
     ] = "heads",
-    positional: Annotated[float, "share of words whose strongest word is at one position, to be positional"] = 0.9,
-    syntactic: Annotated[float, "gain over the best fixed offset for a relation, to be syntactic"] = 0.1,
-    rare: Annotated[float, "share of words that attend most to the rarest one, to be a head of rare words"] = 0.5,
-    frequent: Annotated[int, "so many of the most frequent words are never the rarest"] = 500,
-    counted_in: Annotated[str, "the corpus that says how frequent words are; the one recorded where empty"] = "",
-    minimum: Annotated[int, "relations with fewer cases are no functions"] = 20,
-    seed: Annotated[int, "seed of the halves and of the bootstrap over sentences"] = 0,
+    positional_threshold: Annotated[
+        float, "Minimum proportion of words whose most attended word is at one offset."
+    ] = 0.9,
+    syntactic_threshold: Annotated[float, "Minimum gain over the best fixed offset for a relation."] = 0.1,
+    rare_word_threshold: Annotated[
+        float, "Minimum proportion of words that attend most to the rarest word of the sentence."
+    ] = 0.5,
+    n_frequent_words: Annotated[int, "This many of the most frequent words never count as the rarest word."] = 500,
+    frequency_corpus: Annotated[str, "Corpus that word frequencies are counted in; empty: the analysed corpus."] = "",
+    min_examples: Annotated[int, "Minimum number of examples for a relation to be a function."] = 20,
+    seed: Annotated[int, "Random seed (split into halves, bootstrap)."] = 0,
 ) -> Table | Examples:
-    """Share of words from which a head attends most to the word its function asks for: 0 never, 1 always.
+    """Proportion of words from which a head attends most to the target of its function: 0 never, 1 always.
 
-    - positional: the strongest word of nine in ten words lies at one distance, one to three words on or back.
-    - syntactic: for a relation and a direction, the strongest word is the head (or a dependent) 10 points more often
-      than what lies at the distance that is most frequent for the relation.
-    - rare word: the strongest word of every other word is the rarest of the sentence, of those with a rarest word that
-      is not one of the 500 most frequent. Voita et al. give no threshold; half is ours.
+    - positional: the strongest target of nine in ten words is at one distance, one to three words before or after.
+    - syntactic: for a relation and a direction, the strongest target is the governor (or a dependent) 10 points more
+      often than the word at the most frequent distance of the relation.
+    - rarest word: the strongest target of every second word is the rarest word of the sentence, in sentences whose
+      rarest word is not one of the 500 most frequent. Voita et al. give no threshold; one half is our choice.
 
-    Every head is nominated, on one half of the sentences, for the function of which that half is most sure among those
-    whose threshold it reaches, a position first; the score, the baseline and the gain are those of the other half. A
-    function counts only where that half reaches the threshold as well, the interval of the score lies above that of the
-    baseline, and a paired t test says so after Holm's correction for all heads nominated. The baseline is a blind guess
-    for positions and the best fixed offset otherwise; beside it the best head of random weights. Voita et al. count the
-    word itself among the targets; here, as for Clark et al., it is not. Attention to a word is the sum over its pieces,
-    from it the mean.
+    Every head is nominated, on one half of the sentences, for the function with the lowest p value among those whose
+    threshold it reaches, positions first; score, baseline and gain are those of the other half. A function is confirmed
+    only if that half reaches the threshold as well, the interval of the score lies above that of the baseline, and a
+    paired t test is significant after Holm's correction for all nominated heads. The baseline is chance for positions
+    and the best fixed offset otherwise; a further baseline is the best head of the untrained model. Voita et al. count
+    the word itself among the targets; here, as in Clark et al., it is excluded. Attention to a word is the sum over its
+    tokens, attention from a word the mean.
 
-    Heads with a function come first. Their notes give three sentences of the second half that show it and one that does
-    not, with the pairs of words; heads without one have what they came nearest to.
+    Heads with a function come first. Their notes give three sentences of the second half that show the function and
+    one that does not, with pairs of words; for heads without a function the attributes name the closest one.
     """
-    ask = _asking(recording, frequent, counted_in)
-    counted = tally(recording, SITE, ask, directions=("",))
-    found = functions_of(counted, Thresholds(positional, syntactic, rare), minimum=minimum, seed=seed)
-    if not found:
+    extract_links = _link_extractor(recording, n_frequent_words, frequency_corpus)
+    counts = count_links(recording, STRONGEST_WORD, extract_links, directions=("",))
+    head_functions = assign_functions(
+        counts,
+        FunctionThresholds(positional_threshold, syntactic_threshold, rare_word_threshold),
+        min_examples=min_examples,
+        seed=seed,
+    )
+    if not head_functions:
         raise Refusal(
-            f"{recording.corpus.name} is too small to type heads: no function has {minimum} cases in two halves",
-            f"sentences of different words with at least {minimum} neighbours",
-            "Give a larger corpus, or lower --minimum",
+            f"{recording.corpus.name} is too small to assign functions: none has {min_examples} examples in two halves",
+            f"sentences of different words with at least {min_examples} neighbours",
+            "Use a larger corpus, or lower --min-examples",
         )
-    found.sort(key=lambda one: (not one.confirmed, ORDER.index(kind_of(one.label)) if one.confirmed else 0, one.head))
-    examples = _Shown(recording, ask, counted, seed)
+    head_functions.sort(
+        key=lambda function: (
+            not function.is_confirmed,
+            KIND_ORDER.index(function_kind(function.label)) if function.is_confirmed else 0,
+            function.head,
+        )
+    )
+    examples = _FunctionExamples(recording, extract_links, counts, seed)
     if show == "examples":
-        return Examples(examples=tuple(one for f in found if f.confirmed for one in examples.of(f)))
-    fresh = None
+        confirmed = [function for function in head_functions if function.is_confirmed]
+        return Examples(examples=tuple(example for function in confirmed for example in examples.select(function)))
+    untrained = None
     if randomised is not None:
-        fresh = tally(randomised, SITE, ask, directions=("",), labels=counted.labels)
-    return _table(found, counted, fresh, examples, seed)
+        untrained = count_links(randomised, STRONGEST_WORD, extract_links, directions=("",), labels=counts.labels)
+    return _build_table(head_functions, counts, untrained, examples, seed)
 
 
-def _asking(recording: Recording, frequent: int, counted_in: str) -> Any:
-    if counted_in:
-        from bertology.corpus.builtin import corpus_named
+def _link_extractor(recording: Recording, n_frequent_words: int, frequency_corpus: str) -> LinkExtractor:
+    corpus = load_corpus(frequency_corpus) if frequency_corpus else recording.corpus
+    word_counts, frequent_words = word_frequencies([sentence.words for sentence in corpus.sentences], n_frequent_words)
 
-        texts: Sequence[Sequence[str]] = [part.words for part in corpus_named(counted_in).sentences]
-    else:
-        texts = [part.words for part in recording.corpus.sentences]
-    counts, top = frequencies(texts, frequent)
+    def extract_links(recorded_input: RecordedInput) -> list[GoldLink]:
+        return function_links(recorded_input, word_counts, frequent_words)
 
-    def ask(entry: Entry) -> list[Question]:
-        return function_questions(entry, counts, top)
-
-    return ask
+    return extract_links
 
 
-def _table(found: list[Function], counted: Tally, fresh: Tally | None, examples: _Shown, seed: int) -> Table:
-    first = first_half(counted.keys, seed)
-    scores, beside = (joined([getattr(one, name) for one in found]) for name in ("score", "baseline"))
-    labels = [counted.labels.index(one.label) for one in found]
-    p = np.array([one.p for one in found])
-    gains = _gains(found, counted, labels, first, seed)
-    zero = Estimates.exact(np.zeros(len(found)))
-    baselines: dict[str, dict[str, Estimates]] = {"baseline": {SCORE: beside}, "no gain": {GAIN: zero}}
-    baselines["level"] = {P: Estimates.exact(np.full(len(found), LEVEL))}
-    if fresh is not None:
-        rates = fresh.hits[~first].sum(0).reshape(-1, len(fresh.labels))
-        best = [int(rates[:, label].argmax()) for label in labels]
-        hits = np.stack([fresh.candidates(label)[:, head] for label, head in zip(labels, best, strict=True)], 1)
-        baselines[RANDOM] = {SCORE: pooled_over_sentences(hits[~first], counted.cases[~first][:, labels], seed=seed)}
-    n = np.where(np.isfinite(p), scores.n, 0)
+def _build_table(
+    head_functions: list[HeadFunction],
+    counts: LinkCounts,
+    randomised: LinkCounts | None,
+    examples: _FunctionExamples,
+    seed: int,
+) -> Table:
+    selection_mask = selection_half(counts.unit_texts, seed)
+    scores = Estimates.stack([function.accuracy for function in head_functions])
+    labels = [counts.labels.index(function.label) for function in head_functions]
+    p = np.array([function.p for function in head_functions])
+    baselines: dict[str, dict[str, Estimates]] = {
+        "baseline": {SCORE: Estimates.stack([function.baseline for function in head_functions])},
+        ZERO: {GAIN: Estimates.exact(np.zeros(len(head_functions)))},
+        "significance level": {P_VALUE: Estimates.exact(np.full(len(head_functions), SIGNIFICANCE_LEVEL))},
+    }
+    if randomised is not None:
+        totals = randomised.correct[~selection_mask].sum(0).reshape(-1, len(randomised.labels))
+        best = [int(totals[:, label].argmax()) for label in labels]
+        correct = np.stack([randomised.candidates(label)[:, head] for label, head in zip(labels, best, strict=True)], 1)
+        baselines[UNTRAINED_MODEL] = {
+            SCORE: bootstrap_ratio(correct[~selection_mask], counts.total[~selection_mask][:, labels], seed=seed)
+        }
+    confirmed = [function for function in head_functions if function.is_confirmed]
     return Table(
-        measures={SCORE: scores, GAIN: gains, P: Estimates(value=p, low=p, high=p, n=n)},
+        measures={
+            SCORE: scores,
+            GAIN: _estimate_gains(head_functions, counts, labels, selection_mask, seed),
+            P_VALUE: Estimates.exact(p, np.where(np.isfinite(p), scores.n, 0)),
+        },
         baselines=baselines,
         units={
-            SCORE: "share of cases, 0 to 1, on the half that did not nominate",
-            GAIN: "share of cases over the baseline, -1 to 1",
-            P: "that the score is above the baseline, Holm's correction for all heads nominated, 0 to 1",
+            SCORE: "proportion of examples, 0 to 1",
+            GAIN: "difference of proportions, -1 to 1",
+            P_VALUE: "probability, 0 to 1",
         },
-        rows_named=tuple(str(one.head) for one in found),
-        notes={str(one.head): _note(one, examples) for one in found},
+        row_names=tuple(str(function.head) for function in head_functions),
+        attributes={
+            **head_attributes([function.head for function in head_functions]),
+            "function": tuple(f.label if f.is_confirmed else None for f in head_functions),
+            "function_kind": tuple(function_kind(f.label) if f.is_confirmed else None for f in head_functions),
+            "closest_function": tuple(None if f.is_confirmed else f.label for f in head_functions),
+        },
+        notes={str(function.head): examples.note(function) for function in confirmed},
     )
 
 
-def _gains(found: list[Function], counted: Tally, labels: list[int], first: NDArray[np.bool_], seed: int) -> Estimates:
-    """The paired difference of score and baseline, as one share of the same cases."""
-    ruled = baseline_hits(counted, first)[:, labels]
-    hits = np.stack([counted.hits[(slice(None), *f.head, 0, n)] for f, n in zip(found, labels, strict=True)], 1)
-    return pooled_over_sentences((hits - ruled)[~first], counted.cases[~first][:, labels], seed=seed)
+def _estimate_gains(
+    head_functions: list[HeadFunction], counts: LinkCounts, labels: list[int], selection_mask: BoolArray, seed: int
+) -> Estimates:
+    """The paired difference of score and baseline, as a proportion of the same examples."""
+    baseline = baseline_correct(counts, selection_mask)[:, labels]
+    correct = np.stack(
+        [counts.correct[(slice(None), *f.head, 0, label)] for f, label in zip(head_functions, labels, strict=True)], 1
+    )
+    return bootstrap_ratio((correct - baseline)[~selection_mask], counts.total[~selection_mask][:, labels], seed=seed)
 
 
-def _note(function: Function, examples: _Shown) -> str:
-    if not function.confirmed:
-        return f"no function found; nearest to {kind_of(function.label)}: {function.label}"
-    told = [f"{kind_of(function.label)}: {function.label}"]
-    told += [f"{one.caption.rpartition(': ')[2]}: {' '.join(one.words)}" for one in examples.of(function)]
-    return " | ".join(told)
+class _FunctionExamples:
+    """Sentences of the second half that show a head's function best, and the one that shows it least."""
 
-
-class _Shown:
-    """Sentences of the second half that show a head's function most, and the one that shows it least."""
-
-    def __init__(self, recording: Recording, ask: Any, counted: Tally, seed: int) -> None:
-        units, _ = units_of(recording.entries)
-        scored = ~first_half(counted.keys, seed)
+    def __init__(self, recording: Recording, extract_links: LinkExtractor, counts: LinkCounts, seed: int) -> None:
+        units, _ = group_units(recording.inputs)
+        is_scored = ~selection_half(counts.unit_texts, seed)
         self._recording = recording
-        self._asked = {
-            place: ask(entry)
-            for place, (entry, unit) in enumerate(zip(recording.entries, units, strict=True))
-            if scored[unit]
+        self._links = {
+            index: extract_links(recorded_input)
+            for index, (recorded_input, unit) in enumerate(zip(recording.inputs, units, strict=True))
+            if is_scored[unit]
         }
 
-    def of(self, function: Function) -> list[Example]:
-        """Three that show it and one that does not, among sentences with two cases or more where there are any."""
-        ranked: list[tuple[float, str, int]] = []
-        for place, asked in self._asked.items():
-            answers = self._answers(function, place, asked)
-            if len(answers) >= LEAST_CASES:
-                right = np.mean([answer in gold for _, answer, gold in answers])
-                ranked.append((-float(right), " ".join(self._recording.entries[place].input.words), place))
-        ranked.sort(key=lambda one: (one[0], len(one[1]), one[1]))
-        shown = [
-            self._example(function, place, f"shown {number}")
-            for number, (_, _, place) in enumerate(ranked[:SHOWING], 1)
-        ]
-        return [*shown, *(self._example(function, place, "least shown") for _, _, place in ranked[SHOWING:][-1:])]
-
-    def _answers(
-        self, function: Function, place: int, asked: Sequence[Question]
-    ) -> list[tuple[int, int, tuple[int, ...]]]:
-        """(source, answer, gold) of the questions of the function about one entry."""
-        strongest = self._recording[SITE][place][(*function.head, 0)]
-        shown = set(self._recording.entries[place].pieces.word.tolist())
-        mine = [q for q in asked if function.label in q.labels and {q.source, *q.gold} <= shown]
-        return [(q.source, int(strongest[q.source]), q.gold) for q in mine]
-
-    def _example(self, function: Function, place: int, which: str) -> Example:
-        entry = self._recording.entries[place]
-        answers = self._answers(function, place, self._asked[place])
-        right = sum(answer in gold for _, answer, gold in answers)
-        words = entry.input.words
-        first = sorted(answers, key=lambda one: (one[1] in one[2]) == (which == "least shown"))[:PAIRS_TOLD]
-        pairs = ", ".join(f"{words[source]} > {words[answer]}" for source, answer, _ in first)
-        return Example(
-            words=words,
-            marked={"from": tuple(one[0] for one in answers), "to": tuple(one[1] for one in answers)},
-            score=right / len(answers),
-            caption=f"{function.head} {function.label}: {which}, {right} of {len(answers)} ({pairs})",
+    def note(self, function: HeadFunction) -> str:
+        """The examples in one line."""
+        return " | ".join(
+            f"{self._summary(function, index, description)}: {' '.join(self._recording.inputs[index].text.words)}"
+            for index, description in self._rank(function)
         )
+
+    def select(self, function: HeadFunction) -> list[HighlightedSentence]:
+        """Three sentences that show the function and one that does not, each with at least two links."""
+        examples: list[HighlightedSentence] = []
+        for index, description in self._rank(function):
+            links = self._predicted_links(function, index)
+            examples.append(
+                HighlightedSentence(
+                    words=self._recording.inputs[index].text.words,
+                    highlights={"from": tuple(link[0] for link in links), "to": tuple(link[1] for link in links)},
+                    score=_n_correct(links) / len(links),
+                    caption=f"{function.head} {function.label}: {self._summary(function, index, description)}",
+                )
+            )
+        return examples
+
+    def _rank(self, function: HeadFunction) -> list[tuple[int, str]]:
+        """The indices of the inputs shown, and whether each is an example or a counterexample."""
+        ranked: list[tuple[float, str, int]] = []
+        for index in self._links:
+            links = self._predicted_links(function, index)
+            if len(links) >= MIN_LINKS:
+                accuracy = float(np.mean([predicted in targets for _, predicted, targets in links]))
+                ranked.append((-accuracy, " ".join(self._recording.inputs[index].text.words), index))
+        ranked.sort(key=lambda row: (row[0], len(row[1]), row[1]))
+        strongest = [(index, f"example {number}") for number, (_, _, index) in enumerate(ranked[:N_EXAMPLES], 1)]
+        return [*strongest, *((index, COUNTEREXAMPLE) for _, _, index in ranked[N_EXAMPLES:][-1:])]
+
+    def _predicted_links(self, function: HeadFunction, index: int) -> list[_PredictedLink]:
+        """The links of the function in one input, with the words that the head predicts."""
+        strongest = self._recording[STRONGEST_WORD][index][(*function.head, 0)]
+        present = set(self._recording.inputs[index].tokens.word_ids.tolist())
+        return [
+            (link.source, int(strongest[link.source]), link.targets)
+            for link in self._links[index]
+            if function.label in link.labels and {link.source, *link.targets} <= present
+        ]
+
+    def _summary(self, function: HeadFunction, index: int, description: str) -> str:
+        links = self._predicted_links(function, index)
+        words = self._recording.inputs[index].text.words
+        shown = sorted(links, key=lambda link: (link[1] in link[2]) == (description == COUNTEREXAMPLE))
+        pairs = ", ".join(f"{words[source]} > {words[predicted]}" for source, predicted, _ in shown[:MAX_PAIRS])
+        return f"{description}, {_n_correct(links)} of {len(links)} ({pairs})"
+
+
+def _n_correct(links: Sequence[_PredictedLink]) -> int:
+    return sum(predicted in targets for _, predicted, targets in links)

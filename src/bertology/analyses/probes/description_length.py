@@ -1,4 +1,4 @@
-"""In how few bits can labels be sent to someone who has the hidden states of a layer (voita2020)?"""
+"""Description length of labels given the hidden states of a layer, by online and variational codes (voita2020)."""
 
 from __future__ import annotations
 
@@ -8,28 +8,48 @@ from typing import Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.probes.token import word_task
+from bertology.analyses.probing.code_length import online_code_length, variational_code_length
+from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset
+from bertology.analyses.probing.fitting import ProbeConfig, probe_config
+from bertology.analyses.probing.layer_curves import (
+    COMPRESSION_UNIT,
+    CONTROL_TASK,
+    LABEL_FREQUENCY_CODE,
+    UNTRAINED,
+    compression,
+    unigram_compression,
+)
+from bertology.analyses.probing.options import (
+    MaxTrainSizeOption,
+    MinExamplesOption,
+    NSeedsOption,
+    SeedOption,
+    TrainCorpusOption,
+    TrainFractionOption,
+)
+from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.probing.word_labels import LabelOption, word_dataset
+from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
-from bertology.measures.division import Division, random_form
-from bertology.measures.probes.code_lengths import Numbers, online, variational
-from bertology.measures.probes.probe_material import WORD_SITE, Task
-from bertology.measures.probes.probe_report import by_frequency, compression
-from bertology.measures.probes.probe_scores import Setting, setting_of
-from bertology.measures.probes.word_labels import Label
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.recording import Recording
-from bertology.results.estimate import Estimates
-from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve
-from bertology.results.spread import BY_SEED
 
-CODES: dict[str, Callable[..., tuple[Numbers, Numbers]]] = {"online": online, "variational": variational}
+NAME = "probes/description_length"
+CODES: dict[str, Callable[..., tuple[Array, Array]]] = {
+    "online": online_code_length,
+    "variational": variational_code_length,
+}
+LENGTHS = {code: f"{code} code length" for code in CODES}
+COMPRESSIONS = {code: f"compression ({code})" for code in CODES}
 
 
 @analysis(
-    question="In how few bits can labels be sent to someone who has the hidden states?",
-    special="seen by the model; only words are probed, each by the mean of its pieces",
-    cites=("voita2020", "louizos2017"),
+    question="How many bits per label does a probe of each layer need (minimum description length)?",
+    special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
+    citations=("voita2020", "louizos2017"),
     sites=(WORD_SITE,),
     version=3,
 )
@@ -38,67 +58,73 @@ def description_length(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    label: Annotated[Label, "what to tell of a word"] = "upos",
-    probe: Annotated[str, "linear, mlp:N or mlp:N:N, with N units"] = "linear",
-    minimum: Annotated[int, "a label counts from this many words"] = 10,
-    train: Annotated[str, "a corpus whose labels to send, by name or path; empty: a part of this one"] = "",
-    train_limit: Annotated[
-        int, "send the labels of at most N sentences: the first of --train, or drawn at random; 0 for all"
-    ] = 0,
-    share: Annotated[float, "without --train: the share of the sentences whose labels to send, whole documents"] = 0.7,
-    legacy_nats: Annotated[
-        bool, "leave cross-entropies in nats beside a uniform code in bits, as the released code does"
+    label: LabelOption = "upos",
+    probe: Annotated[str, "Probe architecture: linear, mlp:N or mlp:N:N; N: hidden units."] = "linear",
+    min_examples: MinExamplesOption = 10,
+    train_corpus: TrainCorpusOption = "",
+    train_size: MaxTrainSizeOption = 0,
+    train_fraction: TrainFractionOption = 0.7,
+    legacy: Annotated[
+        bool,
+        "Reproduce the released code: cross-entropies in nats are compared with a uniform code in bits.",
     ] = False,
-    seeds: Annotated[int, "how many codes, each with its own order, held-out documents and control labels"] = 3,
-    seed: Annotated[int, "the first of these seeds"] = 0,
+    n_seeds: NSeedsOption = 3,
+    seed: SeedOption = 0,
 ) -> LayerCurve:
-    """Bits a label costs by a probe of each layer, from near 0 to log2 of the number of labels and beyond.
+    """Bits per label with a probe of each layer, from near 0 to log2 of the number of labels and above.
 
-    `online` code: sentences come in portions of 0.1 %, 0.2 % and so on up to all of them; the labels of the first go by
-    the uniform code, those of every further portion by a probe that was fitted on all before it, with the penalties
-    (or the end) that suit held-out documents, which are no part of the message; a probe of n words is believed
-    with weight n / (n + 1), for one of very few would be sure without a reason. `variational` code: the divergence
-    of a probe's weights from their prior plus the expected cross-entropy, with a factor a unit that can shut it
-    (Louizos et al. 2017). Compression is how many times shorter than the uniform code a code is; 1 where the states
-    tell nothing.
+    Online code: sentences are sent in portions up to 0.1 %, 0.2 % and so on to 100 %. Labels of the first portion use
+    the uniform code, those of each further portion a probe fitted on all portions before. Validation documents, which
+    are not part of the message, determine penalties or early stopping. A probe of n words has the weight n / (n + 1)
+    against the uniform distribution, because a probe of very few words would be overconfident. Variational code: the
+    divergence of a probe's weights from their prior plus the expected cross-entropy, with a factor per unit that can
+    switch it off (Louizos et al. 2017). Compression is the length of the uniform code divided by that of the code; 1 if
+    the states are uninformative.
 
-    What is sent is what probes/token trains on, so that its numbers stand beside these. Lengths are in bits. The
-    released code adds cross-entropies in nats to a first portion in bits and compares with a uniform code in bits,
-    which makes codes about 1.4 times shorter than they are: `legacy_nats`. Its variational probes draw factors anew
-    for every example and take minibatches for 200 epochs; here they are drawn once a step of full-batch Adam.
-    Baselines: the uniform code; a code that knows how frequent labels are; control labels (one a form of a word, at
-    random); the model with random weights. Intervals go from the lowest seed to the highest.
+    The labels sent are the training labels of probes/word, so that the numbers of both can be compared. Lengths are in
+    bits. The released code adds cross-entropies in nats to a first portion in bits and compares the sum with a uniform
+    code in bits, which makes codes about 1.4 times too short: `legacy`. Its variational probes sample factors for every
+    example and train on minibatches for 200 epochs; here factors are sampled once per step of full-batch Adam.
+    Baselines: the uniform code; a code that knows label frequencies; the control task (a random label per word form);
+    the untrained model. Intervals are ranges over seeds.
     """
-    setting = setting_of(probe, seeds, seed)
-    if setting.recipe.form not in {"linear", "mlp"}:
-        raise Refusal(f"There is no variational code for {probe!r}", "linear or mlp:N", "Give one of these")
-    division, purpose = Division(train, train_limit, share, seed), "probes/description_length"
-    task = word_task(recording, encoder, division, label, minimum, purpose=purpose)
-    own = _codes(task, setting, legacy_nats, control=True)
-    layers, classes = len(task.learned.features), len(task.labels)
-    uniform = {name: Estimates.exact(np.full(layers, np.log2(classes))) for name in CODES}
-    uniform |= {f"{name} compression": Estimates.exact(np.ones(layers)) for name in CODES}
-    known = by_frequency(task)
-    frequent = {name: Estimates.exact(np.full(layers, np.log2(classes) / known)) for name in CODES}
-    frequent |= {f"{name} compression": Estimates.exact(np.full(layers, known)) for name in CODES}
-    baselines = {"uniform code": uniform, "label frequencies": frequent, "control labels": own[1]}
-    if randomised is not None:
-        fresh = word_task(randomised, random_form(encoder), division, label, minimum, purpose=purpose)
-        baselines["random weights"] = _codes(fresh, setting, legacy_nats, control=False)[0]
-    said = f"{classes} labels, {len(task.learned)} words{task.not_drawn}"
-    units = dict.fromkeys(CODES, f"{'bits and nats' if legacy_nats else 'bits'} a label ({said}), {BY_SEED}")
-    units |= {
-        f"{name} compression": f"uniform code over this code, 1 where states tell nothing; {BY_SEED}" for name in CODES
+    config = probe_config(probe, n_seeds, seed)
+    if config.classifier.form not in {"linear", "mlp"}:
+        raise Refusal(f"There is no variational code for {probe!r}", "linear or mlp:N", "Choose one with --probe")
+    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
+    dataset = word_dataset(recording, encoder, split, label, min_examples, analysis_name=NAME)
+    measures, control = _measure_codes(dataset, config, legacy, control=True)
+    n_layers = len(dataset.train.features)
+    baselines = {
+        "uniform code": _fixed_code(dataset, n_layers, 1.0),
+        LABEL_FREQUENCY_CODE: _fixed_code(dataset, n_layers, unigram_compression(dataset)),
+        CONTROL_TASK: control,
     }
-    return LayerCurve(measures=own[0], baselines=baselines, units=units)
+    if randomised is not None:
+        model = randomised_encoder(encoder)
+        untrained = word_dataset(randomised, model, split, label, min_examples, analysis_name=NAME)
+        (baselines[UNTRAINED],) = _measure_codes(untrained, config, legacy, control=False)
+    units = dict.fromkeys(LENGTHS.values(), "bits and nats per label" if legacy else "bits per label")
+    units |= dict.fromkeys(COMPRESSIONS.values(), COMPRESSION_UNIT)
+    return LayerCurve(measures=measures, baselines=baselines, units=units, sample=dataset.sample)
 
 
-def _codes(task: Task, setting: Setting, legacy_nats: bool, *, control: bool) -> list[dict[str, Estimates]]:
-    """For each labelling the bits a label and the compression by each code."""
-    found: list[dict[str, Estimates]] = [{} for _ in range(1 + control)]
-    for name, code in CODES.items():
-        bits, counted = code(task, setting, legacy_nats=legacy_nats, control=control)
-        for kind, own in enumerate(found):
-            own[name] = over_seeds(bits[kind] / counted[:, None])
-            own[f"{name} compression"] = compression(task, bits[kind], counted)
-    return found
+def _fixed_code(dataset: ProbeDataset, n_layers: int, ratio: float) -> dict[str, Estimates]:
+    """Length and compression of a code that does not depend on the layer, from its compression."""
+    length = np.log2(len(dataset.labels)) / ratio
+    return {name: Estimates.exact(np.full(n_layers, length)) for name in LENGTHS.values()} | {
+        name: Estimates.exact(np.full(n_layers, ratio)) for name in COMPRESSIONS.values()
+    }
+
+
+def _measure_codes(
+    dataset: ProbeDataset, config: ProbeConfig, legacy: bool, *, control: bool
+) -> list[dict[str, Estimates]]:
+    """Bits per label and compression by each code, for the labels and, with `control`, for control labels."""
+    measures: list[dict[str, Estimates]] = [{} for _ in range(1 + control)]
+    for name, code_length in CODES.items():
+        bits, n_labels = code_length(dataset, config, legacy=legacy, control=control)
+        for labelling, estimates in enumerate(measures):
+            estimates[LENGTHS[name]] = range_over_seeds(bits[labelling] / n_labels[:, None])
+            estimates[COMPRESSIONS[name]] = compression(dataset, bits[labelling], n_labels)
+    return measures

@@ -1,4 +1,4 @@
-"""At which layer can labels of spans and pairs of spans be told (tenney2019edge, tenney2019)?"""
+"""Edge probing: predict labels of spans and span pairs from single layers and mixes of layers (tenney2019edge)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ from typing import Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
+from bertology.analyses.probing.dataset import WORD_SITE
+from bertology.analyses.probing.edge_labels import Edge, edge_dataset
+from bertology.analyses.probing.fitting import accuracy, probe_config
+from bertology.analyses.probing.layer_curves import ACCURACY, probe_curve
+from bertology.analyses.probing.layer_mixing import fit_layer_mixes
+from bertology.analyses.probing.options import (
+    MaxTrainSizeOption,
+    MinExamplesOption,
+    NormaliseLayersOption,
+    NSeedsOption,
+    SeedOption,
+    TrainCorpusOption,
+    TrainFractionOption,
+)
+from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
 from bertology.encoder.encoder import Encoder
-from bertology.measures.division import Division, random_form
-from bertology.measures.probes.edge_cases import Edge
-from bertology.measures.probes.layer_mixing import edge_task, mixed
-from bertology.measures.probes.options import Seed, Seeds, Share, Train, TrainLimit
-from bertology.measures.probes.probe_material import WORD_SITE
-from bertology.measures.probes.probe_report import ACCURACY, probe_curve
-from bertology.measures.probes.probe_scores import accuracy, setting_of
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.recording import Recording
-from bertology.results.estimate import Estimates
-from bertology.results.sampling import over_seeds
 from bertology.results.shapes import LayerCurve
-from bertology.results.spread import BY_SEED
 
-UP_TO, GAIN, WEIGHT = "accuracy of layers up to here", "gain", "mixing weight"
+CUMULATIVE_ACCURACY, GAIN, MIXING_WEIGHT = "cumulative accuracy", "accuracy gain of the layer", "scalar-mix weight"
 
 
 @analysis(
-    question="At which layer can labels of spans and pairs of spans be told?",
-    special="seen by the model; a span is the mean of its words, a word the mean of its pieces",
-    cites=("tenney2019edge", "tenney2019"),
+    question="How well can labels of spans and span pairs be predicted from each layer (edge probing)?",
+    special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens, a span the "
+    "mean of its words.",
+    citations=("tenney2019edge", "tenney2019"),
     sites=(WORD_SITE,),
     version=3,
 )
@@ -36,61 +44,62 @@ def edge(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    task: Annotated[Edge, "what to tell: of one span upos, entity, chunk; of two relation, role, coreference"] = "upos",
-    probe: Annotated[str, "linear, rank:N, mlp:N, mlp:N:N, or of two spans bilinear:N, with N units"] = "linear",
-    each_scaled: Annotated[bool, "scale every layer alike before mixing, so that long vectors weigh no more"] = False,
-    minimum: Annotated[int, "a label counts from this many cases in training"] = 10,
-    train: Train = "",
-    train_limit: TrainLimit = 0,
-    share: Share = 0.7,
-    seeds: Seeds = 3,
-    seed: Seed = 0,
+    label: Annotated[
+        Edge, "Label to predict: upos, entity, chunk (one span); relation, role, coreference (two spans)."
+    ] = "upos",
+    probe: Annotated[
+        str, "Probe architecture: linear, rank:N, mlp:N, mlp:N:N, or bilinear:N for span pairs; N: hidden units."
+    ] = "linear",
+    normalise_layers: NormaliseLayersOption = False,
+    min_examples: MinExamplesOption = 10,
+    train_corpus: TrainCorpusOption = "",
+    train_size: MaxTrainSizeOption = 0,
+    train_fraction: TrainFractionOption = 0.7,
+    n_seeds: NSeedsOption = 3,
+    seed: SeedOption = 0,
 ) -> LayerCurve:
-    """Share of spans, or pairs of spans, whose label is told right, 0 to 1, by each layer and by layers up to each.
+    """Accuracy of a probe for labels of spans or span pairs, 0 to 1, by layer and by mix of the layers up to it.
 
-    Probes see the vectors of one span, or of two end to end. `accuracy`, `macro F1`, `selectivity` and `compression`
-    are of probes on single layers, as in probes/token; a control label belongs to the word, the last word of the span
-    or of the second mention, or the predicate. `accuracy of layers up to here` is of a probe on a learned mixture of
-    layers 0 to l (their sum by softmax weights), `gain` what layer l adds to it, `mixing weight`
-    the weights of the mixture of all layers. Expected layer and centre of gravity are told by probes/pipeline.
+    The input of a probe is the vector of one span, or the concatenated vectors of two. `accuracy`, `macro F1`,
+    `selectivity` and `compression` are those of probes on single layers, as in probes/word; a control label belongs to
+    the word, the last word of the span or of the second mention, or the predicate. `cumulative accuracy` is that of a
+    probe on a learned mix of layers 0 to l (a sum with softmax weights), `accuracy gain of the layer` what layer l adds
+    to it, and `scalar-mix weight` its weight in the mix of all layers. probes/pipeline gives expected layer and centre
+    of gravity.
 
-    The paper projects every piece to 256 units, pools a span by learned attention, has a sigmoid for each label and
-    reports micro-F1; here a span is the mean of its words and labels exclude each other, so that accuracy is
-    micro-F1. Its mixture has a factor besides, which the weights of the probe stand for here. Mixing weights depend
-    on how long the vectors of layers are. Coreference: all pairs of mentions of one entity in one item, and as many
-    of two. The mixture's penalty is 20 over the number of cases.
+    The paper projects every token to 256 units, pools a span by learned attention, predicts each label by a sigmoid and
+    reports micro-F1; here a span is the mean of its words and labels exclude each other, so that accuracy equals
+    micro-F1. The scaling factor of its mix is absorbed by the weights of the probe. Mix weights depend on the norms of
+    the layers. Coreference: all pairs of mentions of one entity in an example, and as many pairs of mentions of
+    different entities. The L2 penalty of the mix is 20 / (number of examples).
     """
-    setting, division = setting_of(probe, seeds, seed), Division(train, train_limit, share, seed)
-    own = edge_task(recording, encoder, division, task, minimum, purpose="probes/edge")
-    fresh = None
+    name = f"probes/edge --label {label}"
+    config = probe_config(probe, n_seeds, seed)
+    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
+    dataset = edge_dataset(recording, encoder, split, label, min_examples, analysis_name=name)
+    untrained = None
     if randomised is not None:
-        fresh = edge_task(randomised, random_form(encoder), division, task, minimum, purpose="probes/edge")
-    curve = probe_curve(own, fresh, setting, seed=seed, cases="cases", type="word")
-    found = mixed(own, setting, each_scaled=each_scaled)
-    layers = found.weights.shape[1]
-    first = np.full((len(setting.seeds), 1), np.nan)
+        model = randomised_encoder(encoder)
+        untrained = edge_dataset(randomised, model, split, label, min_examples, analysis_name=name)
+    curve = probe_curve(dataset, untrained, config, seed=seed, unit_name="examples", control_type="word")
+    mixes = fit_layer_mixes(dataset, config, normalise_layers=normalise_layers)
+    n_layers = mixes.mixing_weights.shape[1]
     measures = dict(curve.measures) | {
-        UP_TO: accuracy(own, found.cumulative, seed),
-        GAIN: _known(over_seeds(np.concatenate([first, found.gains], 1))),
-        WEIGHT: over_seeds(found.weights),
+        CUMULATIVE_ACCURACY: accuracy(dataset, mixes.cumulative_predictions, seed),
+        # Layer 0 has no gain.
+        GAIN: Estimates.concatenate([Estimates.empty(1), range_over_seeds(mixes.gains)]),
+        MIXING_WEIGHT: range_over_seeds(mixes.mixing_weights),
     }
-    baselines = {name: dict(some) for name, some in curve.baselines.items()}
-    for name, some in baselines.items():
-        if name == "majority" or name.startswith("most frequent"):
-            baselines[name] = some | {UP_TO: some[ACCURACY]}
-    baselines["every layer alike"] = {
-        GAIN: Estimates.exact(np.zeros(layers)),
-        WEIGHT: Estimates.exact(np.full(layers, 1 / layers)),
+    baselines = {baseline: dict(estimates) for baseline, estimates in curve.baselines.items()}
+    for baseline in ("majority class", "most frequent label of the word"):
+        baselines[baseline][CUMULATIVE_ACCURACY] = baselines[baseline][ACCURACY]
+    baselines["equal layer weights"] = {
+        GAIN: Estimates.exact(np.zeros(n_layers)),
+        MIXING_WEIGHT: Estimates.exact(np.full(n_layers, 1 / n_layers)),
     }
     units = dict(curve.units) | {
-        UP_TO: "share of cases, 0 to 1",
-        GAIN: f"accuracy more than without this layer, -1 to 1; {BY_SEED}",
-        WEIGHT: f"share of the mixture, 0 to 1; {BY_SEED}",
+        CUMULATIVE_ACCURACY: "proportion of examples, 0 to 1",
+        GAIN: "change in accuracy, -1 to 1",
+        MIXING_WEIGHT: "weight in the mix, 0 to 1",
     }
-    return LayerCurve(measures=measures, baselines=baselines, units=units)
-
-
-def _known(estimates: Estimates) -> Estimates:
-    """Without a count where there is no value."""
-    n = np.where(np.isfinite(estimates.value), estimates.n, 0)
-    return Estimates(value=estimates.value, low=estimates.low, high=estimates.high, n=n)
+    return LayerCurve(measures=measures, baselines=baselines, units=units, sample=dataset.sample)

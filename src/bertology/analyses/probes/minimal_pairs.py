@@ -1,48 +1,55 @@
-"""Does the model find the acceptable sentence of a pair more likely (warstadt2020, salazar2020)?"""
+"""Whether a masked language model prefers the acceptable sentence of a minimal pair (warstadt2020, salazar2020)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
-from bertology.corpus.corpus import Item
-from bertology.corpus.factors import factors
+from bertology.analyses.probing.pseudo_likelihood import (
+    MaskedCopy,
+    Masking,
+    masked_copies,
+    masked_log_probs,
+    require_mlm,
+)
+from bertology.analyses.probing.train_test_split import randomised_encoder
+from bertology.arrays import BoolArray, FloatArray
+from bertology.corpus.corpus import Example
 from bertology.encoder.encoder import Encoder
+from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
-from bertology.measures.division import random_form
-from bertology.measures.probes.masked_scores import Masking, Question, log_probabilities, questions, require_masking
-from bertology.recording.entry import Entry
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_ratio
 from bertology.recording.recording import Recording
-from bertology.results.estimate import Estimates
-from bertology.results.sampling import joined, pooled_over_sentences
 from bertology.results.shapes import Table
 
-Floats = NDArray[np.floating[Any]]
+SUM_ACCURACY, MEAN_ACCURACY = "accuracy", "accuracy (mean log-probability)"
+ALL_PARADIGMS = "all paradigms"
 
-SUM, MEAN = "accuracy", "accuracy by mean"
+RowMasks = dict[str, BoolArray]
+"""The pairs of each row of the table."""
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """The inputs of an acceptable and an unacceptable sentence, and what they are an example of."""
+class _MinimalPair:
+    """The inputs of an acceptable and an unacceptable sentence, with their phenomenon and paradigm."""
 
-    good: tuple[Entry, ...]
-    bad: tuple[Entry, ...]
+    acceptable: tuple[RecordedInput, ...]
+    unacceptable: tuple[RecordedInput, ...]
     phenomenon: str
     paradigm: str
 
 
 @analysis(
-    question="Does the model find the acceptable sentence of a pair more likely?",
-    special="seen by the model, never masked or scored",
-    cites=("warstadt2020", "salazar2020", "kauf2023"),
-    layers=("minimal pairs",),
+    question="Does the model assign the acceptable sentence of a minimal pair the higher pseudo-log-likelihood?",
+    special_tokens="Special tokens: in the model's input, never masked or scored.",
+    citations=("warstadt2020", "salazar2020", "kauf2023"),
+    annotations=("minimal pairs",),
 )
 def minimal_pairs(
     recording: Recording,
@@ -50,118 +57,122 @@ def minimal_pairs(
     encoder: Encoder,
     *,
     masking: Annotated[
-        Masking, "hide each piece alone, with the rest of its word to the right, or with its whole word"
-    ] = "piece",
-    seed: Annotated[int, "seed of the bootstrap"] = 0,
+        Masking,
+        "What is masked together: one `token`, a token and the rest of its word (`word-l2r`, Kauf & Ivanova 2023), or "
+        "the whole `word`.",
+    ] = "token",
+    seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> Table:
-    """Share of pairs whose acceptable sentence has the higher pseudo-log-likelihood, 0 to 1; 0.5 is chance.
+    """Proportion of pairs whose acceptable sentence has the higher pseudo-log-likelihood, 0 to 1; chance is 0.5.
 
-    Each piece that is not special is hidden in turn, and the natural logarithms of the probabilities of the hidden
-    pieces are added up (`accuracy`) or averaged (`accuracy by mean`, which does not favour the shorter sentence). A
-    piece of a long word is easily guessed from the pieces after it, which makes rare words too likely: `masking`
-    "rest of word" hides those too (kauf2023), "word" the whole word. A tie counts as wrong. Rows: all pairs, the
-    phenomena, the paradigms; over several paradigms the mean of theirs, whatever their sizes. Intervals are over pairs.
-    `fewer pieces` prefers the sentence with fewer pieces (half a point each where they are equally long): a paradigm
-    far from 0.5 there can be solved, or is made hard, by length alone. `random weights` is one draw: where all pairs of
-    a paradigm differ in the same words, those weights like one of them better everywhere, and it is far from 0.5.
+    Each non-special token is masked in turn, and the log-probabilities of the masked tokens are summed (`accuracy`) or
+    averaged (`accuracy (mean log-probability)`, which does not favour the shorter sentence). A token of a long word is
+    easily predicted from the tokens after it, which makes rare words too likely: `word-l2r` masks those too (kauf2023),
+    `word` the whole word. A tie counts as wrong. Rows: all paradigms, each phenomenon, each paradigm; over several
+    paradigms the mean over paradigms, whatever their sizes. Intervals are over pairs. `fewer tokens` prefers the
+    sentence with fewer tokens (0.5 if both have equally many): a paradigm far from 0.5 there can be solved, or is made
+    hard, by length alone. `untrained model` is one random initialisation: if all pairs of a paradigm differ in the same
+    words, it prefers the same word in all of them, and is far from 0.5.
     """
-    require_masking(encoder, purpose="probes/minimal_pairs")
-    pairs = _pairs(recording)
-    rows = _rows(pairs)
+    require_mlm(encoder, analysis_name="probes/minimal_pairs")
+    pairs = _minimal_pairs(recording)
+    row_masks = _row_masks(pairs)
     baselines = {
-        "chance": {name: Estimates.exact(np.full(len(rows), 0.5)) for name in (SUM, MEAN)},
-        "fewer pieces": {SUM: _over(rows, _shorter(pairs), pairs, seed)},
+        "chance": {name: Estimates.exact(np.full(len(row_masks), 0.5)) for name in (SUM_ACCURACY, MEAN_ACCURACY)},
+        "fewer tokens": {SUM_ACCURACY: _estimate_rows(row_masks, _is_shorter(pairs), pairs, seed)},
     }
-    if randomised is not None and (fresh := random_form(encoder)) is not None:
-        baselines["random weights"] = _accuracies(fresh, pairs, rows, masking, seed)
+    if randomised is not None and (untrained := randomised_encoder(encoder)) is not None:
+        baselines["untrained model"] = _accuracies(untrained, pairs, row_masks, masking, seed)
     return Table(
-        measures=_accuracies(encoder, pairs, rows, masking, seed),
+        measures=_accuracies(encoder, pairs, row_masks, masking, seed),
         baselines=baselines,
-        units={SUM: "share of pairs, 0 to 1", MEAN: "share of pairs, 0 to 1"},
-        rows_named=tuple(rows),
+        units=dict.fromkeys((SUM_ACCURACY, MEAN_ACCURACY), "proportion of pairs, 0 to 1"),
+        row_names=tuple(row_masks),
     )
 
 
-def _pairs(recording: Recording) -> list[_Pair]:
-    """Pairs both of whose sentences were kept, windows of an over-long one together."""
-    sides: dict[tuple[int, int], list[Entry]] = defaultdict(list)
-    for entry in recording.entries:
-        sides[entry.item, entry.variant].append(entry)
-    found: list[_Pair] = []
-    for number, item in enumerate(recording.corpus):
-        good, bad = sides.get((number, 0)), sides.get((number, 1))
-        if item.kind == "minimal_pair" and good and bad:
-            found.append(_Pair(tuple(good), tuple(bad), *_names(item)))
-    if not found:
+def _minimal_pairs(recording: Recording) -> list[_MinimalPair]:
+    """Pairs with both sentences recorded; windows of a long sentence belong together."""
+    inputs: dict[tuple[int, int], list[RecordedInput]] = defaultdict(list)
+    for recorded_input in recording.inputs:
+        inputs[recorded_input.example_index, recorded_input.input_index].append(recorded_input)
+    pairs: list[_MinimalPair] = []
+    for index, example in enumerate(recording.corpus):
+        acceptable, unacceptable = inputs.get((index, 0)), inputs.get((index, 1))
+        if example.kind == "minimal_pair" and acceptable and unacceptable:
+            names = _phenomenon_and_paradigm(example)
+            pairs.append(_MinimalPair(tuple(acceptable), tuple(unacceptable), *names))
+    if not pairs:
         raise Refusal(
-            f"No pair of {recording.corpus.name} was kept whole",
-            "pairs that fit the model",
-            "Use --long truncate, or other pairs",
+            f"No minimal pair of {recording.corpus.name} was recorded with both sentences",
+            "pairs that fit the model's maximum length",
+            "Use --overflow truncate, or other pairs",
         )
-    return found
+    return pairs
 
 
-def _names(item: Item) -> tuple[str, str]:
-    """The phenomenon and the paradigm: of BLiMP's `field/term/UID`, or of generated pairs' `term/kind`."""
-    source = factors(item).get("paradigm", item.source) or "pairs"
+def _phenomenon_and_paradigm(example: Example) -> tuple[str, str]:
+    """Phenomenon and paradigm, from BLiMP's `field/term/UID` or from `term/kind` of generated pairs."""
+    source = example.factors.get("paradigm", example.source) or "pairs"
     *_, phenomenon, paradigm = ["", *source.split("/")] if "/" not in source else source.split("/")
     return phenomenon or paradigm, paradigm
 
 
-def _rows(pairs: Sequence[_Pair]) -> dict[str, NDArray[np.bool_]]:
-    """Which pairs each row of the table counts, all first, then phenomena, then paradigms under their phenomenon."""
-    rows: dict[str, NDArray[np.bool_]] = {"all": np.ones(len(pairs), np.bool_)}
+def _row_masks(pairs: Sequence[_MinimalPair]) -> RowMasks:
+    """The pairs of all paradigms, of each phenomenon, and of each paradigm."""
+    masks: RowMasks = {ALL_PARADIGMS: np.ones(len(pairs), np.bool_)}
     phenomena = sorted({pair.phenomenon for pair in pairs})
-    named = sorted({(pair.phenomenon, pair.paradigm) for pair in pairs})
+    paradigms = sorted({(pair.phenomenon, pair.paradigm) for pair in pairs})
     if len(phenomena) > 1:
-        rows |= {name: np.array([pair.phenomenon == name for pair in pairs]) for name in phenomena}
-    if len(named) > 1:
-        for own in named:
-            rows["/".join(own)] = np.array([(pair.phenomenon, pair.paradigm) == own for pair in pairs])
-    return rows
+        masks |= {name: np.array([pair.phenomenon == name for pair in pairs]) for name in phenomena}
+    if len(paradigms) > 1:
+        for names in paradigms:
+            masks["/".join(names)] = np.array([(pair.phenomenon, pair.paradigm) == names for pair in pairs])
+    return masks
 
 
 def _accuracies(
-    encoder: Encoder, pairs: Sequence[_Pair], rows: dict[str, NDArray[np.bool_]], masking: Masking, seed: int
+    encoder: Encoder, pairs: Sequence[_MinimalPair], row_masks: RowMasks, masking: Masking, seed: int
 ) -> dict[str, Estimates]:
-    sides = [side for pair in pairs for side in (pair.good, pair.bad)]
-    asked: list[Question] = []
+    sentences = [inputs for pair in pairs for inputs in (pair.acceptable, pair.unacceptable)]
+    copies: list[MaskedCopy] = []
     owners: list[int] = []
-    for owner, side in enumerate(sides):
-        for entry in side:
-            own = list(questions(entry.pieces, masking))
-            asked += own
-            owners += [owner] * len(own)
-    logs = log_probabilities(encoder, asked)
-    sums = np.bincount(owners, logs, len(sides)).astype(np.float64)
-    counts = np.bincount(owners, minlength=len(sides))
-    means = np.divide(sums, counts, out=np.full(len(sides), np.nan), where=counts > 0)
+    for owner, inputs in enumerate(sentences):
+        for recorded_input in inputs:
+            input_copies = list(masked_copies(recorded_input.tokens, masking))
+            copies += input_copies
+            owners += [owner] * len(input_copies)
+    sums = np.bincount(owners, masked_log_probs(encoder, copies), len(sentences)).astype(np.float64)
+    counts = np.bincount(owners, minlength=len(sentences))
+    means = np.divide(sums, counts, out=np.full(len(sentences), np.nan), where=counts > 0)
     return {
-        name: _over(rows, _preferred(values.reshape(-1, 2)), pairs, seed)
-        for name, values in ((SUM, sums), (MEAN, means))
+        name: _estimate_rows(row_masks, _prefers_acceptable(scores.reshape(-1, 2)), pairs, seed)
+        for name, scores in ((SUM_ACCURACY, sums), (MEAN_ACCURACY, means))
     }
 
 
-def _preferred(scores: Floats) -> Floats:
-    """(pair,) 1 where the acceptable sentence scores higher, 0 where not; NaN where one has no score."""
+def _prefers_acceptable(scores: FloatArray) -> FloatArray:
+    """(pair,) 1 if the acceptable sentence scores higher, else 0; NaN if a sentence has no score."""
     return np.where(np.isnan(scores).any(1), np.nan, scores[:, 0] > scores[:, 1])
 
 
-def _shorter(pairs: Sequence[_Pair]) -> Floats:
-    """(pair,) 1 where the acceptable sentence has fewer pieces, 0.5 where both have as many."""
-    good, bad = (
-        np.array([sum(len(entry.pieces) for entry in side) for side in sides])
-        for sides in zip(*((pair.good, pair.bad) for pair in pairs), strict=True)
+def _is_shorter(pairs: Sequence[_MinimalPair]) -> FloatArray:
+    """(pair,) 1 if the acceptable sentence has fewer tokens, 0.5 if both have equally many, else 0."""
+    n_acceptable, n_unacceptable = (
+        np.array([sum(len(recorded_input.tokens) for recorded_input in inputs) for inputs in sentences])
+        for sentences in zip(*((pair.acceptable, pair.unacceptable) for pair in pairs), strict=True)
     )
-    return np.where(good == bad, 0.5, good < bad)
+    return np.where(n_acceptable == n_unacceptable, 0.5, n_acceptable < n_unacceptable)
 
 
-def _over(rows: dict[str, NDArray[np.bool_]], values: Floats, pairs: Sequence[_Pair], seed: int) -> Estimates:
-    """The mean over each row's paradigms, with an interval over pairs."""
+def _estimate_rows(row_masks: RowMasks, values: FloatArray, pairs: Sequence[_MinimalPair], seed: int) -> Estimates:
+    """The mean over the paradigms of each row, with intervals over pairs."""
     paradigms = np.unique([f"{pair.phenomenon}/{pair.paradigm}" for pair in pairs], return_inverse=True)[1]
-    measured = np.isfinite(values)
-    sizes = np.bincount(paradigms, measured)
-    weights = np.where(measured, 1 / sizes[paradigms].clip(min=1), 0.0)
-    filled = np.where(measured, values, 0.0)
-    # Only the row's own pairs are resampled, so that every resample has as many as there are.
-    return joined([pooled_over_sentences(weights[own] * filled[own], weights[own], seed=seed) for own in rows.values()])
+    is_measured = np.isfinite(values)
+    sizes = np.bincount(paradigms, is_measured)
+    weights = np.where(is_measured, 1 / sizes[paradigms].clip(min=1), 0.0)
+    filled = np.where(is_measured, values, 0.0)
+    # Only the pairs of the row are resampled, so that every resample has as many pairs.
+    return Estimates.stack(
+        [bootstrap_ratio(weights[mask] * filled[mask], weights[mask], seed=seed) for mask in row_masks.values()]
+    )

@@ -1,136 +1,170 @@
-"""Do layers rediscover the classical pipeline: which task is solved at which layer (tenney2019)?"""
+"""At which layer each task of the classical NLP pipeline is solved, by probes on mixes of layers (tenney2019)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
 
-from bertology.analyses.declaration import analysis
+from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset
+from bertology.analyses.probing.edge_labels import EDGES, Edge, edge_dataset
+from bertology.analyses.probing.fitting import (
+    ProbePredictions,
+    accuracy,
+    majority_baseline,
+    majority_by_type,
+    probe_config,
+)
+from bertology.analyses.probing.layer_mixing import LayerMixResult, fit_layer_mixes
+from bertology.analyses.probing.options import (
+    MaxTrainSizeOption,
+    MinExamplesOption,
+    NormaliseLayersOption,
+    NSeedsOption,
+    SeedOption,
+    TrainCorpusOption,
+    TrainFractionOption,
+)
+from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
-from bertology.measures.division import Division, random_form
-from bertology.measures.probes.edge_cases import EDGES, Edge
-from bertology.measures.probes.layer_mixing import Mixed, Numbers, edge_task, localisation, mixed
-from bertology.measures.probes.options import Seed, Share, Train, TrainLimit
-from bertology.measures.probes.probe_material import WORD_SITE, Task
-from bertology.measures.probes.probe_scores import Answers, Setting, accuracy, by_type, majority, setting_of
+from bertology.estimates.estimate import Estimate, Estimates
+from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.recording import Recording
-from bertology.results.estimate import Estimate, Estimates
-from bertology.results.sampling import joined, over_seeds
 from bertology.results.shapes import Table
-from bertology.results.spread import BY_SEED
 
-FIRST, ALL, EXPECTED, CENTRE = "accuracy of layer 0", "accuracy of all layers", "expected layer", "centre of gravity"
-BY_GAIN, BY_WEIGHT = "localisation of gains", "localisation of weights"
+LAYER_0_ACCURACY, ALL_LAYERS_ACCURACY = "accuracy (layer 0)", "accuracy (all layers)"
+EXPECTED_LAYER, CENTRE_OF_GRAVITY = "expected layer", "centre of gravity"
+GAIN_CONCENTRATION, WEIGHT_CONCENTRATION = "concentration of gains (KL)", "concentration of weights (KL)"
 
 
 @analysis(
-    question="Do layers rediscover the classical pipeline: which task is solved at which layer?",
-    special="seen by the model; a span is the mean of its words, a word the mean of its pieces",
-    cites=("tenney2019",),
+    question="Does the order of layers follow the classical NLP pipeline: at which layer is each task solved?",
+    special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens, a span the "
+    "mean of its words.",
+    citations=("tenney2019",),
     sites=(WORD_SITE,),
     version=2,
+    cost=Cost(seconds_per_sampled_word=0.018),
 )
 def pipeline(
     recording: Recording,
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    probe: Annotated[str, "linear, rank:N, mlp:N or mlp:N:N, with N units"] = "linear",
-    each_scaled: Annotated[bool, "scale every layer alike before mixing, so that long vectors weigh no more"] = False,
-    minimum: Annotated[int, "a label counts from this many cases in training"] = 10,
-    train: Train = "",
-    train_limit: TrainLimit = 0,
-    share: Share = 0.7,
-    seeds: Annotated[int, "how many probes, each with its own held-out documents"] = 3,
-    seed: Seed = 0,
+    probe: Annotated[str, "Probe architecture: linear, rank:N, mlp:N or mlp:N:N; N: hidden units."] = "linear",
+    normalise_layers: NormaliseLayersOption = False,
+    min_examples: MinExamplesOption = 10,
+    train_corpus: TrainCorpusOption = "",
+    train_size: MaxTrainSizeOption = 0,
+    train_fraction: TrainFractionOption = 0.7,
+    n_seeds: NSeedsOption = 3,
+    seed: SeedOption = 0,
 ) -> Table:
-    """The layer at which each task is solved, 0 to the number of layers, for every task the corpus is annotated for.
+    """The layer at which each task is solved, 0 to the number of layers, for every task annotated in the corpus.
 
-    `expected layer` is the mean layer weighted by what each adds to a probe on a mixture of all layers up to it; gains
-    may be negative, and where they come to less than 0.01 in all it is not told. `centre of gravity` is the mean layer
-    by the weights of the mixture of all layers. `localisation` is the divergence in bits of gains (the negative ones
-    left out), or of weights, from all layers alike: 0 spread evenly, log2 of the layers all in one. See probes/edge for
-    the probes. Baselines: the most frequent label, and that of the word; every layer alike; the model with random
-    weights. Intervals go from the lowest seed to the highest, those of accuracies are over test sentences and seeds.
+    `expected layer` is the mean layer, weighted by what each layer adds to the accuracy of a probe on a mix of all
+    layers up to it; gains may be negative, and if they sum to less than 0.01 the expected layer is undefined. `centre
+    of gravity` is the mean layer, weighted by the weights of the mix of all layers. `concentration` is the KL
+    divergence in bits of gains (negative ones set to 0), or of weights, from uniform: 0 if all layers are equal, log2
+    of the number of layers if all is in one layer. See probes/edge for the probes. Baselines: the most frequent label,
+    and that of the word; equal layer weights; the untrained model. Intervals are ranges over seeds, those of accuracies
+    over test sentences and seeds.
     """
-    setting, division = setting_of(probe, seeds, seed), Division(train, train_limit, share, seed)
-    tasks, refused = _tasks(recording, encoder, division, minimum)
-    if not tasks:
-        raise next(iter(refused.values()))
-    found: dict[Edge, Mixed] = {name: mixed(task, setting, each_scaled=each_scaled) for name, task in tasks.items()}
-    layers = len(next(iter(tasks.values())).learned.features)
+    config = probe_config(probe, n_seeds, seed)
+    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
+    datasets, refusals = _edge_datasets(recording, encoder, split, min_examples)
+    if not datasets:
+        raise refusals[0]
+
+    def measure(model_datasets: Mapping[Edge, ProbeDataset]) -> dict[str, Estimates]:
+        mixes = [fit_layer_mixes(model_datasets[edge], config, normalise_layers=normalise_layers) for edge in datasets]
+        return _measures([model_datasets[edge] for edge in datasets], mixes, seed)
+
+    n_layers, n_tasks = len(next(iter(datasets.values())).train.features), len(datasets)
+    majority, majority_of_word = (
+        Estimates.stack([accuracy(dataset, rule(dataset), seed)[0] for dataset in datasets.values()])
+        for rule in (majority_baseline, majority_by_type)
+    )
     baselines = {
-        "majority": _rules(tasks, seed, typed=False),
-        "most frequent label of the word": _rules(tasks, seed, typed=True),
-        "every layer alike": _alike(layers, len(tasks)),
+        "majority class": {LAYER_0_ACCURACY: majority, ALL_LAYERS_ACCURACY: majority},
+        "most frequent label of the word": {
+            LAYER_0_ACCURACY: majority_of_word,
+            ALL_LAYERS_ACCURACY: majority_of_word,
+        },
+        "equal layer weights": {
+            EXPECTED_LAYER: Estimates.exact(np.full(n_tasks, n_layers / 2)),
+            CENTRE_OF_GRAVITY: Estimates.exact(np.full(n_tasks, (n_layers - 1) / 2)),
+            GAIN_CONCENTRATION: Estimates.exact(np.zeros(n_tasks)),
+            WEIGHT_CONCENTRATION: Estimates.exact(np.zeros(n_tasks)),
+        },
     }
+    measures = measure(datasets)
     if randomised is not None:
-        fresh, _ = _tasks(randomised, random_form(encoder), division, minimum)
-        own: dict[Edge, Mixed] = {name: mixed(fresh[name], setting, each_scaled=each_scaled) for name in tasks}
-        baselines["random weights"] = _measures(fresh, own, setting, seed)
+        untrained, _ = _edge_datasets(randomised, randomised_encoder(encoder), split, min_examples)
+        baselines["untrained model"] = measure(untrained)
     return Table(
-        measures=_measures(tasks, found, setting, seed),
+        measures=measures,
         baselines=baselines,
         units={
-            FIRST: "share of cases, 0 to 1",
-            ALL: "share of cases, 0 to 1",
-            EXPECTED: f"layer, 1 to {layers - 1} (beyond where gains are negative); {BY_SEED}",
-            CENTRE: f"layer, 0 to {layers - 1}; {BY_SEED}",
-            BY_GAIN: f"bits, 0 for all layers alike; {BY_SEED}",
-            BY_WEIGHT: f"bits, 0 for all layers alike; {BY_SEED}",
+            LAYER_0_ACCURACY: "proportion of examples, 0 to 1",
+            ALL_LAYERS_ACCURACY: "proportion of examples, 0 to 1",
+            EXPECTED_LAYER: f"layer, 1 to {n_layers - 1} (outside if gains are negative)",
+            CENTRE_OF_GRAVITY: f"layer, 0 to {n_layers - 1}",
+            GAIN_CONCENTRATION: "bits, 0 if all layers are equal",
+            WEIGHT_CONCENTRATION: "bits, 0 if all layers are equal",
         },
-        rows_named=tuple(tasks),
-        notes={name: f"{EDGES[name].about}: {task.sizes}" for name, task in tasks.items()},
+        row_names=tuple(EDGES[edge].name for edge in datasets),
+        attributes=_sample_attributes(list(datasets.values())),
+        notes={EDGES[edge].name: EDGES[edge].description for edge in datasets},
     )
 
 
-def _tasks(
-    recording: Recording, encoder: Encoder | None, division: Division, minimum: int
-) -> tuple[dict[Edge, Task], dict[str, Refusal]]:
-    """The tasks that the corpus has enough cases of, and why not the others."""
-    found: dict[Edge, Task] = {}
-    refused: dict[str, Refusal] = {}
-    for edge in EDGES:
+def _edge_datasets(
+    recording: Recording, encoder: Encoder | None, split: TrainTestSplit, min_examples: int
+) -> tuple[dict[Edge, ProbeDataset], list[Refusal]]:
+    """The tasks with enough examples in the corpus, and the refusals of the others."""
+    datasets: dict[Edge, ProbeDataset] = {}
+    refusals: list[Refusal] = []
+    for edge, task in EDGES.items():
+        name = f"probes/pipeline ({task.name})"
         try:
-            found[edge] = edge_task(recording, encoder, division, edge, minimum, purpose="probes/pipeline")
+            datasets[edge] = edge_dataset(recording, encoder, split, edge, min_examples, analysis_name=name)
         except Refusal as refusal:
-            refused[edge] = refusal
-    return found, refused
+            refusals.append(refusal)
+    return datasets, refusals
 
 
-def _measures(tasks: dict[Edge, Task], found: dict[Edge, Mixed], setting: Setting, seed: int) -> dict[str, Estimates]:
-    def at(name: Edge, level: int) -> Estimate:
-        given = found[name].cumulative
-        one = Answers(given.said[level : level + 1] if level >= 0 else given.said[-1:], given.gold)
-        return accuracy(tasks[name], one, seed)[0]
-
-    return {
-        FIRST: joined([at(name, 0) for name in found]),
-        ALL: joined([at(name, -1) for name in found]),
-        EXPECTED: joined([_seeds(one.expected) for one in found.values()]),
-        CENTRE: joined([_seeds(one.centre) for one in found.values()]),
-        BY_GAIN: joined([_seeds(one.gains_localised) for one in found.values()]),
-        BY_WEIGHT: joined([_seeds(localisation(one.weights)) for one in found.values()]),
+def _measures(datasets: list[ProbeDataset], mixes: list[LayerMixResult], seed: int) -> dict[str, Estimates]:
+    """(task,) estimates of each measure."""
+    accuracies = {LAYER_0_ACCURACY: 0, ALL_LAYERS_ACCURACY: -1}
+    by_seed = {
+        EXPECTED_LAYER: [mix.expected_layer for mix in mixes],
+        CENTRE_OF_GRAVITY: [mix.centre_of_gravity for mix in mixes],
+        GAIN_CONCENTRATION: [mix.gain_concentration for mix in mixes],
+        WEIGHT_CONCENTRATION: [mix.weight_concentration for mix in mixes],
     }
 
+    def accuracy_at(dataset: ProbeDataset, mix: LayerMixResult, level: int) -> Estimate:
+        predictions = mix.cumulative_predictions
+        return accuracy(dataset, ProbePredictions(predictions.predicted[level][None], predictions.gold), seed)[0]
 
-def _seeds(values: Numbers) -> Estimates:
-    """Over the seeds that have a value."""
-    known = values[np.isfinite(values)]
-    return over_seeds(known) if len(known) else over_seeds(np.full(1, np.nan)).model_copy(update={"n": np.array(0)})
-
-
-def _rules(tasks: dict[Edge, Task], seed: int, *, typed: bool) -> dict[str, Estimates]:
-    each = [accuracy(task, by_type(task) if typed else majority(task), seed)[0] for task in tasks.values()]
-    return {FIRST: joined(each), ALL: joined(each)}
-
-
-def _alike(layers: int, tasks: int) -> dict[str, Estimates]:
     return {
-        EXPECTED: Estimates.exact(np.full(tasks, layers / 2)),
-        CENTRE: Estimates.exact(np.full(tasks, (layers - 1) / 2)),
-        BY_GAIN: Estimates.exact(np.zeros(tasks)),
-        BY_WEIGHT: Estimates.exact(np.zeros(tasks)),
-    }
+        name: Estimates.stack([accuracy_at(dataset, mix, level) for dataset, mix in zip(datasets, mixes, strict=True)])
+        for name, level in accuracies.items()
+    } | {name: Estimates.stack([_range_over_seeds(values) for values in rows]) for name, rows in by_seed.items()}
+
+
+def _range_over_seeds(values: Array) -> Estimates:
+    """The range over the seeds with a value; missing if there are none."""
+    defined = values[np.isfinite(values)]
+    return range_over_seeds(defined) if len(defined) else Estimates.empty(())
+
+
+def _sample_attributes(datasets: list[ProbeDataset]) -> dict[str, tuple[int, ...]]:
+    """The sizes of the datasets, one value per task."""
+    names = dict.fromkeys(name for dataset in datasets for name in dataset.sample)
+    return {name: tuple(dataset.sample.get(name, 0) for dataset in datasets) for name in names}

@@ -1,4 +1,4 @@
-"""What does each layer know about a sentence as a whole (conneau2018, jawahar2019)?"""
+"""Probe each layer for properties of whole sentences (conneau2018, jawahar2019)."""
 
 from __future__ import annotations
 
@@ -7,111 +7,127 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from bertology.analyses.declaration import analysis
+from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.probing.dataset import ProbeCase, ProbeDataset, ProbeExamples, probe_dataset, stack_examples
+from bertology.analyses.probing.fitting import probe_config
+from bertology.analyses.probing.layer_curves import probe_curve
+from bertology.analyses.probing.options import MinExamplesOption, NSeedsOption, SeedOption
+from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
-from bertology.encoder.pieces import Special
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
-from bertology.measures.division import Division, random_form
-from bertology.measures.probes.options import Seed
-from bertology.measures.probes.probe_material import Case, Examples, Numbers, Task, gathered, task_of
-from bertology.measures.probes.probe_report import probe_curve
-from bertology.measures.probes.probe_scores import setting_of
-from bertology.recording.entry import Entry
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve
 
-Vector = Literal["mean", "cls"]
-LEARNED, TESTED = frozenset({"train", "validation"}), frozenset({"test"})
+NAME = "probes/sentence"
+SentencePooling = Literal["mean", "cls"]
+TRAIN_SOURCES, TEST_SOURCES = frozenset({"train", "validation"}), frozenset({"test"})
 
 
 @analysis(
-    question="What does each layer know about a sentence as a whole?",
-    special="[CLS] is the vector with --vector cls; the mean is over pieces that are not special",
-    cites=("conneau2018", "jawahar2019", "hewitt2019control", "voita2020"),
+    question="Which sentence-level properties can be predicted from each layer?",
+    special_tokens="Special tokens: in the model's input, not analysed, except [CLS] with --pooling cls.",
+    citations=("conneau2018", "jawahar2019", "hewitt2019control", "voita2020"),
     sites=("hidden",),
-    layers=("label",),
+    annotations=("label",),
     version=3,
+    cost=Cost(10.0),
+    test_corpus="tasks:bigram_shift:english",
 )
 def sentence(
     recording: Recording,
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    vector: Annotated[Vector, "the sentence's vector: the mean of its pieces, or [CLS] as in Jawahar et al."] = "mean",
-    probe: Annotated[str, "linear, rank:N, mlp:N or mlp:N:N, with N units"] = "linear",
-    minimum: Annotated[int, "a label counts from this many sentences in training"] = 5,
-    train: Annotated[str, "a corpus to train on, by name or path; empty: the splits of this one, or a part of it"] = "",
-    train_limit: Annotated[int, "train on the first N sentences of --train; 0 for all"] = 0,
-    share: Annotated[float, "without splits or --train: the share of the sentences to train on"] = 0.7,
-    seeds: Annotated[int, "how many probes, each with its own held-out sentences, first weights and control"] = 3,
-    seed: Seed = 0,
+    pooling: Annotated[SentencePooling, "Sentence vector: `cls`, or the `mean` over non-special tokens."] = "mean",
+    probe: Annotated[str, "Probe architecture: linear, rank:N, mlp:N or mlp:N:N; N: hidden units."] = "linear",
+    min_examples: MinExamplesOption = 5,
+    train_corpus: Annotated[
+        str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
+    ] = "",
+    train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0,
+    train_fraction: Annotated[
+        float,
+        "Fraction of sentences used for training, in whole documents, if there is no --train-corpus and the corpus has "
+        "no splits.",
+    ] = 0.7,
+    n_seeds: NSeedsOption = 3,
+    seed: SeedOption = 0,
 ) -> LayerCurve:
-    """Share of sentences whose label a probe of one layer tells right, 0 to 1, with what the probe may have by itself.
+    """Accuracy of a probe for a sentence label, 0 to 1, by layer.
 
-    The corpus must label its sentences: SentEval's files, `tasks:NAME:CORPUS` (SentEval's ten tasks made from any
-    corpus), or any labelled text. Where items say which split they belong to (SentEval, tasks), probes are trained on
-    train and validation and tested on test; else whole documents, or sentences, are divided. See probes/token for how
-    probes are fitted and what is reported; a control label belongs to the longest word of a sentence, the first of
-    such. SentEval's own probes have 50 sigmoid units or more and choose their penalty among four on the validation set
-    (word content: none); the released code of Jawahar et al. stops after four passes over the data by mistake.
+    The corpus must label its sentences: SentEval's files, `tasks:NAME:CORPUS` (SentEval's ten tasks generated from any
+    corpus), or any labelled text. If examples have splits (SentEval, tasks), probes are trained on train and validation
+    and tested on test; otherwise whole documents, or sentences, are split. See probes/word for the probes and measures;
+    a control label belongs to the longest word of a sentence, the first of several. SentEval's own probes have 50 or
+    more sigmoid units and choose one of four penalties on the validation set (word content: none); the released code of
+    Jawahar et al. mistakenly stops after four epochs.
     """
-    setting = setting_of(probe, seeds, seed)
-    division = Division(train, train_limit if train else 0, share, seed)
-    task = _task(recording, encoder, division, vector, minimum)
-    fresh = None
+    config = probe_config(probe, n_seeds, seed)
+    split = TrainTestSplit(train_corpus, train_size if train_corpus else 0, train_fraction, seed)
+    dataset = _sentence_dataset(recording, encoder, split, pooling, min_examples)
+    untrained = None
     if randomised is not None:
-        fresh = _task(randomised, random_form(encoder), division, vector, minimum)
-    return probe_curve(task, fresh, setting, seed=seed, cases="sentences", type="longest word")
+        untrained = _sentence_dataset(randomised, randomised_encoder(encoder), split, pooling, min_examples)
+    return probe_curve(dataset, untrained, config, seed=seed, unit_name="sentences", control_type="longest word")
 
 
-def _task(recording: Recording, encoder: Encoder | None, division: Division, vector: Vector, minimum: int) -> Task:
-    sources = {recording.corpus[entry.item].source for entry in recording.entries}
-    if not division.corpus and sources & LEARNED and sources & TESTED:
-        places = [_places(recording, some) for some in (LEARNED, TESTED)]
-        first, second = ((recording, own) for own in places)
+def _sentence_dataset(
+    recording: Recording, encoder: Encoder | None, split: TrainTestSplit, pooling: SentencePooling, min_examples: int
+) -> ProbeDataset:
+    sources = {recording.corpus[recorded_input.example_index].source for recorded_input in recording.inputs}
+    if not split.train_corpus and sources & TRAIN_SOURCES and sources & TEST_SOURCES:
+        parts = [(recording, _indices_with_source(recording, names)) for names in (TRAIN_SOURCES, TEST_SOURCES)]
     else:
-        first, second = division.parts(recording, encoder, ("hidden",), purpose="probes/sentence", layers=("label",))
-    learned, tested = (sentence_examples(*part, vector) for part in (first, second))
-    return task_of(learned, tested, minimum, purpose="probes/sentence")
+        parts = split.split(recording, encoder, ("hidden",), analysis_name=NAME, annotations=("label",))
+    train, test = (sentence_examples(part, indices, pooling) for part, indices in parts)
+    return probe_dataset(train, test, min_examples, analysis_name=NAME)
 
 
-def _places(recording: Recording, sources: frozenset[str]) -> list[int]:
-    return [p for p, entry in enumerate(recording.entries) if recording.corpus[entry.item].source in sources]
+def _indices_with_source(recording: Recording, sources: frozenset[str]) -> list[int]:
+    return [
+        index
+        for index, recorded_input in enumerate(recording.inputs)
+        if recording.corpus[recorded_input.example_index].source in sources
+    ]
 
 
-def sentence_examples(recording: Recording, places: Sequence[int], vector: Vector) -> Examples:
-    """One case for each labelled entry, in an order of their own."""
-    labels = {place: recording.corpus[recording.entries[place].item].label for place in places}
+def sentence_examples(recording: Recording, indices: Sequence[int], pooling: SentencePooling) -> ProbeExamples:
+    """One example per labelled input, sorted by tokens, so that the order of the corpus does not matter."""
+    labels = {index: recording.corpus[recording.inputs[index].example_index].label for index in indices}
     order = sorted(
-        (place for place in places if labels[place] is not None),
-        key=lambda place: recording.entries[place].pieces.ids.tobytes(),
+        (index for index in indices if labels[index] is not None),
+        key=lambda index: recording.inputs[index].tokens.ids.tobytes(),
     )
-    states, entries = recording["hidden"], [recording.entries[place] for place in order]
+    states, inputs = recording["hidden"], [recording.inputs[index] for index in order]
     vectors = [
-        _vector(np.asarray(states[place]), entry, vector)[:, None] for place, entry in zip(order, entries, strict=True)
+        _pool(np.asarray(states[index]), recorded_input, pooling)[:, None]
+        for index, recorded_input in zip(order, inputs, strict=True)
     ]
-    kept = [
-        (Case(labels[place] or "", _longest(entry), ()), number)
-        for number, (place, entry) in enumerate(zip(order, entries, strict=True))
+    cases = [
+        (ProbeCase(labels[index] or "", _longest_word(recorded_input), ()), number)
+        for number, (index, recorded_input) in enumerate(zip(order, inputs, strict=True))
     ]
-    return gathered(vectors, kept, entries)
+    return stack_examples(vectors, cases, inputs)
 
 
-def _vector(states: Numbers, entry: Entry, vector: Vector) -> Numbers:
-    """(layer, width)."""
-    wanted = Special.CLS if vector == "cls" else Special.NONE
-    chosen = np.flatnonzero(entry.pieces.special == wanted)
-    if not len(chosen):
-        text = " ".join(entry.input.words)[:60]
+def _pool(states: Array, recorded_input: RecordedInput, pooling: SentencePooling) -> Array:
+    """(layer, width) sentence vector."""
+    kind = SpecialToken.CLS if pooling == "cls" else SpecialToken.NONE
+    positions = np.flatnonzero(recorded_input.tokens.special_kinds == kind)
+    if not len(positions):
+        text = " ".join(recorded_input.text.words)[:60]
         raise Refusal(
-            f"{text!r} has no {'[CLS]' if vector == 'cls' else 'piece that is not special'}",
+            f"{text!r} has no {'[CLS]' if pooling == 'cls' else 'non-special token'}",
             "one in every input",
-            "Use --vector mean" if vector == "cls" else "Leave empty sentences out",
+            "Use --pooling mean" if pooling == "cls" else "Remove empty sentences",
         )
-    if vector == "cls":
-        return states[:, chosen[0]].astype(np.float32)
-    return states[:, chosen].astype(np.float32).mean(1)
+    if pooling == "cls":
+        return states[:, positions[0]].astype(np.float32)
+    return states[:, positions].astype(np.float32).mean(1)
 
 
-def _longest(entry: Entry) -> str:
-    return max((word.lower() for word in entry.input.words), key=len, default="")
+def _longest_word(recorded_input: RecordedInput) -> str:
+    return max((word.lower() for word in recorded_input.text.words), key=len, default="")

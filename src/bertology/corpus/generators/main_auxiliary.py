@@ -1,43 +1,54 @@
-"""Which auxiliary is the main one: a rule by position or by structure (lin2019, section 3.2).
+"""The main auxiliary of a sentence, identified by position or by structure (lin2019, section 3.2).
 
 In `train` and `test` the subject has no relative clause, so "the first auxiliary" and "the auxiliary of the main
-clause" say the same. In `generalisation` the subject has one, and the first auxiliary is the wrong one. `train` and
-`test` share no sentence, whatever their seeds and sizes. The mark is `target`. Factors: `split`, `subject` and `object`
-(the modifier of each; `none` without an object), `auxiliaries` (how many there are).
+clause" are the same word. In `generalisation` the subject has one, and the first auxiliary is not the main one. `train`
+and `test` share no sentence, whatever their seeds and sizes. The marked word is `target`. Factors: `split`, `subject`
+and `object` (the modifier of each; `none` without an object), `auxiliaries` (their number).
 """
 
 from __future__ import annotations
 
-from bertology.corpus.generate import Stratum, generator, one_of
-from bertology.corpus.phrases import sequence, word
-from bertology.corpus.sesame import MODALS, RELATIVE_CLAUSES, determiner, items, modifiers, noun, predicates
-from bertology.corpus.spaces import split as halves
+from bertology.corpus.generate import Stratum, check_choice, generator
+from bertology.corpus.open_sesame_grammar import (
+    MODALS,
+    RELATIVE_CLAUSES,
+    determiner,
+    modifiers,
+    noun,
+    predicates,
+    to_examples,
+)
+from bertology.corpus.phrase_spaces import phrases, sequence
+from bertology.corpus.sample_spaces import split_train_test
 
 SPLITS = ("all", "train", "test", "generalisation")
-SHARES = {"train": 4, "test": 1, "generalisation": 1}
-"""How the splits stand to each other in `all`: 40,000, 10,000 and 10,000 in the paper."""
+SPLIT_WEIGHTS = {"train": 4, "test": 1, "generalisation": 1}
+"""Relative sizes of the splits in `all`: 40,000, 10,000 and 10,000 in the paper."""
 
 
-@generator("main_auxiliary", about="Open Sesame main auxiliary: train, test and a set where position misleads")
-def main_auxiliary(*, split: str = "all") -> list[Stratum]:
-    """`split`: train, test, generalisation, or all of them four to one to one."""
-    one_of("split", split, SPLITS)
-    strata = [stratum for subject in modifiers() for stratum in _subject(subject)]
+@generator(
+    "main_auxiliary", description="Open Sesame main auxiliary: train, test, and a set in which position misleads"
+)
+def main_auxiliary_strata(*, split: str = "all") -> list[Stratum]:
+    """Return the strata of a split: train, test, generalisation, or all (4:1:1)."""
+    check_choice("split", split, SPLITS)
+    strata = [stratum for subject in modifiers() for stratum in _subject_strata(subject)]
     return [stratum for stratum in strata if split in ("all", stratum.factors["split"])]
 
 
-def _subject(subject: str) -> list[Stratum]:
-    found: list[Stratum] = []
-    for object, (weight, predicate) in predicates(word(*MODALS, role="target")).items():
-        auxiliaries = 1 + sum(modifier in RELATIVE_CLAUSES for modifier in (subject, object))
-        factors = {"subject": subject, "object": object, "auxiliaries": str(auxiliaries)}
-        whole = items(sequence(determiner, noun, modifiers()[subject], predicate), roles=("target",))
+def _subject_strata(subject: str) -> list[Stratum]:
+    strata: list[Stratum] = []
+    for object, (weight, predicate) in predicates(phrases(*MODALS, role="target")).items():
+        n_auxiliaries = 1 + sum(modifier in RELATIVE_CLAUSES for modifier in (subject, object))
+        factors = {"subject": subject, "object": object, "auxiliaries": str(n_auxiliaries)}
+        examples = to_examples(sequence(determiner, noun, modifiers()[subject], predicate), roles=("target",))
         if subject in RELATIVE_CLAUSES:
-            parts = {"generalisation": (2, whole)}
+            splits = {"generalisation": (2, examples)}
         else:
-            parts = {part: (3, half) for part, half in zip(("train", "test"), halves(whole), strict=True)}
-        found += [
-            Stratum({"split": part} | factors, space, SHARES[part] * share * weight)
-            for part, (share, space) in parts.items()
+            halves = split_train_test(examples)
+            splits = {split: (3, space) for split, space in zip(("train", "test"), halves, strict=True)}
+        strata += [
+            Stratum({"split": split} | factors, space, SPLIT_WEIGHTS[split] * subject_weight * weight)
+            for split, (subject_weight, space) in splits.items()
         ]
-    return found
+    return strata

@@ -1,30 +1,29 @@
-"""Pairs of a premise and a hypothesis whose label neither half gives away: entailment, neutral, contradiction.
+"""Template-generated NLI pairs in which neither premise nor hypothesis alone reveals the label.
 
-A premise states three facts about three people or groups, one that entails the hypothesis' form, one that leaves it
-open and one that contradicts it; the hypothesis asks about one of the three. Premise, hypothesis and the words they
-share are thus distributed alike under all labels: only reading both tells them apart. Quantifiers and numerals have
-their logical sense ("at least two" does not exclude "all"). Factors: `phenomenon`; all are equally frequent.
+A premise states three facts about three people or groups: one that entails the form of the hypothesis, one neutral to
+it and one that contradicts it; the hypothesis is about one of the three. Premises, hypotheses and their shared words
+thus have the same distribution under all labels: only both together determine it. Quantifiers and numerals have their
+logical meaning ("at least two" does not exclude "all"). Factor: `phenomenon`; all phenomena are equally frequent.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
-from itertools import chain, product
 from typing import Any, NamedTuple
 
-from bertology.corpus.corpus import Item
+from bertology.corpus.corpus import Example
 from bertology.corpus.generate import Stratum, generator
-from bertology.corpus.phrases import listed
-from bertology.corpus.sentence import from_text
-from bertology.corpus.spaces import Space, among, arrangements, mapped
-from bertology.corpus.spaces import product as joint
+from bertology.corpus.phrase_spaces import split_word_list
+from bertology.corpus.sample_spaces import SampleSpace, map_space, permutations, product, uniform
+from bertology.corpus.sentence import sentence_from_text
 
 LABELS = ("entailment", "neutral", "contradiction")
 
-NAMES = listed(
+NAMES = split_word_list(
     "Anna Paul Mary John Laura Peter Susan David Emma Frank Julia Mark Helen George Alice Robert Clara Simon Nora Henry"
 )
-GROUPS = listed(
+GROUPS = split_word_list(
     "boys girls teachers nurses drivers dancers singers farmers guests sailors pilots waiters children women men"
 )
 KINDS = {
@@ -45,25 +44,25 @@ DEEDS = {
     "fed the geese": "feed the geese", "closed the window": "close the window", "paid the bill": "pay the bill",
     "washed an apron": "wash an apron", "sold the house": "sell the house", "wrote a letter": "write a letter",
 }  # fmt: skip
-DONE = ("did not forget to", "remembered to", "managed to", "did not fail to")
-OPEN = ("wanted to", "hoped to", "planned to", "did not promise to")
-UNDONE = ("forgot to", "did not remember to", "did not manage to", "failed to")
-"""What says that a deed was done, leaves it open, or says that it was not; each side has negation and has none."""
+POSITIVE_IMPLICATIVES = ("did not forget to", "remembered to", "managed to", "did not fail to")
+NON_IMPLICATIVES = ("wanted to", "hoped to", "planned to", "did not promise to")
+NEGATIVE_IMPLICATIVES = ("forgot to", "did not remember to", "did not manage to", "failed to")
+"""Verbs that imply the event, leave it open, or imply its negation; each list has negated and plain forms."""
 QUANTIFIERS = {
     "All": (("Each", "Every one"), ("At least two", "At least one"), ("None", "Not all", "Only one")),
     "Most": (("All", "Almost all", "Each"), ("At least two", "At least one"), ("None", "Hardly any", "Only one")),
     "Some": (("All", "Most", "Several"), ("At most five", "No more than six"), ("None", "Not one")),
     "None": (("Not one", "Not a single one"), ("At most two", "No more than three"), ("Some", "Most", "All")),
 }
-"""Quantifier of the hypothesis -> those that entail it, leave it open, contradict it."""
-TREATED = {
+"""Quantifier of the hypothesis -> quantifiers that entail it, are neutral to it, and contradict it."""
+TRANSITIVE_VERBS = {
     "thanked": "thank", "called": "call", "helped": "help", "visited": "visit", "followed": "follow",
     "invited": "invite", "praised": "praise", "blamed": "blame",
 }  # fmt: skip
-AGENTS = listed("nurse teacher doctor baker pilot actor engineer officer judge neighbour")
-NUMBERS = listed("zero one two three four five six seven eight nine ten eleven twelve")
-GOODS = listed("books apples chairs knives stamps mice geese loaves")
-PLACES = listed("room house kitchen office cabin tent")
+AGENTS = split_word_list("nurse teacher doctor baker pilot actor engineer officer judge neighbour")
+NUMBERS = split_word_list("zero one two three four five six seven eight nine ten eleven twelve")
+GOODS = split_word_list("books apples chairs knives stamps mice geese loaves")
+ROOMS = split_word_list("room house kitchen office cabin tent")
 SCALES = {
     "cleanliness": (("clean", "spotless"), ("dirty", "filthy")),
     "size": (("large", "huge"), ("small", "tiny")),
@@ -71,11 +70,11 @@ SCALES = {
     "temperature": (("hot", "boiling"), ("cold", "freezing")),
     "light": (("bright", "dazzling"), ("dark", "pitch-dark")),
 }
-"""Each end of a scale: an adjective, and a stronger one that entails it."""
+"""Both ends of a scale: an adjective, and a stronger one that entails it."""
 
 
-class Frame(NamedTuple):
-    """A hypothesis about {x}, and what entails it, leaves it open and contradicts it."""
+class NliTemplate(NamedTuple):
+    """A hypothesis about {x}, and facts that entail it, are neutral to it and contradict it."""
 
     hypothesis: str
     entailment: str
@@ -83,10 +82,10 @@ class Frame(NamedTuple):
     contradiction: str
 
 
-@generator("nli", about="inference pairs by templates: hypernyms, quantifiers, negation, passive, numerals ...")
-def nli() -> list[Stratum]:
-    """Seven phenomena by three labels, equally frequent."""
-    frames: dict[str, tuple[Callable[[], Iterator[Frame]], tuple[str, ...]]] = {
+@generator("nli", description="template-generated NLI pairs: hypernyms, quantifiers, negation, passive, numerals ...")
+def nli_strata() -> list[Stratum]:
+    """Return the strata of seven phenomena and three labels, equally frequent."""
+    phenomena: dict[str, tuple[Callable[[], Iterator[NliTemplate]], tuple[str, ...]]] = {
         "hypernyms": (_hypernyms, NAMES),
         "quantifiers": (_quantifiers, GROUPS),
         "negation": (_negation, NAMES),
@@ -96,96 +95,115 @@ def nli() -> list[Stratum]:
         "antonyms": (_antonyms, NAMES),
     }
     return [
-        Stratum({"phenomenon": name}, _pairs(list(dict.fromkeys(make())), entities, label))
-        for name, (make, entities) in frames.items()
+        Stratum({"phenomenon": name}, _pairs(list(dict.fromkeys(templates())), entities, label))
+        for name, (templates, entities) in phenomena.items()
         for label in LABELS
     ]
 
 
-def _pairs(frames: list[Frame], entities: tuple[str, ...], label: str) -> Space[Item]:
-    """Every frame with three entities and the facts in every order, asked about the entity that has the label."""
-    parts: list[Space[Any]] = [among(frames), arrangements(entities, 3), arrangements(LABELS, 3)]
+def _pairs(templates: list[NliTemplate], entities: tuple[str, ...], label: str) -> SampleSpace[Example]:
+    """Return the templates with three entities and any order of facts; the hypothesis is about one with the label."""
+    parts: list[SampleSpace[Any]] = [uniform(templates), permutations(entities, 3), permutations(LABELS, 3)]
 
-    def item(chosen: tuple[Any, ...]) -> Item:
-        frame, people, order = chosen
-        facts = {"entailment": frame.entailment, "neutral": frame.neutral, "contradiction": frame.contradiction}
-        premise = " ".join(facts[fact].format(x=x) for fact, x in zip(order, people, strict=True))
-        hypothesis = frame.hypothesis.format(x=people[order.index(label)])
-        return Item((from_text(premise), from_text(hypothesis)), "pair", label)
+    def to_example(elements: tuple[Any, ...]) -> Example:
+        template, names, order = elements
+        facts = {"entailment": template.entailment, "neutral": template.neutral}
+        facts["contradiction"] = template.contradiction
+        premise = " ".join(facts[relation].format(x=x) for relation, x in zip(order, names, strict=True))
+        hypothesis = template.hypothesis.format(x=names[order.index(label)])
+        return Example((sentence_from_text(premise), sentence_from_text(hypothesis)), "pair", label)
 
-    return mapped(joint(*parts), item)
+    return map_space(product(*parts), to_example)
 
 
-def _a(noun: str) -> str:
+def _indefinite_phrase(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
-def _hypernyms() -> Iterator[Frame]:
+def _hypernyms() -> Iterator[NliTemplate]:
     be = "{{x}}'s present was {}.".format
-    for kind, other in ((kind, other) for kind in KINDS for other in KINDS if kind != other):
-        for member, quality, stranger in product(KINDS[kind], QUALITIES, KINDS[other]):
-            yield Frame(be(_a(kind)), be(_a(member)), be(quality), be(_a(stranger)))
+    for kind, other_kind in itertools.permutations(KINDS, 2):
+        for member, quality, non_member in itertools.product(KINDS[kind], QUALITIES, KINDS[other_kind]):
+            yield NliTemplate(
+                be(_indefinite_phrase(kind)),
+                be(_indefinite_phrase(member)),
+                be(quality),
+                be(_indefinite_phrase(non_member)),
+            )
     for kind, members in KINDS.items():
-        for member, quality, sibling in product(members, QUALITIES, members):
+        for member, quality, sibling in itertools.product(members, QUALITIES, members):
             if member != sibling:
-                yield Frame(be(_a(member)), be(_a(f"{quality} {member}")), be(_a(kind)), be(_a(sibling)))
+                yield NliTemplate(
+                    be(_indefinite_phrase(member)),
+                    be(_indefinite_phrase(f"{quality} {member}")),
+                    be(_indefinite_phrase(kind)),
+                    be(_indefinite_phrase(sibling)),
+                )
 
 
-def _quantifiers() -> Iterator[Frame]:
+def _quantifiers() -> Iterator[NliTemplate]:
     for quantifier, relations in QUANTIFIERS.items():
-        for activity, *others in product(ACTIVITIES, *relations):
-            yield Frame(*(f"{word} of the {{x}} {activity}." for word in (quantifier, *others)))
+        for activity, *quantifiers in itertools.product(ACTIVITIES, *relations):
+            yield NliTemplate(*(f"{word} of the {{x}} {activity}." for word in (quantifier, *quantifiers)))
 
 
-def _negation() -> Iterator[Frame]:
-    for (past, base), done, left, undone in product(DEEDS.items(), DONE, OPEN, UNDONE):
-        facts = [f"{{x}} {verb} {base}." for verb in (done, left, undone)]
-        yield Frame(f"{{x}} {past}.", *facts)
-        yield Frame(f"{{x}} did not {base}.", *reversed(facts))
+def _negation() -> Iterator[NliTemplate]:
+    for (past, base), positive, neutral, negative in itertools.product(
+        DEEDS.items(), POSITIVE_IMPLICATIVES, NON_IMPLICATIVES, NEGATIVE_IMPLICATIVES
+    ):
+        facts = [f"{{x}} {verb} {base}." for verb in (positive, neutral, negative)]
+        yield NliTemplate(f"{{x}} {past}.", *facts)
+        yield NliTemplate(f"{{x}} did not {base}.", *reversed(facts))
 
 
-def _conjunction() -> Iterator[Frame]:
-    for (first, base), (second, other) in product(ACTIVITIES.items(), repeat=2):
+def _conjunction() -> Iterator[NliTemplate]:
+    for (first, base), (second, second_base) in itertools.product(ACTIVITIES.items(), repeat=2):
         if first == second:
             continue
-        for pair, bases in (((first, second), (base, other)), ((second, first), (other, base))):
+        for pair, bases in (((first, second), (base, second_base)), ((second, first), (second_base, base))):
             both = ["{{x}} {} and {}.".format(*pair), "{{x}} both {} and {}.".format(*pair)]
-            one = ["{{x}} {} or {}.".format(*pair), "{{x}} either {} or {}.".format(*pair)]
+            either = ["{{x}} {} or {}.".format(*pair), "{{x}} either {} or {}.".format(*pair)]
             neither = ["{{x}} neither {} nor {}.".format(*pair), "{{x}} did not {} or {}.".format(*bases)]
-            for facts in product(both, one, neither):
-                yield Frame(f"{{x}} {first}.", *facts)
-                yield Frame(f"{{x}} did not {base}.", *reversed(facts))
+            for facts in itertools.product(both, either, neither):
+                yield NliTemplate(f"{{x}} {first}.", *facts)
+                yield NliTemplate(f"{{x}} did not {base}.", *reversed(facts))
 
 
-def _passive() -> Iterator[Frame]:
-    for (past, base), agent in product(TREATED.items(), AGENTS):
+def _passive() -> Iterator[NliTemplate]:
+    for (past, base), agent in itertools.product(TRANSITIVE_VERBS.items(), AGENTS):
         active, passive = f"The {agent} {past} {{x}}.", f"{{x}} was {past} by the {agent}."
         reverse = (f"{{x}} {past} the {agent}.", f"The {agent} was {past} by {{x}}.")
         denied = (f"The {agent} did not {base} {{x}}.", f"{{x}} was not {past} by the {agent}.")
-        for neutral, contradiction in product(reverse, denied):
-            yield Frame(active, passive, neutral, contradiction)
-            yield Frame(passive, active, neutral, contradiction)
+        for neutral, contradiction in itertools.product(reverse, denied):
+            yield NliTemplate(active, passive, neutral, contradiction)
+            yield NliTemplate(passive, active, neutral, contradiction)
 
 
-def _numerals() -> Iterator[Frame]:
-    def bought(amount: str, number: int, goods: str) -> str:
+def _numerals() -> Iterator[NliTemplate]:
+    def purchase_sentence(amount: str, number: int, goods: str) -> str:
         return f"{{x}} bought {amount} {NUMBERS[number]} {goods}."
 
-    for goods, limit in product(GOODS, range(3, 10)):
+    for goods, limit in itertools.product(GOODS, range(3, 10)):
         low, high = (limit - 1, limit), (limit + 1, limit + 2)
-        for below, above in product(low, high):
-            more = [bought("exactly", above, goods), bought("at least", below, goods), bought("exactly", below, goods)]
-            yield Frame(bought("more than", limit, goods), *more)
-            less = [bought("exactly", below, goods), bought("at most", above, goods), bought("exactly", above, goods)]
-            yield Frame(bought("fewer than", limit + 1, goods), *less)
+        for below, above in itertools.product(low, high):
+            more = [
+                purchase_sentence("exactly", above, goods),
+                purchase_sentence("at least", below, goods),
+                purchase_sentence("exactly", below, goods),
+            ]
+            yield NliTemplate(purchase_sentence("more than", limit, goods), *more)
+            less = [
+                purchase_sentence("exactly", below, goods),
+                purchase_sentence("at most", above, goods),
+                purchase_sentence("exactly", above, goods),
+            ]
+            yield NliTemplate(purchase_sentence("fewer than", limit + 1, goods), *less)
 
 
-def _antonyms() -> Iterator[Frame]:
-    adjectives = {scale: tuple(chain(*ends)) for scale, ends in SCALES.items()}
-    for place, scale, other in product(PLACES, SCALES, SCALES):
-        if scale == other:
-            continue
+def _antonyms() -> Iterator[NliTemplate]:
+    adjectives = {scale: tuple(itertools.chain(*ends)) for scale, ends in SCALES.items()}
+    for room, (scale, other_scale) in itertools.product(ROOMS, itertools.permutations(SCALES, 2)):
         for end, opposite in (SCALES[scale], SCALES[scale][::-1]):
-            for neutral, contradiction in product(adjectives[other], opposite):
+            for neutral, contradiction in itertools.product(adjectives[other_scale], opposite):
                 words = (end[0], end[1], neutral, contradiction)
-                yield Frame(*(f"{{x}}'s {place} was {word}." for word in words))
+                yield NliTemplate(*(f"{{x}}'s {room} was {word}." for word in words))

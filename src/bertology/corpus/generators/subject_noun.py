@@ -1,40 +1,39 @@
-"""Which noun is the subject's head: a rule by position or by structure (lin2019, section 3.3).
+"""The head noun of the subject, identified by position or by structure (lin2019, section 3.3).
 
-In `train` and `test` it is the first noun. In `compound` another noun stands before it ("the worker bee") and in
-`possessive` an owner ("the cat's dog", up to three owners in a row). `clitic=joined` writes the owner as one word, as
-the files named `sbjn-join`; `clitic=apart` makes 's a word of its own. The mark is `target`. Factors: `split`,
-`subject` and `object` (the modifier of each; `none` without an object), `before` (nouns before the target).
+In `train` and `test` it is the first noun. In `compound` another noun precedes it ("the worker bee") and in
+`possessive` one to three possessors ("the cat's dog"). `clitic=joined` writes a possessor as one word, as the files
+named `sbjn-join` do; `clitic=apart` makes 's a separate word. The marked word is `target`. Factors: `split`, `subject`
+and `object` (the modifier of each; `none` without an object), `before` (number of nouns before the target).
 
-The first nouns of compounds are in no sentence of `train`, here as in the published files, so that whoever knows the
-forms of targets needs no structure for `compound`. With `first=known` four of them ("the queen can sleep") are targets
-in `train` and `test` as well, and all compounds begin with these.
+The first nouns of compounds occur in no sentence of `train`, here as in the published files, so that a classifier which
+knows the forms of targets needs no structure for `compound`. With `first=known` four of them ("the queen can sleep")
+are targets in `train` and `test` as well, and all compounds begin with one of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bertology.corpus.generate import Stratum, generator, one_of
-from bertology.corpus.phrases import Phrase, sequence, word
-from bertology.corpus.sesame import (
+from bertology.corpus.generate import Stratum, check_choice, generator
+from bertology.corpus.open_sesame_grammar import (
     ANIMALS,
     MODIFIERS,
     RELATIVE_CLAUSES,
-    Number,
+    GrammaticalNumber,
     adjectives,
     determiner,
-    items,
     modal,
     modifiers,
     predicates,
+    to_examples,
 )
-from bertology.corpus.spaces import Space, mapped
-from bertology.corpus.spaces import split as halves
+from bertology.corpus.phrase_spaces import Phrase, phrases, sequence
+from bertology.corpus.sample_spaces import SampleSpace, map_space, split_train_test
 
 SPLITS = ("all", "train", "test", "compound", "possessive")
-SHARES = {"train": 4, "test": 1, "compound": 1, "possessive": 1}
-OWNERS = 3
-COMPOUNDS: Mapping[Number, tuple[str, ...]] = {
+SPLIT_WEIGHTS = {"train": 4, "test": 1, "compound": 1, "possessive": 1}
+MAX_OWNERS = 3
+COMPOUNDS: Mapping[GrammaticalNumber, tuple[str, ...]] = {
     "singular": (
         "worker bee", "worker ant", "queen bee", "queen ant", "honey bee", "house cat", "barn cat", "race horse",
         "farm horse", "guard dog", "sheep dog", "mountain lion", "field mouse", "song bird",
@@ -44,67 +43,75 @@ COMPOUNDS: Mapping[Number, tuple[str, ...]] = {
         "race horses", "farm horses", "guard dogs", "sheep dogs", "mountain lions", "field mice", "song birds",
     ),
 }  # fmt: skip
-KNOWN: Mapping[Number, tuple[str, ...]] = {
+SHARED_FIRST_NOUNS: Mapping[GrammaticalNumber, tuple[str, ...]] = {
     "singular": ("worker", "queen", "guard", "sheep"),
     "plural": ("workers", "queens", "guards", "sheep"),
 }
 
 
-@generator("subject_noun", about="Open Sesame subject noun: train, test, and sets with compounds and possessives")
-def subject_noun(*, split: str = "all", clitic: str = "joined", first: str = "new") -> list[Stratum]:
-    """`split`: train, test, compound, possessive, or all, 4:1:1:1; `clitic`: how a possessive is written.
+@generator(
+    "subject_noun", description="Open Sesame subject noun: train, test, and sets with compounds and with possessives"
+)
+def subject_noun_strata(*, split: str = "all", clitic: str = "joined", first: str = "new") -> list[Stratum]:
+    """Return the strata of a split: train, test, compound, possessive, or all (4:1:1:1).
 
-    `first`: whether the first nouns of compounds are new, as published, or known from training.
+    `clitic` is how a possessive is written. `first` is whether the first nouns of compounds are new, as published, or
+    known from training.
     """
-    one_of("split", split, SPLITS)
-    one_of("clitic", clitic, ("joined", "apart"))
-    one_of("first", first, ("new", "known"))
-    known = first == "known"
-    heads = {"compound": {1: _compound(known)}, "possessive": _possessed(clitic)}
-    strata = [stratum for modifier in MODIFIERS for stratum in _plain(modifier, known)]
+    check_choice("split", split, SPLITS)
+    check_choice("clitic", clitic, ("joined", "apart"))
+    check_choice("first", first, ("new", "known"))
+    nouns_in_training = first == "known"
+    subjects = {"compound": {1: _compound(nouns_in_training)}, "possessive": _possessive(clitic)}
+    strata = [stratum for modifier in MODIFIERS for stratum in _plain_strata(modifier, nouns_in_training)]
     strata += [
         stratum
-        for part, nouns in heads.items()
+        for name, by_n_nouns in subjects.items()
         for modifier in MODIFIERS
-        for before, head in nouns.items()
-        for stratum in _strata(part, modifier, before, sequence(adjectives(), head), OWNERS // len(nouns))
+        for n_nouns, noun in by_n_nouns.items()
+        for stratum in _strata(name, modifier, n_nouns, sequence(adjectives(), noun), MAX_OWNERS // len(by_n_nouns))
     ]
     return [stratum for stratum in strata if split in ("all", stratum.factors["split"])]
 
 
-def _plain(modifier: str, known: bool) -> list[Stratum]:
-    found: list[Stratum] = []
-    others = (*KNOWN["singular"], *KNOWN["plural"]) if known else ()
-    for stratum in _strata("", modifier, 0, sequence(adjectives(), _head(*dict.fromkeys(others))), OWNERS):
-        for part, half in zip(("train", "test"), halves(stratum.space), strict=True):
-            found.append(Stratum(dict(stratum.factors) | {"split": part}, half, SHARES[part] * stratum.weight))
-    return found
+def _plain_strata(modifier: str, nouns_in_training: bool) -> list[Stratum]:
+    strata: list[Stratum] = []
+    extra_nouns = (*SHARED_FIRST_NOUNS["singular"], *SHARED_FIRST_NOUNS["plural"]) if nouns_in_training else ()
+    noun_phrase = sequence(adjectives(), _target_noun(*dict.fromkeys(extra_nouns)))
+    for stratum in _strata("", modifier, 0, noun_phrase, MAX_OWNERS):
+        for split, space in zip(("train", "test"), split_train_test(stratum.space), strict=True):
+            factors = dict(stratum.factors) | {"split": split}
+            strata.append(Stratum(factors, space, SPLIT_WEIGHTS[split] * stratum.weight))
+    return strata
 
 
-def _strata(part: str, modifier: str, before: int, head: Space[Phrase], share: int) -> list[Stratum]:
-    """The subject before every predicate; relative clauses are a third of the subjects, as among the objects."""
-    share *= 1 if modifier in RELATIVE_CLAUSES else 3
+def _strata(
+    split: str, modifier: str, nouns_before: int, noun_phrase: SampleSpace[Phrase], subject_weight: int
+) -> list[Stratum]:
+    """Combine a subject with every predicate; a third of the subjects, as of the objects, have a relative clause."""
+    subject_weight *= 1 if modifier in RELATIVE_CLAUSES else 3
     return [
         Stratum(
-            {"split": part, "subject": modifier, "object": object, "before": str(before)},
-            items(sequence(determiner, head, modifiers()[modifier], predicate), roles=("target",)),
-            share * weight,
+            {"split": split, "subject": modifier, "object": object, "before": str(nouns_before)},
+            to_examples(sequence(determiner, noun_phrase, modifiers()[modifier], predicate), roles=("target",)),
+            subject_weight * weight,
         )
         for object, (weight, predicate) in predicates(modal).items()
     ]
 
 
-def _head(*others: str) -> Space[Phrase]:
-    return word(*ANIMALS["singular"], *ANIMALS["plural"], *others, role="target")
+def _target_noun(*extra_nouns: str) -> SampleSpace[Phrase]:
+    return phrases(*ANIMALS["singular"], *ANIMALS["plural"], *extra_nouns, role="target")
 
 
-def _compound(known: bool) -> Space[Phrase]:
-    pairs = (*COMPOUNDS["singular"], *COMPOUNDS["plural"])
-    plain = word(*(pair for pair in pairs if not known or pair.split()[0] in KNOWN["singular"]))
-    return mapped(plain, lambda tokens: (tokens[0], tokens[1]._replace(role="target")))
+def _compound(nouns_in_training: bool) -> SampleSpace[Phrase]:
+    compounds = (*COMPOUNDS["singular"], *COMPOUNDS["plural"])
+    if nouns_in_training:
+        compounds = tuple(pair for pair in compounds if pair.split()[0] in SHARED_FIRST_NOUNS["singular"])
+    return map_space(phrases(*compounds), lambda words: (words[0], words[1]._replace(role="target")))
 
 
-def _possessed(clitic: str) -> dict[int, Space[Phrase]]:
-    """One to three owners, each with adjectives after it, before a noun: nouns before the target -> phrase."""
-    owner = word(*(f"{name} 's" if clitic == "apart" else f"{name}'s" for name in ANIMALS["singular"]))
-    return {n: sequence(*[sequence(owner, adjectives())] * n, _head()) for n in range(1, OWNERS + 1)}
+def _possessive(clitic: str) -> dict[int, SampleSpace[Phrase]]:
+    """Return phrases with one to three possessors, each followed by adjectives, by the number of possessors."""
+    owner = phrases(*(f"{name} 's" if clitic == "apart" else f"{name}'s" for name in ANIMALS["singular"]))
+    return {n: sequence(*[sequence(owner, adjectives())] * n, _target_noun()) for n in range(1, MAX_OWNERS + 1)}

@@ -1,8 +1,8 @@
-"""CoarseWSD-20: twenty ambiguous nouns, a folder each, with few and clear senses (loureiro2021).
+"""CoarseWSD-20: twenty ambiguous nouns with few, clearly distinct senses, one directory per noun (loureiro2021).
 
-A word's folder holds `train.data.txt` (index of the word, tab, tokenised sentence), `train.gold.txt` (number of the
-sense), the same for test, and `classes_map.txt` (JSON: number to name of the sense). Given a word's folder, the folder
-above it, or one `.data.txt` file. The target has its sense and the mark `target`; the label is the sense.
+The directory of a word has `train.data.txt` (index of the word, tab, tokenised sentence), `train.gold.txt` (sense
+numbers), the same for test, and `classes_map.txt` (JSON: sense number to name). A path is the directory of a word, its
+parent, or a `.data.txt` file. The word has its sense as annotation and is marked as `target`; the label is the sense.
 """
 
 from __future__ import annotations
@@ -14,77 +14,87 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from bertology.corpus.corpus import Item
-from bertology.corpus.faults import Fault, parsed
-from bertology.corpus.json_values import keyed, parse_json, written
-from bertology.corpus.read import reader
-from bertology.corpus.sniff import files_below
-from bertology.corpus.source import Problems, lines, text_of
-from bertology.corpus.whole_numbers import whole_number
-from bertology.corpus.wording import from_spaces
+from bertology.corpus.corpus import Example
+from bertology.corpus.json_fields import as_object, as_text, parse_json
+from bertology.corpus.read import find_files, reader
+from bertology.corpus.sentence import split_at_spaces
+from bertology.corpus.text_files import (
+    ParseError,
+    ParseErrorHandler,
+    lines,
+    non_blank_lines,
+    parse_all,
+    parse_int,
+    read_text_file,
+)
 from bertology.errors import Refusal, unknown_name
 
-DATA = r"(train|test)\.data\.txt"
+FILES = r"(train|test)\.data\.txt"
 CLASSES = "classes_map.txt"
 EXAMPLE = """\
 2	the red apple fell from the tree"""
 
 
-def recognises(path: Path) -> bool:
-    """Whether the path is such a data file or holds one, with the map of the classes beside it."""
-    files = files_below(path, DATA) if path.is_dir() else [path] if path.name.endswith(".data.txt") else []
+def matches(path: Path) -> bool:
+    """Whether the path is, or contains, a data file next to a class map."""
+    files = [file for file in find_files(path, FILES) if file.name.endswith(".data.txt")]
     return bool(files) and (files[0].parent / CLASSES).is_file()
 
 
 @reader(
     "coarsewsd",
-    about="CoarseWSD-20: ambiguous nouns with coarse senses (a word's folder, or all)",
+    description="CoarseWSD-20: ambiguous nouns with coarse senses (the directory of one word, or of all)",
     example=EXAMPLE,
-    recognises=recognises,
+    matches=matches,
 )
-def read_coarsewsd(path: Path, problems: Problems, *, split: Literal["all", "train", "test"] = "all") -> Iterator[Item]:
-    """One item a line; the source is `word/split`."""
+def read_coarsewsd(
+    path: Path, errors: ParseErrorHandler, *, split: Literal["all", "train", "test"] = "all"
+) -> Iterator[Example]:
+    """Yield one example per line, with the source `word/split`."""
     if split not in ("all", "train", "test"):
         raise unknown_name("split", split, ("all", "train", "test"))
-    for file in files_below(path, DATA) if path.is_dir() else [path]:
+    for file in find_files(path, FILES):
         if split == "all" or file.name.startswith(split):
-            yield from _file(file, problems)
+            yield from _read_file(file, errors)
 
 
-def _file(path: Path, problems: Problems) -> Iterator[Item]:
+def _read_file(path: Path, errors: ParseErrorHandler) -> Iterator[Example]:
     gold = path.with_name(path.name.removesuffix(".data.txt") + ".gold.txt")
-    for needed in (gold, path.with_name(CLASSES)):
-        if not needed.is_file() or gold == path:
+    for required in (gold, path.with_name(CLASSES)):
+        if not required.is_file() or gold == path:
             raise Refusal(
-                f"{path} has no {needed.name} beside it",
-                "train.data.txt, train.gold.txt and classes_map.txt in the word's folder",
-                "Take the folder as it is distributed",
+                f"{path} has no {required.name} in its directory",
+                "train.data.txt, train.gold.txt and classes_map.txt in the directory of the word",
+                "Use the directory as distributed",
             )
     try:
-        classes = keyed(parse_json(text_of(path.with_name(CLASSES), problems)), CLASSES)
-    except Fault as fault:
-        fault.report(path.with_name(CLASSES), problems)
+        classes = as_object(parse_json(read_text_file(path.with_name(CLASSES), errors)), CLASSES)
+    except ParseError as error:
+        error.report(path.with_name(CLASSES), errors)
         return
-    senses = dict(lines(gold, problems))
+    senses = dict(lines(gold, errors))
     source = f"{path.parent.name}/{path.name.partition('.')[0]}"
-    filled = ((number, line) for number, line in lines(path, problems) if line.strip())
-    units = ((number, (line, senses.get(number, ""))) for number, line in filled)
-    yield from parsed(path, problems, units, partial(_item, classes, source))
+    units = ((number, (line, senses.get(number, ""))) for number, line in non_blank_lines(path, errors))
+    yield from parse_all(path, errors, units, partial(_to_example, classes, source))
 
 
-def _item(classes: dict[str, object], source: str, line: int, unit: tuple[str, str]) -> Item:
-    place, tab, text = unit[0].partition("\t")
+def _to_example(classes: dict[str, object], source: str, line: int, unit: tuple[str, str]) -> Example:
+    index_text, tab, text = unit[0].partition("\t")
     if not tab:
-        raise Fault("wrong column count", "The line has no tab", "an index, a tab, a sentence", "Correct the line")
-    sentence = from_spaces(text.strip(), id=f"{source}-{line}")
-    target, sense = whole_number(place.strip()), unit[1].strip()
+        raise ParseError("wrong column count", "The line has no tab", "an index, a tab, a sentence", "Correct the line")
+    sentence = split_at_spaces(text.strip(), id=f"{source}-{line}")
+    target, sense = parse_int(index_text.strip()), unit[1].strip()
     if target is None or target >= len(sentence):
-        expected = f"a number from 0 to {len(sentence) - 1}"
-        raise Fault("index out of range", f"The index of the word is {place!r}", expected, "Correct the index")
+        problem, expected = f"The index of the word is {index_text!r}", f"a number from 0 to {len(sentence) - 1}"
+        raise ParseError("index out of range", problem, expected, "Correct the index")
     if sense not in classes:
         expected = f"one of {', '.join(list(classes)[:12])}"
-        raise Fault("unknown sense", f"The sense is {sense!r}", expected, "Correct this line of the gold file")
-    name = written(classes[sense], CLASSES)
-    senses = tuple(name if index == target else None for index in range(len(sentence)))
-    marks = MappingProxyType({"target": (target,)})
-    return Item((replace(sentence, senses=senses, marks=marks, label=name),), label=name, id=sentence.id, source=source)
+        raise ParseError("unknown sense", f"The sense is {sense!r}", expected, "Correct this line of the gold file")
+    label = as_text(classes[sense], CLASSES)
+    sentence = replace(
+        sentence,
+        senses=tuple(label if index == target else None for index in range(len(sentence))),
+        marked_words=MappingProxyType({"target": (target,)}),
+        label=label,
+    )
+    return Example((sentence,), label=label, id=sentence.id, source=source)

@@ -1,7 +1,8 @@
-"""Sentence pairs with a label: TSV, CSV or JSON lines, with GLUE's headers or as label, first, second.
+"""Labelled sentence pairs: TSV, CSV or JSON lines, with GLUE's headers or as label, first, second.
 
-Known headers are those of MNLI, SNLI, QQP, MRPC, QNLI, RTE, STS-B, SICK and the like; the options `label`, `first` and
-`second` name other columns (by name, or number from 1). The label `-` (SNLI: no majority) is counted and left out.
+Headers of MNLI, SNLI, QQP, MRPC, QNLI, RTE, STS-B, SICK and similar data are recognised; the options `label`, `first`
+and `second` name other columns, by name or number from 1. Pairs with the label `-` (SNLI: no majority) are counted and
+skipped.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from bertology.corpus.corpus import Item
-from bertology.corpus.faults import parsed
-from bertology.corpus.read import reader
-from bertology.corpus.sniff import first_lines, suffix
-from bertology.corpus.source import Problems
-from bertology.corpus.tables import JSON_SUFFIXES, Row, Table, cell, choose, open_table
-from bertology.corpus.wording import Words, worded
+from bertology.corpus.corpus import Example
+from bertology.corpus.read import first_lines, format_suffix, reader
+from bertology.corpus.readers import senteval
+from bertology.corpus.sentence import WordSplitting, split_words
+from bertology.corpus.tabular_files import TABLE_SUFFIXES, TabularFile, TextRow, find_column, open_table, required_cell
+from bertology.corpus.text_files import ParseErrorHandler, parse_all
 from bertology.errors import Refusal
 
 LABELS = (
@@ -41,68 +41,76 @@ PAIRS = (
     ("text1", "text2"),
     ("first", "second"),
 )
-KNOWN = tuple(name for pair in PAIRS for name in pair)
+PAIR_COLUMNS = tuple(name for pair in PAIRS for name in pair)
+N_SAMPLE_ROWS = 40
 EXAMPLE = """\
 label	premise	hypothesis
 entailment	A dog sleeps.	An animal rests.
 contradiction	A dog sleeps.	A dog runs."""
 
 
-def recognises(path: Path) -> bool:
-    """Whether the header names a pair, or three columns begin with labels that repeat."""
-    head = first_lines(path)
-    if not head or suffix(path) not in {"", ".txt", ".tsv", ".csv", *JSON_SUFFIXES}:
+def matches(path: Path) -> bool:
+    """Whether the header names a pair, or the first of three columns contains labels that repeat."""
+    if not first_lines(path) or format_suffix(path) not in TABLE_SUFFIXES or senteval.matches(path):
         return False
-    table = open_table(path, Problems(skip_bad=True), known=KNOWN)
-    if table.headed:
-        return _named_pair(table) is not None
-    labels = [row["1"] for _, row in islice(table.rows, 40)]
-    return len(table.names) == 3 and 0 < len(set(labels)) < len(labels) and not any(" " in label for label in labels)
+    table = open_table(path, ParseErrorHandler(skip_malformed=True), header_names=PAIR_COLUMNS)
+    if table.has_header:
+        return _find_pair_columns(table) is not None
+    labels = [row["1"] for _, row in islice(table.rows, N_SAMPLE_ROWS)]
+    return len(table.columns) == 3 and 0 < len(set(labels)) < len(labels) and not any(" " in label for label in labels)
 
 
 @reader(
     "pairs",
-    about="sentence pairs with a label: TSV, CSV, JSON lines; GLUE's headers, or label, first, second",
+    description="labelled sentence pairs: TSV, CSV, JSON lines; GLUE's headers, or label, first, second",
     example=EXAMPLE,
     suffixes=(".tsv", ".csv", ".jsonl"),
-    recognises=recognises,
+    matches=matches,
 )
 def read_pairs(
-    path: Path, problems: Problems, *, label: str = "", first: str = "", second: str = "", words: Words = "text"
-) -> Iterator[Item]:
-    """One item a row, its id the line's number; without a label column the label is None."""
-    table = open_table(path, problems, known=(*KNOWN, *(name for name in (label, first, second) if name)))
-    if not table.names:
+    path: Path,
+    errors: ParseErrorHandler,
+    *,
+    label: str = "",
+    first: str = "",
+    second: str = "",
+    words: WordSplitting = "text",
+) -> Iterator[Example]:
+    """Yield one example per row, with the line number as id; the label is None if there is no label column."""
+    table = open_table(path, errors, header_names=(*PAIR_COLUMNS, *(name for name in (label, first, second) if name)))
+    if not table.columns:
         return
     names = _columns(table, path, label, first, second)
     label_name = names[0]
     for line, row in table.rows:
         if label_name and row.get(label_name, "").strip() == "-":
-            problems.note(path, line, "no gold label")
+            errors.count(path, line, "examples without gold label skipped")
         else:
-            yield from parsed(path, problems, [(line, row)], partial(_item, names, words))
+            yield from parse_all(path, errors, [(line, row)], partial(_to_example, names, words))
 
 
-def _columns(table: Table, path: Path, label: str, first: str, second: str) -> tuple[str | None, str, str]:
-    pair = _named_pair(table) or ((None, None) if table.headed or len(table.names) != 3 else ("2", "3"))
-    first_name = choose(table, path, "first", first, ()) or pair[0]
-    second_name = choose(table, path, "second", second, ()) or pair[1]
-    label_name = choose(table, path, "label", label, LABELS if table.headed else ("1",))
+def _columns(table: TabularFile, path: Path, label: str, first: str, second: str) -> tuple[str | None, str, str]:
+    """Return the names of the columns of label (or None), first and second text."""
+    default = (None, None) if table.has_header or len(table.columns) != 3 else ("2", "3")
+    pair = _find_pair_columns(table) or default
+    first_name = find_column(table, path, "first", first, ()) or pair[0]
+    second_name = find_column(table, path, "second", second, ()) or pair[1]
+    label_name = find_column(table, path, "label", label, LABELS if table.has_header else ("1",))
     if not first_name or not second_name:
         raise Refusal(
-            f"{path} does not tell which columns are the first and the second text",
-            f"a header with names such as sentence1 and sentence2; the columns are: {', '.join(table.names)}",
-            "Name them with the options first=COLUMN, second=COLUMN and label=COLUMN (names, or numbers from 1)",
+            f"The header of {path} does not determine the columns of the first and second text",
+            f"a header with names such as sentence1 and sentence2; the columns are: {', '.join(table.columns)}",
+            "Name them with --format-option: first=COLUMN, second=COLUMN and label=COLUMN (names, or numbers from 1)",
         )
     return (None if label_name in {first_name, second_name} else label_name), first_name, second_name
 
 
-def _named_pair(table: Table) -> tuple[str, str] | None:
-    return next((pair for pair in PAIRS if all(name in table.names for name in pair)), None)
+def _find_pair_columns(table: TabularFile) -> tuple[str, str] | None:
+    return next((pair for pair in PAIRS if all(name in table.columns for name in pair)), None)
 
 
-def _item(names: tuple[str | None, str, str], words: Words, line: int, row: Row) -> Item:
+def _to_example(names: tuple[str | None, str, str], word_splitting: WordSplitting, line: int, row: TextRow) -> Example:
     label_name, first_name, second_name = names
-    label = cell(row, label_name, "label") if label_name else None
-    first, second = cell(row, first_name, "first text"), cell(row, second_name, "second text")
-    return Item((worded(first, words), worded(second, words)), "pair", label, id=str(line))
+    label = required_cell(row, label_name, "label") if label_name else None
+    texts = (required_cell(row, first_name, "first text"), required_cell(row, second_name, "second text"))
+    return Example(tuple(split_words(text, word_splitting) for text in texts), "pair", label, id=str(line))

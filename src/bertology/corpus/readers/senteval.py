@@ -1,4 +1,4 @@
-"""SentEval probing files: split (tr, va, te), label, tokenised sentence (conneau2018)."""
+"""SentEval probing data: split (tr, va, te), label, tokenised sentence (conneau2018)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from bertology.corpus.corpus import Item
-from bertology.corpus.faults import Fault, parsed
-from bertology.corpus.read import reader
-from bertology.corpus.sniff import first_lines
-from bertology.corpus.source import Problems, lines
-from bertology.corpus.wording import Words, worded
+from bertology.corpus.corpus import Example
+from bertology.corpus.read import first_lines, reader
+from bertology.corpus.sentence import WordSplitting, split_words
+from bertology.corpus.text_files import ParseError, ParseErrorHandler, non_blank_lines, parse_all
 from bertology.errors import unknown_name
 
 SPLITS = {"tr": "train", "va": "validation", "te": "test"}
@@ -22,42 +20,44 @@ tr	NN	The dog sleeps .
 te	NNS	The dogs sleep ."""
 
 
-def recognises(path: Path) -> bool:
-    """Whether every line begins with tr, va or te and a tab."""
-    head = first_lines(path)
-    return bool(head) and all(line.count("\t") == 2 and line.partition("\t")[0] in SPLITS for line in head)
+def matches(path: Path) -> bool:
+    """Whether every line has three columns, the first of which is tr, va or te."""
+    sample_lines = first_lines(path)
+    return bool(sample_lines) and all(
+        line.count("\t") == 2 and line.partition("\t")[0] in SPLITS for line in sample_lines
+    )
 
 
 @reader(
     "senteval",
-    about="SentEval probing tasks: split, label, tokenised sentence",
+    description="SentEval probing tasks: split, label, tokenised sentence",
     example=EXAMPLE,
-    recognises=recognises,
+    matches=matches,
 )
 def read_senteval(
     path: Path,
-    problems: Problems,
+    errors: ParseErrorHandler,
     *,
     split: Literal["all", "train", "validation", "test"] = "all",
-    words: Words = "spaces",
-) -> Iterator[Item]:
-    """One item a line with its split as the source; `split` keeps only one."""
+    words: WordSplitting = "spaces",
+) -> Iterator[Example]:
+    """Yield one example per line of a split, or of all, with the split as source."""
     if split not in ("all", *SPLITS.values()):
         raise unknown_name("split", split, ("all", *SPLITS.values()))
-    filled = ((number, line) for number, line in lines(path, problems) if line.strip())
-    for item in parsed(path, problems, filled, partial(_item, words)):
-        if split in ("all", item.source):
-            yield item
+    for example in parse_all(path, errors, non_blank_lines(path, errors), partial(_to_example, words)):
+        if split in ("all", example.source):
+            yield example
 
 
-def _item(words: Words, line: int, text: str) -> Item:
-    cells = [cell.strip() for cell in text.split("\t")]
+def _to_example(word_splitting: WordSplitting, line: int, line_text: str) -> Example:
+    cells = [cell.strip() for cell in line_text.split("\t")]
     if len(cells) != 3:
-        raise Fault("wrong column count", f"The line has {len(cells)} columns", "split, label, sentence", "Correct it")
-    split, label, written = cells
+        problem = f"The line has {len(cells)} columns"
+        raise ParseError("wrong column count", problem, "split, label, sentence", "Correct the line")
+    split, label, text = cells
     if split not in SPLITS:
-        raise Fault("unknown split", f"The split is {split!r}", "tr, va or te", "Correct the first column")
-    if not label or not written:
-        raise Fault("missing annotation", "The label or the sentence is empty", "both", "Fill it in")
-    sentence = replace(worded(written, words, id=str(line)), label=label)
-    return Item((sentence,), label=label, id=sentence.id, source=SPLITS[split])
+        raise ParseError("unknown split", f"The split is {split!r}", "tr, va or te", "Correct the first column")
+    if not label or not text:
+        raise ParseError("missing annotation", "The label or the sentence is empty", "both", "Fill it in")
+    sentence = replace(split_words(text, word_splitting, id=str(line)), label=label)
+    return Example((sentence,), label=label, id=sentence.id, source=SPLITS[split])

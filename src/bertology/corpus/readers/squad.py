@@ -1,8 +1,8 @@
-"""SQuAD 1 and 2: questions on a passage, answered by a stretch of it or not at all (rajpurkar2016; rajpurkar2018).
+"""SQuAD 1 and 2: questions answered by a span of a passage, or unanswerable (rajpurkar2016; rajpurkar2018).
 
-The answers are spans of words on the passage, each once. The label is `answerable` or `unanswerable`; an unanswerable
-question has no answers (its plausible ones are not read). An answer that begins or ends inside a word is widened to
-the whole word and counted.
+Answers are distinct word spans of the passage. The label is `answerable` or `unanswerable`; an unanswerable question
+has no answer spans (plausible answers are ignored). An answer that begins or ends inside a word is extended to the
+whole word and counted.
 """
 
 from __future__ import annotations
@@ -12,95 +12,99 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from bertology.corpus.characters import check_surface, covering, is_exact
-from bertology.corpus.corpus import Item
-from bertology.corpus.faults import Fault, parsed
-from bertology.corpus.json_values import at, counted, encodable, keyed, list_at, parse_json, text_at
-from bertology.corpus.read import reader
-from bertology.corpus.sentence import Sentence, Span
-from bertology.corpus.sniff import beginning, suffix
-from bertology.corpus.source import Problems, text_of
-from bertology.corpus.wording import Words, worded
+from bertology.corpus.character_spans import check_text_at, matches_exactly, word_span
+from bertology.corpus.corpus import Example
+from bertology.corpus.json_fields import as_count, as_object, check_encodable, get_list, get_text, get_value, parse_json
+from bertology.corpus.read import first_lines_text, format_suffix, reader
+from bertology.corpus.sentence import Sentence, Span, WordSplitting, split_words
+from bertology.corpus.text_files import ParseError, ParseErrorHandler, parse_all, read_text_file
 
 EXAMPLE = """\
 {"data": [{"title": "Dogs", "paragraphs": [{"context": "Dogs bark.", "qas": [
   {"id": "1", "question": "Who barks?", "answers": [{"text": "Dogs", "answer_start": 0}]}]}]}]}"""
 
 
-def recognises(path: Path) -> bool:
-    """Whether a JSON file speaks of paragraphs and their questions near its beginning."""
-    return suffix(path) == ".json" and all(name in beginning(path) for name in ('"data"', '"paragraphs"'))
+def matches(path: Path) -> bool:
+    """Whether a JSON file has the keys of SQuAD at its beginning."""
+    return format_suffix(path) == ".json" and all(name in first_lines_text(path) for name in ('"data"', '"paragraphs"'))
 
 
 @reader(
     "squad",
-    about="questions on a passage with answers in it: SQuAD 1 and 2 JSON",
+    description="SQuAD 1 and 2: questions on a passage with answer spans, JSON",
     example=EXAMPLE,
-    recognises=recognises,
+    matches=matches,
 )
-def read_squad(path: Path, problems: Problems, *, words: Words = "text") -> Iterator[Item]:
-    """One item a question."""
-    text = text_of(path, problems)
+def read_squad(path: Path, errors: ParseErrorHandler, *, words: WordSplitting = "text") -> Iterator[Example]:
+    """Yield one example per question."""
+    text = read_text_file(path, errors)
     if not text.strip():
         return
     try:
-        articles = list_at(parse_json(text), "data", "The file")
-    except Fault as fault:
-        fault.report(path, problems)
+        articles = get_list(parse_json(text), "data", "The file")
+    except ParseError as error:
+        error.report(path, errors)
         return
-    for title, paragraph, where in _paragraphs(path, problems, articles):
-        yield from _questions(path, problems, words, title, paragraph, where)
+    for title, paragraph, location in _paragraphs(path, errors, articles):
+        yield from _questions(path, errors, words, title, paragraph, location)
 
 
-def _paragraphs(path: Path, problems: Problems, articles: list[object]) -> Iterator[tuple[str, object, str]]:
+def _paragraphs(path: Path, errors: ParseErrorHandler, articles: list[object]) -> Iterator[tuple[str, object, str]]:
     for index, article in enumerate(articles):
-        where = f"data[{index}]"
+        location = f"data[{index}]"
         try:
-            title = encodable(str(keyed(article, where).get("title") or index), where)
-            paragraphs = list_at(article, "paragraphs", where)
-        except Fault as fault:
-            fault.report(path, problems)
+            title = check_encodable(str(as_object(article, location).get("title") or index), location)
+            paragraphs = get_list(article, "paragraphs", location)
+        except ParseError as error:
+            error.report(path, errors)
             continue
-        yield from ((title, paragraph, f"{where}.paragraphs[{n}]") for n, paragraph in enumerate(paragraphs))
+        yield from ((title, paragraph, f"{location}.paragraphs[{n}]") for n, paragraph in enumerate(paragraphs))
 
 
 def _questions(
-    path: Path, problems: Problems, words: Words, title: str, paragraph: object, where: str
-) -> Iterator[Item]:
+    path: Path, errors: ParseErrorHandler, word_splitting: WordSplitting, title: str, paragraph: object, location: str
+) -> Iterator[Example]:
     try:
-        passage = replace(worded(text_at(paragraph, "context", where), words), document=title)
-        questions = list_at(paragraph, "qas", where)
-    except Fault as fault:
-        fault.report(path, problems)
+        passage = replace(split_words(get_text(paragraph, "context", location), word_splitting), document=title)
+        questions = get_list(paragraph, "qas", location)
+    except ParseError as error:
+        error.report(path, errors)
         return
-    units = ((None, (question, f"{where}.qas[{index}]")) for index, question in enumerate(questions))
-    yield from parsed(path, problems, units, partial(_item, path, problems, words, passage))
+    units = ((None, (question, f"{location}.qas[{index}]")) for index, question in enumerate(questions))
+    yield from parse_all(path, errors, units, partial(_to_example, path, errors, word_splitting, passage))
 
 
-def _item(
-    path: Path, problems: Problems, words: Words, passage: Sentence, line: None, unit: tuple[object, str]
-) -> Item:
-    question, where = unit
-    asked = worded(text_at(question, "question", where), words)
-    name = text_at(question, "id", where) if "id" in keyed(question, where) else where
-    answers = list_at(question, "answers", where)
-    impossible = keyed(question, where).get("is_impossible", False) is True
-    if not answers and not impossible:
-        raise Fault("missing answer", f"{where} has no answer", "an answer, or is_impossible true", "Fill it in")
+def _to_example(
+    path: Path,
+    errors: ParseErrorHandler,
+    word_splitting: WordSplitting,
+    passage: Sentence,
+    line: None,
+    unit: tuple[object, str],
+) -> Example:
+    value, location = unit
+    question = split_words(get_text(value, "question", location), word_splitting)
+    id = get_text(value, "id", location) if "id" in as_object(value, location) else location
+    answers = get_list(value, "answers", location)
+    is_impossible = as_object(value, location).get("is_impossible", False) is True
+    if not answers and not is_impossible:
+        problem = f"{location} has no answer"
+        raise ParseError("missing answer", problem, "an answer, or is_impossible true", "Fill it in")
     spans: list[Span] = []
-    for index, answer in enumerate(() if impossible else answers):
-        span, exact = _answer(passage, answer, f"{where}.answers[{index}]")
+    for index, answer in enumerate(() if is_impossible else answers):
+        span, is_exact = _answer_span(passage, answer, f"{location}.answers[{index}]")
         if span not in spans:
             spans.append(span)
-            if not exact:
-                problems.note(path, line, "answer widened to whole words")
-    label = "unanswerable" if impossible else "answerable"
-    return Item((asked, replace(passage, answers=tuple(spans))), "question", label, name, passage.document)
+            if not is_exact:
+                errors.count(path, line, "answers extended to whole words")
+    label = "unanswerable" if is_impossible else "answerable"
+    return Example((question, replace(passage, answer_spans=tuple(spans))), "question", label, id, passage.document)
 
 
-def _answer(passage: Sentence, answer: object, where: str) -> tuple[Span, bool]:
-    text = text_at(answer, "text", where)
-    start = counted(at(answer, "answer_start", where), f"{where}.answer_start")
-    check_surface(passage.text, start, text, where)
-    span = covering(passage, start, start + len(text))
-    return span, is_exact(passage, span, start, start + len(text))
+def _answer_span(passage: Sentence, answer: object, location: str) -> tuple[Span, bool]:
+    """Return the words of an answer, and whether they are exactly its text."""
+    text = get_text(answer, "text", location)
+    start = as_count(get_value(answer, "answer_start", location), f"{location}.answer_start")
+    check_text_at(passage.text, start, text, location)
+    span = word_span(passage, start, start + len(text))
+    return span, matches_exactly(passage, span, start, start + len(text))

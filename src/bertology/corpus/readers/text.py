@@ -1,4 +1,4 @@
-"""Plain text: one sentence a line, a blank line between documents."""
+"""Plain text: one sentence per line, blank lines between documents."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from bertology.corpus.corpus import Item
+from bertology.corpus.corpus import Example
 from bertology.corpus.read import reader
-from bertology.corpus.source import Problems, lines
-from bertology.corpus.wording import Words, worded
+from bertology.corpus.sentence import WordSplitting, split_words
+from bertology.corpus.text_files import ParseErrorHandler, lines
 
 EXAMPLE = """\
 The first sentence of a document.
@@ -20,18 +20,18 @@ Another document begins."""
 
 @reader(
     "text",
-    about="plain text, one sentence a line, a blank line between documents",
+    description="plain text: one sentence per line, blank lines between documents",
     example=EXAMPLE,
     suffixes=(".txt", ".text"),
 )
-def read_text(path: Path, problems: Problems, *, words: Words = "text") -> Iterator[Item]:
-    """One item a line, its id the line's number; documents are numbered from 1."""
-    document, fresh = 0, True
-    for number, line in lines(path, problems):
+def read_text(path: Path, errors: ParseErrorHandler, *, words: WordSplitting = "text") -> Iterator[Example]:
+    """Yield one example per line, with the line number as id; documents are numbered from 1."""
+    document, is_new_document = 0, True
+    for number, line in lines(path, errors):
         if not line.strip():
-            fresh = True
+            is_new_document = True
             continue
-        document += fresh
-        fresh = False
-        sentence = replace(worded(line.strip(), words, id=str(number)), document=str(document))
-        yield Item((sentence,), id=sentence.id)
+        document += is_new_document
+        is_new_document = False
+        sentence = replace(split_words(line.strip(), words, id=str(number)), document=str(document))
+        yield Example((sentence,), id=sentence.id)

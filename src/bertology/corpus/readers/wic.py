@@ -1,8 +1,9 @@
-"""Words in context: does a word have the same sense in two sentences (pilehvar2019)?
+"""Word-in-Context: does a word have the same sense in two sentences (pilehvar2019)?
 
-`train.data.txt` has a line a pair: the word, its part of speech (N or V), its places in both sentences (`2-4`), the two
-sentences, tokenised, with tabs between; `train.gold.txt` beside it has T (the same sense) or F. A pair is two items, so
-that the model sees each sentence by itself: `document` is the pair, the mark `target` the word, the label T or F.
+`train.data.txt` has one line per pair: the word, its part of speech (N or V), its indices in both sentences (`2-4`),
+and the two tokenised sentences, separated by tabs; `train.gold.txt` has T (same sense) or F. A pair is two examples, so
+that the model sees each sentence separately: their `document` is the pair, the word is marked as `target`, the label is
+T or F.
 """
 
 from __future__ import annotations
@@ -13,95 +14,86 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from bertology.corpus.corpus import Item
-from bertology.corpus.faults import Fault, parsed
-from bertology.corpus.read import reader
-from bertology.corpus.sentence import Sentence
-from bertology.corpus.sniff import files_below, first_lines
-from bertology.corpus.source import Problems, lines
-from bertology.corpus.whole_numbers import whole_number
-from bertology.corpus.wording import from_spaces
+from bertology.corpus.corpus import Example
+from bertology.corpus.read import find_files, first_lines, reader
+from bertology.corpus.sentence import split_at_spaces
+from bertology.corpus.text_files import ParseError, ParseErrorHandler, lines, non_blank_lines, parse_all, parse_int
 from bertology.errors import Refusal, unknown_name
 
 SPLITS = ("all", "train", "dev", "test")
-DATA = r"(train|dev|test)\.data\.txt"
-COLUMNS = 5
-SAME, OTHER = "T", "F"
+FILES = r"(train|dev|test)\.data\.txt"
+N_COLUMNS = 5
+SAME, DIFFERENT = "T", "F"
 EXAMPLE = """\
 bank	N	4-1	We sat on the bank .	The bank is closed ."""
 
 
-def recognises(path: Path) -> bool:
-    """Whether the path is such a data file, or a folder that holds one, with five columns."""
-    files = files_below(path, DATA) if path.is_dir() else [path] if path.name.endswith(".data.txt") else []
-    return bool(files) and any(line.count("\t") == COLUMNS - 1 for line in first_lines(files[0])[:1])
+def matches(path: Path) -> bool:
+    """Whether the path is, or contains, a data file with five columns."""
+    files = [file for file in find_files(path, FILES) if file.name.endswith(".data.txt")]
+    return bool(files) and any(line.count("\t") == N_COLUMNS - 1 for line in first_lines(files[0])[:1])
 
 
 @reader(
     "wic",
-    about="WiC: a word in two sentences, with the same sense or not (.data.txt with .gold.txt beside it, or a folder)",
+    description="Word-in-Context: does a word have the same sense in two sentences? (a .data.txt file or a directory)",
     example=EXAMPLE,
-    recognises=recognises,
+    matches=matches,
 )
 def read_wic(
-    path: Path, problems: Problems, *, split: Literal["all", "train", "dev", "test"] = "all"
-) -> Iterator[Item]:
-    """Two items a line; the source is the split."""
+    path: Path, errors: ParseErrorHandler, *, split: Literal["all", "train", "dev", "test"] = "all"
+) -> Iterator[Example]:
+    """Yield two examples per line, with the split as source."""
     if split not in SPLITS:
         raise unknown_name("split", split, SPLITS)
-    for file in files_below(path, DATA) if path.is_dir() else [path]:
+    for file in find_files(path, FILES):
         if split == "all" or file.name.startswith(split):
-            yield from _file(file, problems)
+            yield from _read_file(file, errors)
 
 
-def _file(path: Path, problems: Problems) -> Iterator[Item]:
+def _read_file(path: Path, errors: ParseErrorHandler) -> Iterator[Example]:
     gold = path.with_name(path.name.removesuffix(".data.txt") + ".gold.txt")
     if not gold.is_file() or gold == path:
         raise Refusal(
-            f"{path} has no {gold.name} beside it",
-            "NAME.data.txt and NAME.gold.txt in one folder",
-            "Take both files as they are distributed",
+            f"{path} has no {gold.name} in its directory",
+            "NAME.data.txt and NAME.gold.txt in one directory",
+            "Use both files as distributed",
         )
-    labels = dict(lines(gold, problems))
+    labels = dict(lines(gold, errors))
     source = path.name.partition(".")[0]
 
-    def pair(line: int, text: str) -> tuple[Item, Item]:
-        return _pair(f"{source}-{line}", source, text, labels.get(line, "").strip())
+    def parse_pair(line: int, text: str) -> tuple[Example, Example]:
+        return _example_pair(f"{source}-{line}", source, text, labels.get(line, "").strip())
 
-    filled = ((number, line) for number, line in lines(path, problems) if line.strip())
-    for items in parsed(path, problems, filled, pair):
-        yield from items
+    for examples in parse_all(path, errors, non_blank_lines(path, errors), parse_pair):
+        yield from examples
 
 
-def _pair(name: str, source: str, line: str, label: str) -> tuple[Item, Item]:
+def _example_pair(pair: str, source: str, line: str, label: str) -> tuple[Example, Example]:
     columns = line.split("\t")
-    if len(columns) != COLUMNS:
-        raise Fault(
-            "wrong column count",
-            f"The line has {len(columns)} columns",
-            "word, part of speech, places, and two sentences",
-            "Correct the line",
-        )
-    if label not in (SAME, OTHER):
-        raise Fault(
-            "unknown label", f"The label is {label!r}", f"{SAME} or {OTHER}", "Correct this line of the gold file"
-        )
-    places = columns[2].strip().split("-")
-    if len(places) != 2:
-        raise Fault("index out of range", f"The places are {columns[2]!r}", "two numbers as in 2-4", "Correct them")
+    if len(columns) != N_COLUMNS:
+        problem, expected = f"The line has {len(columns)} columns", "word, part of speech, indices, and two sentences"
+        raise ParseError("wrong column count", problem, expected, "Correct the line")
+    if label not in (SAME, DIFFERENT):
+        problem, expected = f"The label is {label!r}", f"{SAME} or {DIFFERENT}"
+        raise ParseError("unknown label", problem, expected, "Correct this line of the gold file")
+    indices = columns[2].strip().split("-")
+    if len(indices) != 2:
+        problem = f"The indices are {columns[2]!r}"
+        raise ParseError("index out of range", problem, "two numbers as in 2-4", "Correct the indices")
     first, second = (
-        _target(f"{name}-{number}", name, text.strip(), place, label)
-        for number, (text, place) in enumerate(zip(columns[3:], places, strict=True), 1)
+        _to_example(f"{pair}-{number}", pair, source, text.strip(), index, label)
+        for number, (text, index) in enumerate(zip(columns[3:], indices, strict=True), start=1)
     )
-    return Item((first,), label=label, id=first.id, source=source), Item(
-        (second,), label=label, id=second.id, source=source
-    )
+    return first, second
 
 
-def _target(id: str, pair: str, text: str, place: str, label: str) -> Sentence:
-    made = from_spaces(text, id=id)
-    target = whole_number(place.strip())
-    if target is None or target >= len(made):
-        expected = f"a number from 0 to {len(made) - 1}" if len(made) else "a sentence with the word"
-        raise Fault("index out of range", f"The place of the word is {place!r}", expected, "Correct the line")
-    return replace(made, document=pair, label=label, marks=MappingProxyType({"target": (target,)}))
+def _to_example(id: str, pair: str, source: str, text: str, index_text: str, label: str) -> Example:
+    sentence = split_at_spaces(text, id=id)
+    target = parse_int(index_text.strip())
+    if target is None or target >= len(sentence):
+        expected = f"a number from 0 to {len(sentence) - 1}" if len(sentence) else "a sentence with the word"
+        raise ParseError("index out of range", f"The index of the word is {index_text!r}", expected, "Correct the line")
+    marked_words = MappingProxyType({"target": (target,)})
+    sentence = replace(sentence, document=pair, label=label, marked_words=marked_words)
+    return Example((sentence,), label=label, id=id, source=source)

@@ -1,9 +1,9 @@
-"""WinoBias: sentences in which brackets mark a pronoun and the occupation it refers to (zhao2018).
+"""WinoBias: sentences with a pronoun and the occupation it refers to in brackets (zhao2018).
 
-`1 [The developer] argued with the designer because [she] was late.` Everything in brackets is one cluster; the marks
-`pronoun` and `antecedent` give the words of each. The number before the sentence is its id; brackets and number are
-no part of the text. A folder is read file after file; each item's source is its file's name, which says whether it is
-pro- or anti-stereotyped.
+`1 [The developer] argued with the designer because [she] was late.` All phrases in brackets form one cluster; marked
+words are `pronoun` and `antecedent`. The number before the sentence is the id; number and brackets are not part of the
+text. All files of a directory are read; the source of an example is the name of its file, which contains whether the
+sentence is pro- or anti-stereotypical.
 """
 
 from __future__ import annotations
@@ -15,80 +15,103 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from bertology.corpus.characters import covering
-from bertology.corpus.corpus import Item
-from bertology.corpus.faults import Fault, parsed
-from bertology.corpus.read import reader
-from bertology.corpus.sentence import Span, from_text
-from bertology.corpus.sniff import files_below, first_lines
-from bertology.corpus.source import Problems, lines
+from bertology.corpus.character_spans import word_span
+from bertology.corpus.corpus import Example
+from bertology.corpus.phrase_spaces import split_word_list
+from bertology.corpus.read import find_files, first_lines, reader
+from bertology.corpus.sentence import Sentence, Span, sentence_from_text
+from bertology.corpus.text_files import ParseError, ParseErrorHandler, non_blank_lines, parse_all
 
 FILES = r".*stereotyped.*\.txt(\.\w+)?"
 LINE = re.compile(r"(?P<id>\d+)\s+(?P<text>.*\S)\s*")
 PRONOUNS = frozenset(
     {"he", "him", "his", "himself", "she", "her", "hers", "herself", "they", "them", "their", "theirs", "themselves"}
 )
+OCCUPATIONS = frozenset(
+    split_word_list(
+        "driver supervisor janitor cook mover laborer worker chief developer carpenter manager lawyer farmer "
+        "salesperson physician guard analyst mechanic sheriff ceo attendant cashier teacher nurse assistant secretary "
+        "auditor cleaner receptionist clerk counselor designer hairdresser writer housekeeper baker accountant editor "
+        "librarian tailor"
+    )
+)
+ARTICLES = frozenset({"the", "a", "an"})
 EXAMPLE = """\
 1 [The developer] argued with the designer because [she] was late.
 2 The developer argued with [the designer] because [he] was late."""
 
 
-def recognises(path: Path) -> bool:
-    """Whether every line is numbered and holds at least two brackets."""
-    first = next(iter(files_below(path, FILES)), path) if path.is_dir() else path
-    head = first_lines(first)
-    return bool(head) and all(LINE.fullmatch(line) and line.count("[") >= 2 and "]" in line for line in head)
+def matches(path: Path) -> bool:
+    """Whether every line of the (first) file begins with a number and has at least two brackets."""
+    sample_lines = first_lines(next(iter(find_files(path, FILES)), path))
+    return bool(sample_lines) and all(
+        LINE.fullmatch(line) and line.count("[") >= 2 and "]" in line for line in sample_lines
+    )
 
 
 @reader(
     "winobias",
-    about="WinoBias: a pronoun and its antecedent in brackets (a file or a folder)",
+    description="WinoBias: a pronoun and its antecedent in brackets (a file or a directory)",
     example=EXAMPLE,
-    recognises=recognises,
+    matches=matches,
 )
-def read_winobias(path: Path, problems: Problems) -> Iterator[Item]:
-    """One item a line, its source the file's name."""
-    for file in files_below(path, FILES) if path.is_dir() else [path]:
-        filled = ((number, line) for number, line in lines(file, problems) if line.strip())
-        yield from parsed(file, problems, filled, partial(_item, file.name))
+def read_winobias(path: Path, errors: ParseErrorHandler) -> Iterator[Example]:
+    """Yield one example per line, with the name of the file as source."""
+    for file in find_files(path, FILES):
+        yield from parse_all(file, errors, non_blank_lines(file, errors), partial(_to_example, file.name))
 
 
-def _item(source: str, line: int, written: str) -> Item:
-    match = LINE.fullmatch(written)
+def unbracketed_occupation(sentence: Sentence) -> Span | None:
+    """Return the first occupation that is not the antecedent, with its article; None if there is none."""
+    antecedent = sentence.marked_words.get("antecedent", ())
+    for word, form in enumerate(sentence.words):
+        if form.lower() not in OCCUPATIONS or word in antecedent:
+            continue
+        start = word
+        while start > 0 and word - start < 2 and sentence.words[start].lower() not in ARTICLES:
+            start -= 1
+        return Span(start if sentence.words[start].lower() in ARTICLES else word, word + 1)
+    return None
+
+
+def _to_example(source: str, line: int, line_text: str) -> Example:
+    match = LINE.fullmatch(line_text)
     if match is None:
-        raise Fault("no number", "The line does not begin with a number", "a number, a space, a sentence", "Add it")
-    text, stretches = _unbracketed(match["text"])
-    sentence = from_text(text, id=match["id"])
-    spans = [covering(sentence, start, end, "0") for start, end in stretches]
+        problem = "The line does not begin with a number"
+        raise ParseError("no number", problem, "a number, a space, a sentence", "Add the number")
+    text, brackets = _remove_brackets(match["text"])
+    sentence = sentence_from_text(text, id=match["id"])
+    spans = [word_span(sentence, start, end, "0") for start, end in brackets]
     pronouns = [span for span in spans if sentence.words[span.start].lower() in PRONOUNS and span.end - span.start == 1]
-    others = [span for span in spans if span not in pronouns]
-    if not pronouns or len(others) != 1:
-        found = f"The brackets hold {len(pronouns)} pronouns and {len(others)} other phrases"
-        raise Fault("wrong brackets", found, "one antecedent and at least one pronoun", "Correct the brackets")
-    marks = {"pronoun": _words(pronouns), "antecedent": _words(others)}
-    sentence = replace(sentence, mentions=tuple(spans), marks=MappingProxyType(marks))
-    return Item((sentence,), id=match["id"], source=source)
+    antecedents = [span for span in spans if span not in pronouns]
+    if not pronouns or len(antecedents) != 1:
+        problem = f"The brackets contain {len(pronouns)} pronouns and {len(antecedents)} other phrases"
+        raise ParseError("wrong brackets", problem, "one antecedent and at least one pronoun", "Correct the brackets")
+    marked_words = {"pronoun": _word_indices(pronouns), "antecedent": _word_indices(antecedents)}
+    sentence = replace(sentence, mentions=tuple(spans), marked_words=MappingProxyType(marked_words))
+    return Example((sentence,), id=match["id"], source=source)
 
 
-def _words(spans: list[Span]) -> tuple[int, ...]:
+def _word_indices(spans: list[Span]) -> tuple[int, ...]:
     return tuple(word for span in spans for word in range(span.start, span.end))
 
 
-def _unbracketed(written: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text without brackets and the stretches of it that stood in them."""
+def _remove_brackets(bracketed_text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text without brackets, and the offsets of the bracketed parts in it."""
     text: list[str] = []
-    stretches: list[tuple[int, int]] = []
+    offsets: list[tuple[int, int]] = []
     start: int | None = None
-    for character in written:
+    for character in bracketed_text:
         if character == "[" and start is None:
             start = len(text)
         elif character == "]" and start is not None:
-            stretches.append((start, len(text)))
+            offsets.append((start, len(text)))
             start = None
         elif character in "[]":
-            raise Fault("wrong brackets", "A bracket is nested or closes none", "[ and ] in turn", "Correct them")
+            problem = "A bracket is nested, or has no opening bracket"
+            raise ParseError("wrong brackets", problem, "[ and ] in alternation", "Correct the brackets")
         else:
             text.append(character)
     if start is not None:
-        raise Fault("wrong brackets", "A bracket is not closed", "] for every [", "Close it")
-    return "".join(text), stretches
+        raise ParseError("wrong brackets", "A bracket is not closed", "] for every [", "Close the bracket")
+    return "".join(text), offsets

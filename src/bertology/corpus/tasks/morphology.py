@@ -1,7 +1,7 @@
-"""Tense of the main verb, number of its subject and of its object (conneau2018).
+"""Morphological tasks: tense of the main verb, number of its subject and of its object (conneau2018).
 
-The same lemma is never on both sides of a split, so a probe cannot know the forms it is tested on. A bag of words still
-does well where the word itself shows the answer by its ending's piece, or other words agree with it.
+No lemma is in two splits, so that a probe cannot know the forms it is tested on. A bag of words still does well where
+the ending of the word is a token that shows the label, or other words agree with the word.
 """
 
 from __future__ import annotations
@@ -9,74 +9,86 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
+from bertology.corpus.probing_tasks import LabelledCandidate, probing_task
 from bertology.corpus.sentence import ROOT, Sentence
-from bertology.corpus.sentence_tasks import Candidate, task
 
-LAYERS = ("heads", "relations")
+REQUIRED_ANNOTATIONS = ("governors", "relations")
 _TENSES = {"VBD": "PAST", "VBZ": "PRES", "VBP": "PRES"}
 _FEATURE_TENSES = {"Past": "PAST", "Pres": "PRES"}
 _NUMBERS = {"NN": "NN", "NNS": "NNS", "NNP": "NN", "NNPS": "NNS"}
 _FEATURE_NUMBERS = {"Sing": "NN", "Plur": "NNS"}
 
 
-@task("tense", about="whether the main verb is in the past (PAST) or the present (PRES)", layers=LAYERS)
-def tense(sentences: Sequence[Sentence], random: Random) -> Iterator[Candidate]:
-    """Sentences whose root is itself a finite verb; auxiliaries, the same few words everywhere, do not count."""
-    for own in sentences:
-        verb = (own.heads or ()).index(ROOT)
-        feats = features(own, verb)
-        if "Tense" in feats:
-            label = _FEATURE_TENSES.get(feats["Tense"]) if feats.get("VerbForm", "Fin") == "Fin" else None
+@probing_task(
+    "tense",
+    description="SentEval tense: main verb in the past (PAST) or the present (PRES)",
+    annotations=REQUIRED_ANNOTATIONS,
+)
+def tense(sentences: Sequence[Sentence], rng: Random) -> Iterator[LabelledCandidate]:
+    """Use sentences whose root is a finite verb; auxiliaries are excluded because they are few."""
+    for sentence in sentences:
+        verb = (sentence.governors or ()).index(ROOT)
+        features = word_morphology(sentence, verb)
+        if "Tense" in features:
+            label = _FEATURE_TENSES.get(features["Tense"]) if features.get("VerbForm", "Fin") == "Fin" else None
         else:
-            label = _TENSES.get(_tag(own, verb))
-        if label and not (own.pos and own.pos[verb] == "AUX"):
-            yield Candidate(own.words, label, group=_lemma(own, verb))
+            label = _TENSES.get(_tag(sentence, verb))
+        if label and not (sentence.pos and sentence.pos[verb] == "AUX"):
+            yield LabelledCandidate(sentence.words, label, group=_lemma(sentence, verb))
 
 
-@task("subject_number", about="whether the main clause's subject is singular (NN) or plural (NNS)", layers=LAYERS)
-def subject_number(sentences: Sequence[Sentence], random: Random) -> Iterator[Candidate]:
-    """Subjects that are common nouns."""
-    return _numbers(sentences, ("nsubj", "nsubjpass"))
+@probing_task(
+    "subject_number",
+    description="SentEval subject number: subject of the main clause singular (NN) or plural (NNS)",
+    annotations=REQUIRED_ANNOTATIONS,
+)
+def subject_number(sentences: Sequence[Sentence], rng: Random) -> Iterator[LabelledCandidate]:
+    """Use subjects that are common nouns."""
+    return _number_candidates(sentences, ("nsubj", "nsubjpass"))
 
 
-@task("object_number", about="whether the main clause's object is singular (NN) or plural (NNS)", layers=LAYERS)
-def object_number(sentences: Sequence[Sentence], random: Random) -> Iterator[Candidate]:
-    """Direct objects that are common nouns."""
-    return _numbers(sentences, ("obj", "dobj"))
+@probing_task(
+    "object_number",
+    description="SentEval object number: object of the main clause singular (NN) or plural (NNS)",
+    annotations=REQUIRED_ANNOTATIONS,
+)
+def object_number(sentences: Sequence[Sentence], rng: Random) -> Iterator[LabelledCandidate]:
+    """Use direct objects that are common nouns."""
+    return _number_candidates(sentences, ("obj", "dobj"))
 
 
-def _numbers(sentences: Sequence[Sentence], wanted: tuple[str, ...]) -> Iterator[Candidate]:
-    for own in sentences:
-        heads, relations = own.heads or (), own.relations or ()
-        root = heads.index(ROOT)
+def _number_candidates(sentences: Sequence[Sentence], target_relations: tuple[str, ...]) -> Iterator[LabelledCandidate]:
+    for sentence in sentences:
+        governors, relations = sentence.governors or (), sentence.relations or ()
+        root = governors.index(ROOT)
         nouns = [
             word
             for word, relation in enumerate(relations)
-            if heads[word] == root and relation.split(":")[0] in wanted and _is_noun(own, word)
+            if governors[word] == root and relation.split(":")[0] in target_relations and _is_noun(sentence, word)
         ]
-        label = number(own, nouns[0]) if len(nouns) == 1 else None
+        label = grammatical_number(sentence, nouns[0]) if len(nouns) == 1 else None
         if label:
-            yield Candidate(own.words, label, group=_lemma(own, nouns[0]))
+            yield LabelledCandidate(sentence.words, label, group=_lemma(sentence, nouns[0]))
 
 
-def number(own: Sentence, word: int) -> str | None:
-    """NN or NNS, from the features or the tag."""
-    return _FEATURE_NUMBERS.get(features(own, word).get("Number", "")) or _NUMBERS.get(_tag(own, word))
+def grammatical_number(sentence: Sentence, word: int) -> str | None:
+    """Return NN or NNS, from the morphological features or the tag."""
+    return _FEATURE_NUMBERS.get(word_morphology(sentence, word).get("Number", "")) or _NUMBERS.get(_tag(sentence, word))
 
 
-def features(own: Sentence, word: int) -> dict[str, str]:
-    """The morphological features of a word by name."""
-    written = own.features[word] if own.features else ""
-    return {name: value for name, equals, value in (pair.partition("=") for pair in written.split("|")) if equals}
+def word_morphology(sentence: Sentence, word: int) -> dict[str, str]:
+    """Return the morphological features of a word by name."""
+    text = sentence.morphology[word] if sentence.morphology else ""
+    return {name: value for name, equals, value in (pair.partition("=") for pair in text.split("|")) if equals}
 
 
-def _is_noun(own: Sentence, word: int) -> bool:
-    return own.pos[word] == "NOUN" if own.pos else _tag(own, word) in ("NN", "NNS")
+def _is_noun(sentence: Sentence, word: int) -> bool:
+    return sentence.pos[word] == "NOUN" if sentence.pos else _tag(sentence, word) in ("NN", "NNS")
 
 
-def _tag(own: Sentence, word: int) -> str:
-    return own.xpos[word] if own.xpos else ""
+def _tag(sentence: Sentence, word: int) -> str:
+    return sentence.xpos[word] if sentence.xpos else ""
 
 
-def _lemma(own: Sentence, word: int) -> str:
-    return (own.lemmas or own.words)[word].lower()
+def _lemma(sentence: Sentence, word: int) -> str:
+    return (sentence.lemmas or sentence.words)[word].lower()

@@ -1,0 +1,162 @@
+"""Integrated gradients of each layer's attention (Sundararajan et al. 2017; Hao et al. 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, cast
+
+import numpy as np
+from annotated_types import Ge
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.importance_by_target import (
+    ALL_UNMASKED,
+    TARGETS,
+    LayersOrHeads,
+    Normalisation,
+    curve_or_grid,
+    importance_shape,
+    mean_by_target,
+    measure_name,
+    source_mask,
+    target_classes,
+)
+from bertology.arrays import Array
+from bertology.encoder.attention_hook import Gates
+from bertology.encoder.encoder import GatedEncoder, Randomisable
+from bertology.encoder.token_batch import TokenBatch
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
+from bertology.lazy import torch
+from bertology.recording.gold_targets import gold_targets
+from bertology.recording.objectives import build_objective
+from bertology.recording.plan import token_batches
+from bertology.recording.recording import Recording
+from bertology.results.shapes import HeadGrid, LayerCurve
+from bertology.statistics.batch_features import SpecialTokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.encoder import ModelInputs, Objective
+
+TOTAL = "total attribution of the layer"
+QUANTITY = "attribution"
+
+
+@analysis(
+    question="How much does each layer's attention contribute to the loss, by integrated gradients?",
+    special_tokens="Special tokens: included (--special-tokens exclude removes them, except in the total). Masked "
+    "tokens "
+    "are a separate kind of target.",
+    citations=("sundararajan2017", "hao2021"),
+)
+def integrated_gradients(
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: GatedEncoder,
+    *,
+    integration_steps: Annotated[
+        int, Ge(1), "Points of the Gauss-Legendre integration; each needs one backward pass per layer."
+    ] = 8,
+    normalise: Annotated[
+        Normalisation, "`relative`: as a ratio to the mean over all unmasked tokens; `none`: raw values."
+    ] = "relative",
+    show: Annotated[
+        LayersOrHeads, "`layers`: one value per layer, averaged over heads; `heads`: one value per head."
+    ] = "layers",
+    special_tokens: Annotated[
+        SpecialTokens, "`include` special tokens, or `exclude` them as sources and targets."
+    ] = "include",
+    sample_size: Annotated[
+        int, "Analyse a random sample of this many inputs, each of which needs many passes (0: all)."
+    ] = 60,
+    seed: Annotated[int, "Random seed (sample, bootstrap)."] = 0,
+) -> LayerCurve | HeadGrid:
+    """Mean |integrated gradient| of attention to a kind of token, relative to all unmasked tokens: 0 none, 1 average.
+
+    A layer's attention A is scaled by t from 0 to 1 while all other layers attend as usual; the attribution of a weight
+    α to the objective L is α ∫ ∂L(tA)/∂α dt, with L as in `attention/gradients`. The attributions of all weights of a
+    layer sum to L(A) - L(0), shown as `total attribution of the layer`: below 0 if the layer's attention lowers the
+    loss (with --show heads: the head's part of that sum). Hao et al. also scale one layer at a time, by a Riemann sum
+    of 20 steps. The bias of the values is scaled as well.
+    """
+    config = _AttributionConfig(integration_steps, special_tokens, sample_size, seed)
+    values, totals = _attribute(recording, encoder, config)
+    untrained_values = untrained_totals = None
+    if randomised is not None:
+        untrained = cast("Randomisable", encoder).randomised(seed=0)
+        untrained_values, untrained_totals = _attribute(randomised, untrained, config)
+    shape = importance_shape(show, normalise, values, untrained_values, quantity=QUANTITY, unit="objective", seed=seed)
+    total = _estimate_totals(totals, show, seed)
+    zero = Estimates.exact(np.zeros(total.shape))
+    baselines = {**shape.baselines, "zero": {measure_name(QUANTITY, ALL_UNMASKED): zero, TOTAL: zero}}
+    if untrained_totals is not None:
+        untrained_total = _estimate_totals(untrained_totals, show, seed)
+        baselines[UNTRAINED_MODEL] = {**baselines[UNTRAINED_MODEL], TOTAL: untrained_total}
+    units = {**shape.units, TOTAL: "change in the objective per sentence"}
+    return curve_or_grid(show, {**shape.measures, TOTAL: total}, baselines, units)
+
+
+def _estimate_totals(totals: Array, show: LayersOrHeads, seed: int) -> Estimates:
+    return bootstrap_mean(totals if show == "heads" else totals.sum(axis=2), seed=seed)
+
+
+@dataclass(frozen=True)
+class _AttributionConfig:
+    integration_steps: int
+    special_tokens: SpecialTokens
+    sample_size: int
+    seed: int
+
+
+def _attribute(recording: Recording, encoder: GatedEncoder, config: _AttributionConfig) -> tuple[Array, Array]:
+    """(sentence, layer, head, target) mean |integrated gradient|, and (sentence, layer, head) signed sums."""
+    objective_name, masking_seed = recording.config["objective"], recording.config["seed"]
+    gold = gold_targets(encoder, recording.corpus, recording.inputs) if objective_name == "gold" else None
+    shape = (len(recording), encoder.layers, encoder.heads)
+    values, totals = np.full((*shape, len(TARGETS)), np.nan), np.full(shape, np.nan)
+    for indices, batch in token_batches(recording, encoder, sample_size=config.sample_size, seed=config.seed):
+        inputs, objective = build_objective(encoder, objective_name, batch, masking_seed, gold)
+        fed_batch = TokenBatch(batch.inputs, encoder.device, inputs)
+        targets = target_classes(fed_batch, config.special_tokens)
+        sources = source_mask(fed_batch, config.special_tokens)
+        pairs = fed_batch.token_mask[:, None, :, None] & fed_batch.token_mask[:, None, None, :]
+        for layer in range(encoder.layers):
+            attention, attributions = layer_integrated_gradients(
+                encoder, inputs, objective, layer, config.integration_steps
+            )
+            values[indices, layer] = mean_by_target(attributions.abs(), attention, targets, sources).cpu().numpy()
+            totals[indices, layer] = (attributions * pairs).sum((-1, -2)).cpu().numpy()
+    return values, totals
+
+
+def layer_integrated_gradients(
+    encoder: GatedEncoder, inputs: ModelInputs, objective: Objective, layer: int, integration_steps: int
+) -> tuple[Tensor, Tensor]:
+    """The attention of one layer and the integrated gradient of each weight, both (batch, head, from, to).
+
+    A head's output is linear in its attention: scaling the output by t scales the attention, and the gradient with
+    respect to the unscaled attention is t times the required one.
+    """
+    points, widths = (array / 2 for array in np.polynomial.legendre.leggauss(integration_steps))
+    gradients: list[Tensor] = []
+    attention: list[Tensor] = []
+
+    def hook(activations: LayerActivations) -> None:
+        if activations.layer == layer:
+            assert activations.gradient is not None, "a pass with an objective has gradients"
+            gradients.append(activations.gradient.float())
+            attention.append(activations.attention.float())
+
+    total: Tensor | None = None
+    for point, width in zip(points + 0.5, widths, strict=True):
+        scale = torch.ones(encoder.layers, encoder.heads, device=encoder.device)
+        scale[layer] = point
+        encoder.with_gates(Gates(scale=scale)).forward(inputs, on_layer=hook, objective=objective)
+        gradient = gradients.pop() * float(width / point)
+        total = gradient if total is None else total + gradient
+    assert total is not None, "there is at least one step"
+    return attention[-1], attention[-1] * total

@@ -1,0 +1,204 @@
+"""Attention sinks: is attention to [SEP] or [CLS] a no-op (Clark et al. 2019)?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import numpy as np
+
+from bertology.analyses.attention.sinks.value_zeroing import UNITS as EFFECT_UNITS
+from bertology.analyses.attention.sinks.value_zeroing import EffectMetric, LayerScope, ValueZeroing, zeroing_effects
+from bertology.analyses.declaration import analysis
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL
+from bertology.analyses.importance_by_target import LayersOrHeads, curve_or_grid
+from bertology.arrays import Array
+from bertology.encoder.encoder import GatedEncoder, Randomisable
+from bertology.encoder.tokens import SpecialToken
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean, bootstrap_ratio
+from bertology.lazy import torch
+from bertology.recording.recording import Recording
+from bertology.recording.sites import reduction
+from bertology.results.shapes import HeadGrid, LayerCurve
+from bertology.statistics.transformed_values import transformed_values_per_head
+from bertology.statistics.visibility import visibility_mask
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
+
+Sink = Literal["sep", "cls", "special", "first"]
+
+SINKS: dict[Sink, str] = {"sep": "[SEP]", "cls": "[CLS]", "special": "[CLS] and [SEP]", "first": "first token"}
+SPECIAL_KINDS: dict[Sink, tuple[SpecialToken, ...]] = {
+    "sep": (SpecialToken.SEP,),
+    "cls": (SpecialToken.CLS,),
+    "special": (SpecialToken.CLS, SpecialToken.SEP),
+}
+STATISTICS = (
+    "attention to the sink",
+    "highest attention to one token",
+    "weighted norm",
+    "weighted norm of an average token",
+    "attention to the sink, uniform",
+    "highest attention to one token, uniform",
+)
+ATTENTION, SINK_RATE, NO_OP_INDEX = "attention to the sink", "sink rate", "no-op index"
+EFFECT = "effect of removing the sink's value"
+UNITS = {
+    ATTENTION: "share, 0 to 1",
+    SINK_RATE: "proportion of heads, 0 to 1",
+    NO_OP_INDEX: "index, at most 1 (1: no effect, 0: like an average token)",
+}
+
+
+def sink_tokens(batch: TokenBatch, sink: Sink) -> Tensor:
+    """(batch, token) booleans: the tokens of the sink."""
+    if sink == "first":
+        return batch.token_mask & (torch.arange(batch.padded_length, device=batch.device) == 0)
+    mask = torch.zeros_like(batch.token_mask)
+    for kind in SPECIAL_KINDS[sink]:
+        mask |= batch.special_kinds == kind
+    return batch.token_mask & mask
+
+
+@reduction(
+    "attention.sinks",
+    axes=("sink", "statistic"),
+    labels=STATISTICS,
+    description="attention received by [SEP], [CLS], both, and the first token, and the norms of their weighted values",
+    needs_values=True,
+    version=2,
+)
+def sink_site(layer: LayerActivations, batch: TokenBatch, _: None) -> Tensor:
+    """(batch, head, sink, statistic) means over rows; NaN if a sentence has no such token or no other token."""
+    weights = layer.attention.float()
+    visible = visibility_mask(layer, batch).float()
+    value_norms = transformed_values_per_head(layer).norm(dim=-1)
+    uniform = visible / visible.sum(-1, keepdim=True).clamp(min=1)
+    by_sink: list[Tensor] = []
+    for sink in SINKS:
+        tokens = sink_tokens(batch, sink)
+        others = (batch.non_special_mask & ~tokens).unsqueeze(1).float()
+        mean_norm = (value_norms * others).sum(-1) / others.sum(-1)
+        attention, highest = _received_attention(weights, visible, tokens, batch)
+        uniform_attention, uniform_highest = _received_attention(uniform, visible, tokens, batch)
+        weighted_norms = (weights * visible).sum(2) * value_norms
+        norm = (weighted_norms * tokens.unsqueeze(1)).sum(-1) / batch.lengths[:, None]
+        statistics = torch.stack(
+            [attention, highest, norm, attention * mean_norm, uniform_attention, uniform_highest], -1
+        )
+        is_defined = tokens.any(1) & (others.sum((1, 2)) > 0)
+        by_sink.append(statistics.where(is_defined[:, None, None], torch.nan))
+    return torch.stack(by_sink, 2)
+
+
+def _received_attention(weights: Tensor, visible: Tensor, tokens: Tensor, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+    """(batch, head) twice: the share of attention that the tokens receive, and the highest share of one of them.
+
+    The share of one token is the mean over the rows that can see it.
+    """
+    received = (weights * visible).sum(2)
+    total = (received * tokens.unsqueeze(1)).sum(-1) / batch.lengths[:, None]
+    per_token = received / visible.sum(2).clamp(min=1)
+    return total, per_token.masked_fill(~tokens.unsqueeze(1), 0).amax(-1)
+
+
+@analysis(
+    question="Is attention to [SEP] or [CLS] a no-op: does the output change if their value vectors are removed?",
+    special_tokens="Special tokens: included. Effects are measured on non-special tokens.",
+    citations=("clark2019", "kobayashi2020", "gu2025"),
+    sites=(sink_site,),
+    version=2,
+)
+def sinks(
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: GatedEncoder,
+    *,
+    sink: Annotated[
+        Sink,
+        "Token that may be a sink: `sep`, `cls`, both (`special`), or the `first` token, for models without special "
+        "tokens.",
+    ] = "sep",
+    sink_threshold: Annotated[float, "Minimum mean attention to one token for a head to count as having a sink."] = 0.3,
+    effect: Annotated[
+        EffectMetric,
+        "Where the effect is measured: last `hidden` states, masked-language-model `loss` (15 % masked), or `logits` "
+        "of "
+        "the task head.",
+    ] = "hidden",
+    scope: Annotated[
+        LayerScope, "Remove value vectors in one `layer` at a time, or in it and all layers above (`layer-and-above`)."
+    ] = "layer",
+    show: Annotated[
+        LayersOrHeads,
+        "`layers`: one value per layer, averaged over heads; `heads`: one value per head (one forward pass per head).",
+    ] = "layers",
+    seed: Annotated[int, "Random seed (masking, random other tokens, bootstrap)."] = 0,
+) -> LayerCurve | HeadGrid:
+    """No-op index of a sink: 1 its value vectors add nothing, 0 as much as those of an average token, below 0 more.
+
+    `attention to the sink` is the share of attention that the tokens of the sink receive, averaged over rows. `sink
+    rate` is the proportion of heads and sentences in which one of them receives more than the threshold, as a mean over
+    the rows that can see it. The index is 1 - Σ α‖f(sink)‖ / Σ α f̄, where f̄ is the mean ‖f(x)‖ of the sentence's
+    non-special tokens in that head (see `attention/norms`); sums are over the heads of a layer and over sentences, so
+    that heads are weighted by their attention to the sink. `effect of removing the sink's value` is the change of the
+    output if the sink's value vectors are zero in a layer (or head) while attention is unchanged: the mean over
+    non-special tokens of ‖Δh‖ / ‖h‖, or the increase of the loss, or the divergence of the scores. The baseline `random
+    other token` is the same for as many random other tokens, which receive far less attention.
+    """
+    index = list(SINKS).index(sink)
+    statistics = recording.stack(sink_site)[..., index, :]
+    if not np.isfinite(statistics).any():
+        raise Refusal(
+            f"No input contains both {SINKS[sink]} and a non-special token",
+            "inputs with that token",
+            f"Choose another with --sink: {', '.join(SINKS)}",
+        )
+    config = ValueZeroing(effect, scope, by_head=show == "heads", seed=seed)
+    effects, control_effects = zeroing_effects(recording, encoder, lambda batch: sink_tokens(batch, sink), config)
+    measures = _sink_measures(statistics, sink_threshold, show, seed) | {EFFECT: bootstrap_mean(effects, seed=seed)}
+    baselines: dict[str, dict[str, Estimates]] = {
+        UNIFORM_ATTENTION: _attention_measures(statistics[..., 4], statistics[..., 5], sink_threshold, show, seed)
+    }
+    if randomised is not None:
+        untrained = cast("Randomisable", encoder).randomised(seed=0)
+        untrained_effects, _ = zeroing_effects(randomised, untrained, lambda batch: sink_tokens(batch, sink), config)
+        untrained_statistics = randomised.stack(sink_site)[..., index, :]
+        baselines[UNTRAINED_MODEL] = _sink_measures(untrained_statistics, sink_threshold, show, seed) | {
+            EFFECT: bootstrap_mean(untrained_effects, seed=seed)
+        }
+    baselines["random other token"] = {
+        NO_OP_INDEX: Estimates.exact(np.zeros(measures[ATTENTION].shape)),
+        EFFECT: bootstrap_mean(control_effects, seed=seed),
+    }
+    return curve_or_grid(show, measures, baselines, {**UNITS, EFFECT: EFFECT_UNITS[effect]})
+
+
+def _sink_measures(statistics: Array, sink_threshold: float, show: LayersOrHeads, seed: int) -> dict[str, Estimates]:
+    attention, highest, norm, average_norm = (statistics[..., index] for index in range(4))
+    sums = [np.where(np.isfinite(norm), values, 0.0) for values in (norm, average_norm)]
+    norm_sum, average_sum = sums if show == "heads" else (values.sum(axis=2) for values in sums)
+    ratio = bootstrap_ratio(norm_sum, average_sum, seed=seed)
+    return {
+        **_attention_measures(attention, highest, sink_threshold, show, seed),
+        NO_OP_INDEX: ratio.map(lambda values: 1 - values),
+    }
+
+
+def _attention_measures(
+    attention: Array, highest: Array, sink_threshold: float, show: LayersOrHeads, seed: int
+) -> dict[str, Estimates]:
+    is_sink = np.where(np.isfinite(highest), highest > sink_threshold, np.nan)
+    return {
+        ATTENTION: _estimate_mean(attention, show, seed),
+        SINK_RATE: _estimate_mean(is_sink, show, seed),
+    }
+
+
+def _estimate_mean(values: Array, show: LayersOrHeads, seed: int) -> Estimates:
+    return bootstrap_mean(values if show == "heads" else values.mean(axis=2), seed=seed)

@@ -1,0 +1,122 @@
+"""Compare frozen features: the same simple classifiers on contextual, static and random ones (arora2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.frozen_features.dataset import DatasetOptions, build_dataset
+from bertology.analyses.frozen_features.downstream_models import parse_classifiers
+from bertology.analyses.frozen_features.extractors import feature_extractor, parse_features
+from bertology.analyses.frozen_features.options import (
+    DEFAULT_FEATURES,
+    AnnotationOption,
+    ClassifiersOption,
+    FeaturesOption,
+    MaxTrainSizeOption,
+    NSeedsOption,
+    SampleSizeOption,
+    SeedOption,
+    TrainCorpusOption,
+    TrainTaskOption,
+)
+from bertology.analyses.frozen_features.predictions import extract_all
+from bertology.analyses.frozen_features.score_grid import CorrectTotal, ScoreGrid, score_from_counts
+from bertology.analyses.frozen_features.word_features import WordFeatures
+from bertology.analyses.run import AnalysisCache
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder, TaskEncoder
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_sentences_and_seeds
+from bertology.results.shapes import Table
+
+NAME = "features/comparison"
+UNTRAINED, ZERO = "untrained model", "zero"
+
+
+@analysis(
+    question="How much better do simple classifiers do on frozen contextual features than on static or random ones?",
+    special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
+    citations=("arora2020",),
+    version=3,
+    cost=Cost(20.0),
+)
+def comparison(
+    encoder: Encoder,
+    corpus: Corpus,
+    cache: AnalysisCache,
+    *,
+    features: FeaturesOption = DEFAULT_FEATURES,
+    task: TrainTaskOption = "auto",
+    annotation: AnnotationOption = "",
+    classifiers: ClassifiersOption = "linear",
+    sample_size: SampleSizeOption = 400,
+    train_corpus: TrainCorpusOption = "",
+    train_size: MaxTrainSizeOption = 0,
+    n_seeds: NSeedsOption = 3,
+    seed: SeedOption = 0,
+) -> Table:
+    """Test score of classifiers on frozen features, 0 to 1: span F1 for entities, else accuracy. One row per feature.
+
+    Features are not trained. Every feature gets the same classifiers, the same examples and the same hyper-parameter
+    grid, chosen on a validation set that differs by seed: four L2 penalties for linear classifiers, two learning rates
+    and ten checkpoints for networks. The two texts of a pair are encoded separately and represented as u, v, |u - v|
+    and u * v of their means. Arora et al. train their own BiLSTMs and CNNs on BERT's last layer, GloVe and random
+    circulant vectors; the feature `random` is such a circulant vector of the model's width.
+
+    `model - feature` is the score of the first feature minus that of the row's feature, on the same examples and seeds.
+    Baselines: the majority class; for token tasks also the most frequent label of the word; the untrained model. Scores
+    are micro-averaged over seeds; intervals resample examples and seeds together. The attributes of a row are the width
+    of its vectors and the number of words, with and without a vector.
+    """
+    options = DatasetOptions(task, annotation, sample_size, train_corpus, train_size, n_seeds, seed)
+    dataset = build_dataset(corpus, options, analysis_name=NAME)
+    extractors = parse_features(features, encoder)
+    classifier_names = parse_classifiers(classifiers, dataset.task.name)
+    untrained = [feature_extractor("untrained", encoder)] if isinstance(encoder, TaskEncoder) else []
+    grid = ScoreGrid(dataset, cache)
+    vectors = extract_all(dataset, [*extractors, *untrained], cache)
+    counts = grid.run(vectors, classifier_names, [dataset.max_train_size])[..., 0, :]
+    baseline_counts = grid.baselines(dataset.max_train_size)
+    rows = tuple(extractor.name for extractor in extractors)
+    measures: dict[str, Estimates] = {}
+    baselines: dict[str, dict[str, Estimates]] = {name: {} for name in (*baseline_counts, ZERO)}
+    units: dict[str, str] = {}
+    for index, classifier in enumerate(classifier_names):
+        score, difference = f"score ({classifier})", f"{rows[0]} - feature ({classifier})"
+        scores = bootstrap_sentences_and_seeds(counts[:, :, :, index], score_from_counts, seed=seed)
+        measures[score] = scores[: len(rows)]
+        units[score] = f"{dataset.task.metric}, 0 to 1"
+        for name, sums in baseline_counts.items():
+            baseline = bootstrap_sentences_and_seeds(sums, score_from_counts, seed=seed)
+            baselines[name][score] = baseline[()].broadcast_to((len(rows),))
+        if untrained:
+            baselines.setdefault(UNTRAINED, {})[score] = scores[len(rows)].broadcast_to((len(rows),))
+        measures[difference] = bootstrap_sentences_and_seeds(
+            counts[:, :, : len(rows), index], _difference_from_first, seed=seed
+        )
+        baselines[ZERO][difference] = Estimates.exact(np.zeros(len(rows)), len(dataset.test))
+        units[difference] = f"difference of {dataset.task.metric}, -1 to 1"
+    return Table(
+        row_names=rows,
+        measures=measures,
+        baselines=baselines,
+        units=units,
+        sample=dataset.sample,
+        attributes=_attributes(vectors[: len(rows)]),
+    )
+
+
+def _difference_from_first(correct_total: CorrectTotal) -> CorrectTotal:
+    """(..., feature) the score of the first feature minus that of each feature."""
+    scores = score_from_counts(correct_total)
+    return scores[..., :1] - scores
+
+
+def _attributes(features: Sequence[WordFeatures]) -> Mapping[str, tuple[int, ...]]:
+    """Width and counts of each feature."""
+    names = dict.fromkeys(name for feature in features for name in feature.counts)
+    counts = {name: tuple(feature.counts.get(name, 0) for feature in features) for name in names}
+    return {"width": tuple(feature.width for feature in features), **counts}

@@ -1,0 +1,174 @@
+"""Train, validation and test examples for classifiers on frozen features, the same for every feature.
+
+Examples are split once into train and test. Each seed holds out another part of the training examples for validation
+and orders the rest; a smaller training set is a prefix of a larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.corpus.corpus import Corpus, Example, shuffle_by_hash
+from bertology.corpus.sentence import Sentence
+from bertology.errors import Refusal
+
+if TYPE_CHECKING:
+    from bertology.training.tasks.task import Task
+
+FeatureTaskName = Literal["auto", "sentence", "pair", "token"]
+
+TEST_FRACTION = 0.25
+VALIDATION_FRACTION = 0.15
+MIN_EXAMPLES = 2
+"""Minimum number of examples in the smallest training set."""
+
+
+class DatasetOptions(NamedTuple):
+    """The options that determine the dataset."""
+
+    task: FeatureTaskName
+    annotation: str
+    sample_size: int
+    train_corpus: str
+    train_size: int
+    n_seeds: int
+    seed: int
+
+
+class SeedSplit(NamedTuple):
+    """Train and validation indices of one seed. A smaller training set is a prefix of `train`."""
+
+    seed: int
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FrozenFeatureDataset:
+    """A task, its train and test examples, and the split of the training examples for each seed."""
+
+    task: Task
+    train: tuple[Example, ...]
+    test: tuple[Example, ...]
+    seed_splits: tuple[SeedSplit, ...]
+
+    @property
+    def max_train_size(self) -> int:
+        """The number of training examples available with every seed."""
+        return min(len(split.train) for split in self.seed_splits)
+
+    @cached_property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """All segments of all examples, in order: the sentences that features are extracted from."""
+        return tuple(segment for example in (*self.train, *self.test) for segment in example.segments)
+
+    @cached_property
+    def label_ids(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Label ids of the train and test examples: one per example, or one per word, concatenated.
+
+        Labels that do not occur in training have the id -1.
+        """
+        ids = {label: number for number, label in enumerate(self.task.labels)}
+        train, test = (
+            np.array([ids.get(label, -1) for e in examples for label in example_labels(self.task, e)], np.int64)
+            for examples in (self.train, self.test)
+        )
+        return train, test
+
+    def train_sizes(self, n_sizes: int, min_fraction: float) -> list[int]:
+        """Distinct training sizes, from `min_fraction` of the training set to all of it, on a log scale."""
+        fractions = np.geomspace(min_fraction, 1, n_sizes) if n_sizes > 1 else np.ones(1)
+        smallest = min(MIN_EXAMPLES, self.max_train_size)
+        return sorted({max(smallest, round(self.max_train_size * fraction)) for fraction in fractions.tolist()})
+
+    @property
+    def sample(self) -> dict[str, int]:
+        """The sizes of the dataset."""
+        return {
+            "labels": len(self.task.labels),
+            "training examples": self.max_train_size,
+            "validation examples": len(self.seed_splits[0].validation),
+            "test examples": len(self.test),
+            "seeds": len(self.seed_splits),
+        }
+
+
+def example_labels(task: Task, example: Example) -> Sequence[str]:
+    """The label of an example, or those of its words."""
+    if task.name == "token":
+        from bertology.training.tasks.token_classification import TokenClassification
+
+        assert isinstance(task, TokenClassification)
+        return getattr(example.segments[0], task.annotation)
+    return (str(example.label),)
+
+
+def build_dataset(corpus: Corpus, options: DatasetOptions, *, analysis_name: str) -> FrozenFeatureDataset:
+    """The dataset for these options; refused if the corpus is not annotated for the task."""
+    from bertology.training.data_split import sort_by_content, split_examples
+    from bertology.training.task_selection import build_task, infer_task, select_examples
+
+    name = infer_task(corpus) if options.task == "auto" else options.task
+    if name not in {"sentence", "pair", "token"}:
+        raise Refusal(
+            f"{analysis_name} does not support the task {name}", "sentence, pair or token", "Choose one with --task"
+        )
+    annotation = options.annotation or _default_annotation(corpus, name)
+    usable, annotation = select_examples(corpus, name, annotation)
+    sample = sort_by_content(usable.examples)[: options.sample_size or None]
+    if options.train_corpus:
+        train, test = _read_train_examples(options, name, annotation), list(sample)
+    else:
+        split = split_examples(replace(usable, examples=tuple(sample)), TEST_FRACTION, seed=options.seed)
+        train, test = split.train, split.validation
+    task = build_task(name, train, annotation)
+    if len(task.labels) < 2:
+        raise Refusal(
+            f"{analysis_name}: the only training label is {', '.join(task.labels)!r}",
+            "at least two labels",
+            "Use another corpus",
+        )
+    splits = tuple(_seed_split(train, seed) for seed in range(options.seed, options.seed + options.n_seeds))
+    return FrozenFeatureDataset(task, tuple(train), tuple(test), splits)
+
+
+def _default_annotation(corpus: Corpus, task_name: str) -> str | None:
+    """Entities, which Arora et al. tag, rather than parts of speech if a corpus has both."""
+    has_entities = corpus.annotations["entities"] and not corpus.annotations["tags"]
+    return "entities" if task_name == "token" and has_entities else None
+
+
+def _read_train_examples(options: DatasetOptions, task_name: str, annotation: str | None) -> list[Example]:
+    from bertology.corpus.read import load_corpus
+    from bertology.training.data_split import sort_by_content
+    from bertology.training.task_selection import select_examples
+
+    corpus = load_corpus(options.train_corpus, limit=options.train_size or None)
+    usable, _ = select_examples(corpus, task_name, annotation)
+    return sort_by_content(usable.examples)
+
+
+def _seed_split(examples: Sequence[Example], seed: int) -> SeedSplit:
+    """Split by a seeded hash of the text; examples with the same text stay together, and both parts have one."""
+    indices_by_text: dict[str, list[int]] = {}
+    for index, example in enumerate(examples):
+        indices_by_text.setdefault("\n".join(segment.text for segment in example.segments), []).append(index)
+    texts = shuffle_by_hash(indices_by_text, seed)
+    validation: list[int] = []
+    train: list[int] = []
+    for number, text in enumerate(texts):
+        is_validation = len(validation) < VALIDATION_FRACTION * len(examples) and number < len(texts) - 1
+        (validation if is_validation else train).extend(indices_by_text[text])
+    if not validation:
+        raise Refusal(
+            f"All {len(examples)} training examples have the same text",
+            "at least two texts",
+            "Use a larger corpus",
+        )
+    return SeedSplit(seed, tuple(train), tuple(validation))

@@ -1,0 +1,95 @@
+"""Word features of sentences, extracted once and cached: every classifier, training size and seed uses the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.analyses.run import AnalysisCache
+from bertology.atomic_files import atomic_writer
+from bertology.corpus.sentence import Sentence
+
+if TYPE_CHECKING:
+    from bertology.analyses.frozen_features.extractors import FeatureExtractor
+
+FloatArray = NDArray[np.float32]
+
+FOLDER = "features"
+FORMAT = 2
+
+
+def no_progress(done: int, total: int) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordFeatures:
+    """`by_sentence[i]` is (word, width) for sentence i; words without a vector are zeros, and counted."""
+
+    name: str
+    by_sentence: tuple[FloatArray, ...]
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def __len__(self) -> int:
+        return len(self.by_sentence)
+
+    @property
+    def width(self) -> int:
+        """The width of a vector; 0 if there is no sentence."""
+        return self.by_sentence[0].shape[1] if self.by_sentence else 0
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all vectors."""
+        digest = hashlib.sha256(str([vectors.shape for vectors in self.by_sentence]).encode())
+        for vectors in self.by_sentence:
+            digest.update(np.ascontiguousarray(vectors).data)
+        return digest.hexdigest()[:32]
+
+    def sentence_means(self) -> FloatArray:
+        """(sentence, width) means over words; zeros for a sentence without words."""
+        return np.stack(
+            [vectors.mean(0) if len(vectors) else np.zeros(self.width, np.float32) for vectors in self.by_sentence]
+        )
+
+    def subset(self, indices: Sequence[int]) -> WordFeatures:
+        """The features of some sentences; `counts` stay those of all."""
+        return WordFeatures(self.name, tuple(self.by_sentence[index] for index in indices), self.counts)
+
+
+def extract_cached(extractor: FeatureExtractor, sentences: Sequence[Sentence], cache: AnalysisCache) -> WordFeatures:
+    """The features of the sentences, from the cache or computed now.
+
+    Without a store, or for an extractor without a cache key, they are always computed.
+    """
+    progress = cache.progress_meter(f"features of {extractor.name}")
+    if cache.directory is None or not extractor.cache_key:
+        return extractor.extract(sentences, progress)
+    digest = hashlib.sha256(f"{FORMAT} {extractor.cache_key}".encode())
+    for sentence in sentences:
+        digest.update(f"\n{sentence.text}\t{sentence.offsets}".encode("utf-8", "surrogatepass"))
+    file = cache.directory / FOLDER / f"{digest.hexdigest()[:24]}.npz"
+    if file.is_file():
+        with np.load(file, allow_pickle=False) as arrays:
+            return _load_features(extractor.name, sentences, arrays)
+    features = extractor.extract(sentences, progress)
+    with atomic_writer(file) as stream:
+        np.savez(
+            stream,
+            vectors=np.concatenate([np.zeros((0, features.width), np.float32), *features.by_sentence]),
+            names=np.array(list(features.counts), np.str_),
+            counts=np.array(list(features.counts.values()), np.int64),
+        )
+    return features
+
+
+def _load_features(name: str, sentences: Sequence[Sentence], arrays: Mapping[str, NDArray[Any]]) -> WordFeatures:
+    ends = np.cumsum([len(sentence) for sentence in sentences])[:-1]
+    counts = dict(zip(arrays["names"].tolist(), arrays["counts"].tolist(), strict=True))
+    return WordFeatures(name, tuple(np.split(arrays["vectors"], ends)) if len(sentences) else (), counts)

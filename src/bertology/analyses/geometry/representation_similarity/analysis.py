@@ -1,0 +1,357 @@
+"""Similarity of two models' representations of the same text, layer by layer (merchant2020, kornblith2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.geometry.representation_similarity import kernel_similarity as kernels
+from bertology.analyses.geometry.representation_similarity.cca import pwcca, svcca
+from bertology.arrays import Array, FloatArray
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import SpecialToken
+from bertology.errors import Refusal, unknown_name
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.jackknife import GroupIndices, assign_groups, correlation_interval
+from bertology.numerics.covariances import covariances
+from bertology.numerics.procrustes import procrustes
+from bertology.recording.recording import Recording
+from bertology.results.shapes import LayerCurve, Matrix
+
+Unit = Literal["tokens", "words"]
+RsaSimilarity = Literal["cosine", "dot", "euclidean"]
+RsaCorrelation = Literal["pearson", "spearman"]
+RepresentationSimilarityView = Literal["layers", "matrix"]
+
+SITES: dict[Unit, str] = {"tokens": "hidden", "words": "hidden.words"}
+MIN_STIMULI = 10
+N_GROUPS = 20
+"""Groups of sentences for the jackknife."""
+
+MEASURES = {
+    "rsa": "RSA",
+    "cka": "CKA",
+    "unbiased-cka": "unbiased CKA",
+    "rbf-cka": "RBF CKA",
+    "unbiased-rbf-cka": "unbiased RBF CKA",
+    "svcca": "SVCCA",
+    "pwcca": "PWCCA",
+    "procrustes": "Procrustes similarity",
+}
+"""Values of --measures and the names of the measures."""
+UNITS = {
+    "rsa": "correlation, -1 to 1",
+    "cka": "0 to 1 (above 0 by chance)",
+    "unbiased-cka": "0 (chance) to 1",
+    "rbf-cka": "0 to 1 (above 0 by chance)",
+    "unbiased-rbf-cka": "0 (chance) to 1",
+    "svcca": "mean canonical correlation, 0 to 1 (above 0 by chance)",
+    "pwcca": "weighted canonical correlation, 0 to 1 (above 0 by chance)",
+    "procrustes": "cosine after rotation, 0 to 1 (above 0 by chance)",
+}
+
+
+def _sites(options: Mapping[str, Any]) -> Sites:
+    return (SITES[options["unit"]],)
+
+
+@analysis(
+    question="How similar are two models' representations of the same text, layer by layer (RSA, CKA, CCA, "
+    "Procrustes)?",
+    special_tokens="Special tokens: in the model's input, not analysed.",
+    citations=("merchant2020", "kriegeskorte2008", "kornblith2019", "raghu2017", "morcos2018", "schonemann1966"),
+    sites=_sites,
+    report_section="Effects of fine-tuning",
+)
+def representation_similarity(
+    recording: Recording,
+    against: Recording,
+    randomised: Recording | None,
+    *,
+    show: Annotated[
+        RepresentationSimilarityView,
+        "`layers` (each layer with the same layer) or `matrix` (every layer with every layer).",
+    ] = "layers",
+    measures: Annotated[str, f"Similarity measures, comma-separated: {', '.join(MEASURES)}."] = (
+        "rsa,cka,unbiased-cka,procrustes"
+    ),
+    sample_size: Annotated[
+        int, "Number of tokens (or words, with --unit words), sampled at random; all if there are fewer."
+    ] = 5000,
+    unit: Annotated[Unit, "Compare `tokens`, or `words` (mean over tokens) if the vocabularies differ."] = "tokens",
+    rsa_similarity: Annotated[
+        RsaSimilarity, "Similarity of two stimuli in RSA: `cosine`, `dot` or `euclidean` (negative distance)."
+    ] = "cosine",
+    rsa_correlation: Annotated[
+        RsaCorrelation, "Correlation between the two models' similarity matrices in RSA."
+    ] = "pearson",
+    rbf_bandwidth: Annotated[float, "Bandwidth of the RBF kernel, as a multiple of the median distance."] = 0.4,
+    standardise: Annotated[
+        bool,
+        "Standardise every dimension to mean 0 and variance 1 first, so that a few large ones do not dominate.",
+    ] = False,
+    seed: Annotated[int, "Random seed (sample, shuffling, jackknife groups)."] = 0,
+) -> LayerCurve | Matrix:
+    """Similarity of two models' states of the same tokens: 1 for the same geometry, 0 (or chance) for unrelated ones.
+
+    - RSA: the similarity of every two stimuli within each model (cosine), correlated between the models (Pearson, over
+      pairs of different stimuli). Invariant to rotation and scaling.
+    - CKA, RBF CKA: centred kernel alignment with a linear or Gaussian kernel, plain and unbiased; likewise invariant.
+    - Procrustes: cosine after the best rotation. SVCCA, PWCCA: mean canonical correlation of the directions with 99 %
+      of the variance, and of all directions weighted by the first model; PWCCA is invariant to invertible linear maps.
+      Both need far more stimuli than dimensions.
+
+    `shuffled stimuli` pairs the states of one model with those of other stimuli in the other: chance, with its bias.
+    `untrained model` compares the first model with its architecture before training. A model compared with itself
+    scores 1. Intervals are over sentences: a measure of pairs cannot be bootstrapped by sampling with replacement,
+    because a stimulus sampled twice makes a perfect pair, so sentences are assigned to 20 groups, each left out in turn
+    (jackknife, on Fisher's scale). n is the number of stimuli. Layer 0 is the embeddings. A direct cosine of the states
+    of two models, as in some released code, depends on the basis and is not computed. In the matrix, rows are the
+    layers of the first model, and CCA and Procrustes have no intervals.
+    """
+    config = _SimilarityConfig(
+        _parse_measures(measures), rsa_similarity, rsa_correlation, rbf_bandwidth, standardise, seed
+    )
+    pairs = paired_states(recording, against, unit=unit, sample_size=sample_size, seed=seed)
+    if show == "matrix":
+        return _build_matrix(pairs, config)
+    if pairs.n_layers[0] != pairs.n_layers[1]:
+        raise Refusal(
+            f"{recording.encoder.name} has {recording.encoder.layers} layers, {against.encoder.name} "
+            f"{against.encoder.layers}",
+            "two models with equally many layers",
+            "Use --show matrix to compare every layer with every layer",
+        )
+    baselines = {"shuffled stimuli": _curves(pairs, config, shuffle=True)}
+    if randomised is not None:
+        untrained = paired_states(recording, randomised, unit=unit, sample_size=sample_size, seed=seed)
+        baselines["untrained model"] = _curves(untrained, config)
+    return LayerCurve(measures=_curves(pairs, config), baselines=baselines, units=config.units)
+
+
+@dataclass(frozen=True)
+class PairedStates:
+    """Stimuli (tokens or words) that two recordings have in common.
+
+    `indices` are (input of the first recording, input of the second, token or word) for each stimulus; the stimuli of
+    an input are adjacent.
+    """
+
+    first: Recording
+    second: Recording
+    unit: Unit
+    indices: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def sentences(self) -> NDArray[np.intp]:
+        """(stimulus,) the number of its input."""
+        return np.unique(self.indices[:, 0], return_inverse=True)[1]
+
+    @property
+    def n_layers(self) -> tuple[int, int]:
+        """The number of layers of each model, embeddings included."""
+        return self.first.encoder.layers + 1, self.second.encoder.layers + 1
+
+    def states(self, side: Literal["first", "second"], layer: int) -> Array:
+        """(stimulus, width) states of one recording in one layer."""
+        column = 0 if side == "first" else 1
+        hidden = (self.first, self.second)[column][SITES[self.unit]]
+        starts = np.flatnonzero(np.diff(self.indices[:, column], prepend=-1))
+        return np.concatenate(
+            [np.asarray(hidden[int(rows[0, column])][layer])[rows[:, 2]] for rows in np.split(self.indices, starts[1:])]
+        )
+
+
+def paired_states(first: Recording, second: Recording, *, unit: Unit, sample_size: int, seed: int) -> PairedStates:
+    """A random sample of the stimuli in both recordings, independent of the order of the corpus."""
+    second_indices = {_input_key(recorded_input): index for index, recorded_input in enumerate(second.inputs)}
+    common = [
+        (index, second_indices[_input_key(recorded_input)])
+        for index, recorded_input in enumerate(first.inputs)
+        if _input_key(recorded_input) in second_indices
+    ]
+    common.sort(key=lambda pair: first.inputs[pair[0]].tokens.ids.tobytes())
+    stimuli = [
+        (left, right, position)
+        for left, right in common
+        for position in _shared_positions(first, second, left, right, unit)
+    ]
+    if len(stimuli) < MIN_STIMULI:
+        raise Refusal(
+            f"{first.encoder.name} and {second.encoder.name} have {len(stimuli)} {unit} of {first.corpus.name} in "
+            "common",
+            f"at least {MIN_STIMULI}, to compare pairs of them",
+            "Use a larger corpus",
+        )
+    indices = np.array(stimuli, np.intp)
+    if len(indices) > sample_size:
+        indices = indices[np.sort(np.random.default_rng(seed).permutation(len(indices))[:sample_size])]
+    return PairedStates(first, second, unit, indices)
+
+
+def _input_key(recorded_input: RecordedInput) -> tuple[int, int, int]:
+    return recorded_input.example_index, recorded_input.input_index, recorded_input.window_index
+
+
+def _shared_positions(first: Recording, second: Recording, left: int, right: int, unit: Unit) -> Sequence[int]:
+    """The non-special tokens of two inputs, or the words that both models see."""
+    left_tokens, right_tokens = first.inputs[left].tokens, second.inputs[right].tokens
+    if unit == "words":
+        return sorted(set(left_tokens.word_ids.tolist()) & set(right_tokens.word_ids.tolist()) - {-1})
+    if not np.array_equal(left_tokens.ids, right_tokens.ids):
+        raise Refusal(
+            f"{first.encoder.name} and {second.encoder.name} tokenise the text differently",
+            "two models with the same vocabulary",
+            "Compare words with --unit words",
+        )
+    return np.flatnonzero(left_tokens.special_kinds == SpecialToken.NONE).tolist()
+
+
+@dataclass(frozen=True)
+class _SimilarityConfig:
+    """The measures to compute, and their settings."""
+
+    measures: tuple[str, ...]
+    rsa_similarity: RsaSimilarity
+    rsa_correlation: RsaCorrelation
+    rbf_bandwidth: float
+    standardise: bool
+    seed: int
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each measure."""
+        return {MEASURES[name]: UNITS[name] for name in self.measures}
+
+    def preprocess(self, states: Array) -> FloatArray:
+        """The states in double precision, optionally standardised."""
+        vectors = states.astype(np.float64)
+        if not self.standardise:
+            return vectors
+        std = vectors.std(0)
+        return (vectors - vectors.mean(0)) / np.where(std > 0, std, 1.0)
+
+
+def _parse_measures(measures: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip().lower() for name in measures.split(",") if name.strip()))
+    for name in names:
+        if name not in MEASURES:
+            raise unknown_name("similarity measure", name, MEASURES)
+    return names or tuple(MEASURES)
+
+
+def _curves(pairs: PairedStates, config: _SimilarityConfig, *, shuffle: bool = False) -> dict[str, Estimates]:
+    """Each measure by layer; with `shuffle`, the second model's stimuli are shuffled and there are no intervals."""
+    groups = assign_groups(pairs.sentences, N_GROUPS, seed=config.seed)
+    order = _shuffled_order(pairs, config) if shuffle else slice(None)
+    estimates: dict[str, list[Estimates]] = {name: [] for name in config.measures}
+    for layer in range(pairs.n_layers[0]):
+        first = config.preprocess(pairs.states("first", layer))
+        second = config.preprocess(pairs.states("second", layer))[order]
+        for name, values in _compute_measures(first, second, config, np.zeros_like(groups) if shuffle else groups):
+            estimates[name].append(_estimate(values, len(pairs)))
+    return {MEASURES[name]: Estimates.stack(by_layer) for name, by_layer in estimates.items()}
+
+
+def _shuffled_order(pairs: PairedStates, config: _SimilarityConfig) -> Array:
+    return np.random.default_rng([config.seed, 1]).permutation(len(pairs))
+
+
+def _build_matrix(pairs: PairedStates, config: _SimilarityConfig) -> Matrix:
+    groups = assign_groups(pairs.sentences, N_GROUPS, seed=config.seed)
+    order = _shuffled_order(pairs, config)
+    measures, chance = ({MEASURES[name]: list[Estimates]() for name in config.measures} for _ in range(2))
+    n_rows, n_columns = pairs.n_layers
+    for row in range(n_rows):
+        first = config.preprocess(pairs.states("first", row))
+        row_measures, row_chance = ({name: list[Estimates]() for name in config.measures} for _ in range(2))
+        for column in range(n_columns):
+            second = config.preprocess(pairs.states("second", column))
+            for name, values in _compute_measures(first, second, config, groups, covariance_intervals=False):
+                row_measures[name].append(_estimate(values, len(pairs)))
+            for name, values in _compute_measures(first, second[order], config, np.zeros_like(groups)):
+                row_chance[name].append(_estimate(values, len(pairs)))
+        for name in config.measures:
+            measures[MEASURES[name]].append(Estimates.stack(row_measures[name]))
+            chance[MEASURES[name]].append(Estimates.stack(row_chance[name]))
+    return Matrix(
+        measures={name: Estimates.stack(rows) for name, rows in measures.items()},
+        baselines={"shuffled stimuli": {name: Estimates.stack(rows) for name, rows in chance.items()}},
+        units=config.units,
+        row_names=tuple(f"layer {layer}" for layer in range(n_rows)),
+        column_names=tuple(f"layer {layer}" for layer in range(n_columns)),
+    )
+
+
+def _estimate(values: FloatArray, n_stimuli: int) -> Estimates:
+    value, low, high = correlation_interval(values)
+    return Estimates(value=value, low=low, high=high, n=np.where(np.isfinite(value), n_stimuli, 0))
+
+
+def _compute_measures(
+    first: FloatArray,
+    second: FloatArray,
+    config: _SimilarityConfig,
+    groups: GroupIndices,
+    *,
+    covariance_intervals: bool = True,
+) -> Iterator[tuple[str, FloatArray]]:
+    """Each measure as (1 + group,) values, or for all stimuli only if there is one group or no interval."""
+    covariance_groups = groups if covariance_intervals else np.zeros_like(groups)
+    for names, compute in (
+        (("rsa",), lambda: [_rsa(first, second, config, groups)]),
+        (("cka", "unbiased-cka"), lambda: _kernel_alignment(kernels.feature_kernel_sums(first, second, groups))),
+        (("rbf-cka", "unbiased-rbf-cka"), lambda: _rbf_alignment(first, second, config, groups)),
+        (
+            ("svcca", "pwcca", "procrustes"),
+            lambda: _covariance_measures(first, second, config.measures, covariance_groups),
+        ),
+    ):
+        if set(names) & set(config.measures):
+            for name, values in zip(names, compute(), strict=True):
+                if name in config.measures:
+                    yield name, values
+
+
+def _rsa(first: FloatArray, second: FloatArray, config: _SimilarityConfig, groups: GroupIndices) -> FloatArray:
+    if config.rsa_similarity == "cosine":
+        first, second = kernels.unit_rows(first), kernels.unit_rows(second)
+    if config.rsa_similarity != "euclidean" and config.rsa_correlation == "pearson":
+        return kernels.pearson(kernels.feature_kernel_sums(first, second, groups))
+    kernel = kernels.negative_distance if config.rsa_similarity == "euclidean" else kernels.inner_product
+    if config.rsa_correlation == "spearman":
+        return kernels.kernel_spearman(kernel(first), kernel(second), groups)
+    return kernels.pearson(kernels.kernel_sums(kernel(first), kernel(second), groups))
+
+
+def _kernel_alignment(sums: kernels.KernelSums) -> Sequence[FloatArray]:
+    return kernels.cka(sums), kernels.cka(sums, unbiased=True)
+
+
+def _rbf_alignment(
+    first: FloatArray, second: FloatArray, config: _SimilarityConfig, groups: GroupIndices
+) -> Sequence[FloatArray]:
+    def kernel(vectors: FloatArray) -> kernels.KernelRows:
+        return kernels.gaussian(vectors, max(config.rbf_bandwidth * kernels.median_distance(vectors), 1e-12))
+
+    return _kernel_alignment(kernels.kernel_sums(kernel(first), kernel(second), groups))
+
+
+def _covariance_measures(
+    first: FloatArray, second: FloatArray, measures: Sequence[str], groups: GroupIndices
+) -> Sequence[FloatArray]:
+    statistics = {"svcca": svcca, "pwcca": pwcca, "procrustes": procrustes}
+    values: dict[str, list[float]] = {name: [] for name in statistics}
+    for subset in covariances(first, second, None if groups.max() == 0 else groups):
+        for name, statistic in statistics.items():
+            values[name].append(statistic(subset) if name in measures else float("nan"))
+    return [np.array(by_subset) for by_subset in values.values()]

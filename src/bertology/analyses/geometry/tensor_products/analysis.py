@@ -1,0 +1,223 @@
+"""Approximate sentence vectors by tensor products of words and roles (mccoy2019; jawahar2019, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.geometry.tensor_products.role_schemes import RANDOM_TREE, SCHEMES, Scheme, role_numbering
+from bertology.analyses.probing.options import EpochsOption, LearningRateOption, NSeedsOption, SeedOption
+from bertology.analyses.probing.train_test_split import randomised_encoder, train_mask
+from bertology.arrays import Array, IntArray
+from bertology.encoder.encoder import Encoder, TaskEncoder
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import SpecialToken
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
+from bertology.recording.recording import Recording
+from bertology.results.shapes import LayerCurve
+
+VALIDATION_FRACTION = 0.1
+TRAIN, VALIDATION, TEST = 0, 1, 2
+RANDOM_FILLER_SIZE = 100
+"""Size of random fillers if the model's embeddings are not available."""
+
+
+@dataclass(frozen=True)
+class _SentenceVectors:
+    """Sentences with their vectors (layer, sentence, width), and the filler of each token as a row of a table.
+
+    `split` is (sentence,) `TRAIN`, `VALIDATION` or `TEST`.
+    """
+
+    inputs: tuple[RecordedInput, ...]
+    vectors: Array
+    filler_vectors: Array
+    fillers: tuple[Array, ...]
+    split: IntArray
+
+
+@dataclass(frozen=True)
+class _DecompositionConfig:
+    """How decompositions are fitted."""
+
+    role_size: int
+    seeds: tuple[int, ...]
+    epochs: int
+    learning_rate: float
+
+
+@analysis(
+    question="Can a sentence vector be approximated by a tensor product of words and roles, and which roles fit best?",
+    special_tokens="Special tokens: included. [CLS] and [SEP] are fillers with roles of their own.",
+    citations=("mccoy2019", "jawahar2019"),
+    sites=("hidden",),
+    annotations=("governors",),
+)
+def tensor_products(
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: Encoder | None,
+    *,
+    pooling: Annotated[
+        Literal["cls", "mean"], "Sentence vector: `cls`, or the `mean` over non-special tokens."
+    ] = "cls",
+    role_size: Annotated[int, "Dimensions of a role vector."] = 6,
+    epochs: EpochsOption = 100,
+    learning_rate: LearningRateOption = 1e-3,
+    train_fraction: Annotated[float, "Fraction of sentences used for training, in whole documents."] = 0.7,
+    n_seeds: NSeedsOption = 1,
+    seed: SeedOption = 0,
+) -> LayerCurve:
+    """Mean squared error of sentence vectors reconstructed from words in roles, by layer; 0 is exact.
+
+    v = W vec(sum of filler x role) + b: fillers are the model's input embeddings, fixed; role vectors and W are learned
+    by Adam, keeping the best epoch on validation sentences (the paper's trainable map of the fillers is part of W).
+    Roles: position from the left, from the right, from both, none (bag of words), or the path to the word in a binary
+    tree, here derived from the dependency tree instead of the paper's SNLI parses. Equal sentences are on one side of
+    the split. The released code reads 1,000 premises and skips training for so few; here every sentence is used.
+    Compare schemes within a layer, because layers differ in scale. What cannot be learned from few sentences stays at
+    the mean vector, and schemes with many roles (`bidirectional`, `tree`) need the most. Baselines: the mean training
+    vector; for `tree`, a random tree over as many words; the untrained model, on its own scale. Without the model,
+    fillers are random vectors. Intervals are over test sentences.
+    """
+    config = _DecompositionConfig(role_size, tuple(range(seed, seed + n_seeds)), epochs, learning_rate)
+    data = _sentence_vectors(recording, encoder, pooling, train_fraction, seed)
+    measures = {name: _errors(name, scheme, data, config) for name, scheme in SCHEMES.items()}
+    baselines = {
+        "mean vector": dict.fromkeys(SCHEMES, _mean_vector_error(data, seed)),
+        "random tree": {"tree": _errors("random tree", RANDOM_TREE, data, config)},
+    }
+    if randomised is not None:
+        untrained = _sentence_vectors(randomised, randomised_encoder(encoder), pooling, train_fraction, seed)
+        baselines["untrained model"] = {
+            name: _errors(name, scheme, untrained, config) for name, scheme in SCHEMES.items()
+        }
+        baselines["mean vector (untrained model)"] = dict.fromkeys(SCHEMES, _mean_vector_error(untrained, seed))
+    return LayerCurve(
+        measures=measures,
+        baselines=baselines,
+        units=dict.fromkeys(measures, "mean squared error, at least 0"),
+        sample={
+            f"{name} sentences": int((data.split == part).sum())
+            for name, part in (("training", TRAIN), ("validation", VALIDATION), ("test", TEST))
+        },
+    )
+
+
+def _sentence_vectors(
+    recording: Recording, encoder: Encoder | None, pooling: str, train_fraction: float, seed: int
+) -> _SentenceVectors:
+    """The sentences with trees, sorted by their tokens and split."""
+    indices = [
+        index
+        for index, recorded_input in enumerate(recording.inputs)
+        if all(segment.governors is not None for segment in recorded_input.text.segments)
+        and _is_complete(recorded_input)
+    ]
+    indices.sort(key=lambda index: recording.inputs[index].tokens.ids.tobytes())
+    inputs = tuple(recording.inputs[index] for index in indices)
+    split = _split_sentences(inputs, train_fraction, seed)
+    if set(split.tolist()) != {TRAIN, VALIDATION, TEST}:
+        raise Refusal(
+            f"{recording.corpus.name} has too few sentences with trees for a decomposition ({len(inputs)})",
+            "sentences for training, validation and testing",
+            "Use a larger treebank, or another --train-fraction",
+        )
+    token_ids = sorted({int(token_id) for recorded_input in inputs for token_id in recorded_input.tokens.ids})
+    rows = {token_id: row for row, token_id in enumerate(token_ids)}
+    fillers = tuple(
+        np.array([rows[int(token_id)] for token_id in recorded_input.tokens.ids]) for recorded_input in inputs
+    )
+    vectors = np.stack(
+        [_pool(np.asarray(recording["hidden"][index]), recording.inputs[index], pooling) for index in indices], 1
+    )
+    return _SentenceVectors(inputs, vectors.astype(np.float32), _filler_vectors(encoder, token_ids), fillers, split)
+
+
+def _is_complete(recorded_input: RecordedInput) -> bool:
+    return not recorded_input.window_index and bool((recorded_input.tokens.special_kinds == SpecialToken.NONE).any())
+
+
+def _split_sentences(inputs: Sequence[RecordedInput], train_fraction: float, seed: int) -> IntArray:
+    """(sentence,) `TRAIN`, `VALIDATION` or `TEST`; equal sentences and whole documents stay together."""
+    is_train = train_mask(inputs, train_fraction, seed=seed) if inputs else np.zeros(0, np.bool_)
+    split = np.where(is_train, TRAIN, TEST)
+    train = np.flatnonzero(is_train)
+    if len(train):
+        is_validation = ~train_mask([inputs[index] for index in train.tolist()], 1 - VALIDATION_FRACTION, seed=seed)
+        split[train[is_validation]] = VALIDATION
+    return split
+
+
+def _pool(hidden: Array, recorded_input: RecordedInput, pooling: str) -> Array:
+    """(layer, width) sentence vector."""
+    if pooling == "cls":
+        return hidden[:, 0]
+    return hidden[:, recorded_input.tokens.special_kinds == SpecialToken.NONE].mean(1)
+
+
+def _filler_vectors(encoder: Encoder | None, token_ids: Sequence[int]) -> Array:
+    """(filler, size) vectors with a mean norm of 1, because Adam's step size does not depend on the scale."""
+    if isinstance(encoder, TaskEncoder):
+        table = np.asarray(encoder.input_embeddings(), np.float32)[list(token_ids)]
+    else:
+        table = np.stack([np.random.default_rng(token_id).normal(size=RANDOM_FILLER_SIZE) for token_id in token_ids])
+    return table / (np.linalg.norm(table, axis=1).mean() or 1.0)
+
+
+def _errors(name: str, scheme: Scheme, data: _SentenceVectors, config: _DecompositionConfig) -> Estimates:
+    """(layer,) squared error of a scheme, averaged over components, seeds and test sentences."""
+    # Imported here because a module class needs torch when it is defined.
+    from bertology.analyses.geometry.tensor_products.decomposition import (
+        PADDING_ROLE,
+        FillerRoleSequences,
+        fit_decomposition,
+        reconstruct,
+    )
+
+    roles = [scheme(recorded_input) for recorded_input in data.inputs]
+    train, validation, test = (np.flatnonzero(data.split == part) for part in (TRAIN, VALIDATION, TEST))
+    number = role_numbering(name, [roles[index] for index in train])
+    fillers, role_numbers = np.full((2, len(roles), max(map(len, roles))), PADDING_ROLE)
+    for row, sentence_roles in enumerate(roles):
+        fillers[row, : len(sentence_roles)] = data.fillers[row]
+        role_numbers[row, : len(sentence_roles)] = [number(role) for role in sentence_roles]
+    sequences = FillerRoleSequences(np.maximum(fillers, 0), role_numbers)
+    # All layers have the same scale during fitting, so that one learning rate suits all.
+    mean, std = _mean_and_std(data)
+    targets = np.repeat((data.vectors - mean) / std, len(config.seeds), axis=0)
+    model = fit_decomposition(
+        data.filler_vectors,
+        sequences[train],
+        targets[:, train],
+        sequences[validation],
+        targets[:, validation],
+        n_roles=int(role_numbers.max()) + 1,
+        role_size=config.role_size,
+        seeds=config.seeds,
+        epochs=config.epochs,
+        learning_rate=config.learning_rate,
+    )
+    squared = np.square(reconstruct(model, sequences[test]) - targets[:, test]).mean(-1)
+    by_layer = squared.reshape(len(mean), len(config.seeds), -1).mean(1) * np.square(std[:, :, 0])
+    return bootstrap_mean(by_layer.T, seed=config.seeds[0])
+
+
+def _mean_and_std(data: _SentenceVectors) -> tuple[Array, Array]:
+    """(layer, 1, width) means and (layer, 1, 1) standard deviations of the training vectors; 1 if they are constant."""
+    vectors = data.vectors[:, data.split == TRAIN]
+    mean = vectors.mean(1, keepdims=True)
+    std = np.sqrt(np.square(vectors - mean).mean((1, 2), keepdims=True))
+    return mean, np.where(std > 1e-6 * np.abs(mean).max((1, 2), keepdims=True), std, 1.0)
+
+
+def _mean_vector_error(data: _SentenceVectors, seed: int) -> Estimates:
+    """(layer,) squared error of the mean training vector."""
+    residuals = data.vectors[:, data.split == TEST] - _mean_and_std(data)[0]
+    return bootstrap_mean(np.square(residuals).mean(-1).T, seed=seed)

@@ -1,0 +1,163 @@
+"""Turn a reduced site into a grid of heads: one measure per label, with uniform attention and an untrained model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from bertology.arrays import Array
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean, bootstrap_ratio, ratio
+from bertology.lazy import torch
+from bertology.recording.recording import Recording
+from bertology.recording.sites import ReducedSite
+from bertology.results.shapes import HeadGrid
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.token_batch import TokenBatch
+
+BATCH_INPUTS = 32
+UNIFORM_ATTENTION, UNTRAINED_MODEL = "uniform attention", "untrained model"
+NO_REFERENCES: Mapping[str, Callable[[TokenBatch], Tensor]] = MappingProxyType({})
+
+Average = Literal["micro", "macro"]
+
+
+def target_name(kind: str) -> str:
+    """A kind of target token in the name of a measure: `other` reads `other tokens`."""
+    return "other tokens" if kind == "other" else kind
+
+
+def mean_grid(
+    recording: Recording,
+    randomised: Recording | None,
+    site: ReducedSite,
+    *,
+    units: str | Mapping[str, str],
+    seed: int,
+    labels: Sequence[str] | None = None,
+) -> HeadGrid:
+    """The mean over sentences of each label of the site, for every head, with both baselines.
+
+    Labels without a value in any sentence are dropped. `labels` selects among those of the site.
+    """
+    selected = [label for label in site.labels if labels is None or label in labels]
+    measures = label_means(recording.stack(site), site, seed)
+    measured = [label for label in selected if measures[label].n.any()] or selected
+    uniform = label_means(uniform_baseline(recording, site), site, seed)
+    grid = (recording.encoder.layers, recording.encoder.heads)
+    baselines = {UNIFORM_ATTENTION: {label: uniform[label][:, None].broadcast_to(grid) for label in measured}}
+    if randomised is not None:
+        untrained = label_means(randomised.stack(site), site, seed)
+        baselines[UNTRAINED_MODEL] = {label: untrained[label] for label in measured}
+    unit_by_label = dict.fromkeys(measured, units) if isinstance(units, str) else units
+    return HeadGrid(measures={label: measures[label] for label in measured}, baselines=baselines, units=unit_by_label)
+
+
+def ratio_grid(
+    recording: Recording,
+    randomised: Recording | None,
+    site: ReducedSite,
+    *,
+    units: Mapping[str, str],
+    average: Average,
+    seed: int,
+    labels: Sequence[str] | None = None,
+    references: Mapping[str, Callable[[TokenBatch], Tensor]] = NO_REFERENCES,
+) -> HeadGrid:
+    """The ratio of sums to totals of each label of the site, for every head, with the baselines.
+
+    The site holds (2, label) per sentence: sums, then totals. `micro` pools both over all sentences; `macro` averages
+    the ratios of sentences. `labels` selects among those of the site. `references` are further baselines: artificial
+    heads, given by their attention, see `reduce_attention`.
+    """
+    selected = [label for label in site.labels if labels is None or label in labels]
+    measures = _label_ratios(recording.stack(site), site, average, seed)
+    measured = [label for label in selected if measures[label].n.any()] or selected
+    grid = (recording.encoder.layers, recording.encoder.heads)
+    values_by_baseline = {UNIFORM_ATTENTION: uniform_baseline(recording, site)}
+    values_by_baseline |= {
+        name: reduce_attention(recording, site, build)[:, None] for name, build in references.items()
+    }
+    baselines: dict[str, dict[str, Estimates]] = {}
+    for name, values in values_by_baseline.items():
+        ratios = _label_ratios(values, site, average, seed)
+        baselines[name] = {label: ratios[label][:, None].broadcast_to(grid) for label in measured}
+    if randomised is not None:
+        untrained = _label_ratios(randomised.stack(site), site, average, seed)
+        baselines[UNTRAINED_MODEL] = {label: untrained[label] for label in measured}
+    return HeadGrid(measures={label: measures[label] for label in measured}, baselines=baselines, units=units)
+
+
+def uniform_baseline(recording: Recording, site: ReducedSite) -> Array:
+    """(input, layer, ...) values of the site for a head with uniform attention over all visible tokens.
+
+    The layer axis has length 1 if visibility is the same in all layers; it differs only if some layers have an
+    attention window and an input is longer than that window.
+    """
+    encoder = recording.encoder
+    max_distance = max(len(recorded_input.tokens) for recorded_input in recording.inputs) - 1
+    windows = [w if w is not None and w < max_distance else None for w in encoder.attention_windows] or [None]
+    by_window = {
+        window: reduce_attention(recording, site, uniform_weights(encoder.causal, window))
+        for window in dict.fromkeys(windows)
+    }
+    layers = windows if len(by_window) > 1 else windows[:1]
+    return np.stack([by_window[window] for window in layers], axis=1)
+
+
+def uniform_weights(causal: bool, window: int | None) -> Callable[[TokenBatch], Tensor]:
+    """A function that builds (batch, from, to) uniform attention, limited to `window` tokens in each direction."""
+
+    def uniform(batch: TokenBatch) -> Tensor:
+        visible = torch.ones(batch.padded_length, batch.padded_length)
+        visible = visible if window is None else visible.tril(window).triu(-window)
+        visible = visible.tril() if causal else visible
+        return (visible / visible.sum(1, keepdim=True)).expand(len(batch.inputs), -1, -1)
+
+    return uniform
+
+
+def reduce_attention(recording: Recording, site: ReducedSite, build_attention: Callable[[TokenBatch], Tensor]) -> Array:
+    """(input, ...) values of the site for an artificial head with (batch, from, to) attention.
+
+    Inputs of the same length are batched together, so that the attention needs no padding.
+    """
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
+
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for index, recorded_input in enumerate(recording.inputs):
+        by_length[len(recorded_input.tokens)].append(index)
+    values: list[Any] = [None] * len(recording)
+    for indices in by_length.values():
+        for start in range(0, len(indices), BATCH_INPUTS):
+            chunk = indices[start : start + BATCH_INPUTS]
+            batch = TokenBatch([recording.inputs[index] for index in chunk])
+            layer = LayerActivations(0, build_attention(batch)[:, None])
+            reduced = site.reduce(layer, batch, site.prepare(batch) if site.prepare else None)
+            for index, value in zip(chunk, reduced[:, 0].numpy(), strict=True):
+                values[index] = value
+    return np.stack(values)
+
+
+def label_means(values: Array, site: ReducedSite, seed: int) -> dict[str, Estimates]:
+    """The mean over sentences of each label of a site, from its stacked (input, ..., label) values."""
+    return _by_label(bootstrap_mean(values, seed=seed), site)
+
+
+def _label_ratios(values: Array, site: ReducedSite, average: Average, seed: int) -> dict[str, Estimates]:
+    sums, totals = values[..., 0, :], values[..., 1, :]
+    if average == "micro":
+        return _by_label(bootstrap_ratio(sums, totals, seed=seed), site)
+    return _by_label(bootstrap_mean(ratio(sums, totals, empty=np.nan), seed=seed), site)
+
+
+def _by_label(estimates: Estimates, site: ReducedSite) -> dict[str, Estimates]:
+    return {label: estimates[..., index] for index, label in enumerate(site.labels)}

@@ -1,0 +1,324 @@
+"""Relation probe: does attention between two words encode whether and how they are related (Reif et al. 2019)?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from annotated_types import Ge
+
+from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_selection.functions import TO_GOVERNOR
+from bertology.analyses.heads.relation_probe.word_pairs import (
+    N_DIRECTIONS,
+    DependencyPairs,
+    NegativeSampling,
+    pair_attention_site,
+    pair_dataset,
+)
+from bertology.analyses.probing.control_task import assign_control_labels
+from bertology.analyses.probing.options import (
+    MaxTrainSizeOption,
+    MinExamplesOption,
+    SeedOption,
+    TrainCorpusOption,
+    TrainFractionOption,
+)
+from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.arrays import Array
+from bertology.encoder.encoder import Encoder
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_ratio
+from bertology.recording.recording import Recording
+from bertology.results.shapes import Table
+
+BOTH_DIRECTIONS = "both directions"
+EXISTENCE, RELATION = "relation exists", "which relation"
+MAX_OFFSET = 10
+"""Larger offsets count as this many words."""
+
+
+@dataclass(frozen=True)
+class _RelationProbeSpec:
+    """Seeds of negative pairs and control labels, relations by frequency, and the L2 penalty."""
+
+    seeds: tuple[int, ...]
+    relations: tuple[str, ...]
+    l2_penalty: float
+
+
+class _RelationPredictions(NamedTuple):
+    """Predictions on the test pairs.
+
+    `existence_correct` is (seed, word, 2): whether the related and the negative pair are classified correctly.
+    `predicted` and `gold` are (task, word): the relation.
+    """
+
+    existence_correct: Array
+    predicted: Array
+    gold: Array
+
+
+def _sites(options: Mapping[str, Any]) -> Sites:
+    return (pair_attention_site(options["negatives"], _seed_range(options["seed"], options["n_seeds"])),)
+
+
+def _seed_range(seed: int, n_seeds: int) -> tuple[int, ...]:
+    return tuple(range(seed, seed + n_seeds))
+
+
+@analysis(
+    question="Can a linear classifier tell from attention whether two words are related, and by which relation?",
+    special_tokens="Special tokens: excluded as sources and targets. Attention is not renormalised.",
+    citations=("reif2019",),
+    sites=_sites,
+    annotations=("governors", "relations"),
+    version=3,
+)
+def relation_probe(
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: Encoder | None,
+    *,
+    negatives: Annotated[
+        NegativeSampling,
+        "Word pairs without a relation: `any` pair of the same word, or `distance-matched` pairs.",
+    ] = "any",
+    min_examples: MinExamplesOption = 20,
+    l2_penalty: Annotated[
+        float, "L2 penalty on the weights of the classifier: half of it times the squared norm is added to the loss."
+    ] = 0.003,
+    train_corpus: TrainCorpusOption = "",
+    train_size: MaxTrainSizeOption = 0,
+    train_fraction: TrainFractionOption = 0.7,
+    n_seeds: Annotated[
+        int,
+        Ge(1),
+        "Number of repetitions with different random seeds (negative pairs, control labels); the first is --seed.",
+    ] = 3,
+    seed: SeedOption = 0,
+) -> Table:
+    """Proportion of word pairs classified correctly, 0 to 1; chance is 0.5 for whether a relation exists.
+
+    A linear classifier sees the attention of all heads between a word and its governor, in `both directions` or from
+    `dependent to governor` only (the paper's vector, one number per head). `relation exists`: accuracy on these and as
+    many unrelated pairs; `which relation`: accuracy on related pairs; the rows of single relations are their F1 in that
+    task. Punctuation, roots and rare relations are excluded. Attention to a split word is summed over its tokens,
+    attention from a split word is averaged.
+
+    Baselines: the majority class of the training data; a classifier that sees only the distance and order of the words;
+    the same classifiers on the untrained model; and a control task, in which each word form has a random label, which a
+    probe can solve only by memorising. With `distance-matched` pairs distance carries no information. The paper trains
+    by stochastic gradient descent on a balanced set of the Penn Treebank, with relations of at least 5,000 examples;
+    here the same objective is optimised to convergence.
+    """
+    split, seeds = TrainTestSplit(train_corpus, train_size, train_fraction, seed), _seed_range(seed, n_seeds)
+    train, test = _train_test_pairs(recording, encoder, split, negatives, seeds)
+    relations = _frequent_relations(train.relation, min_examples)
+    train, test = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in (train, test))
+    if not len(train.sentence_index) or not len(test.sentence_index):
+        raise Refusal(
+            f"{recording.corpus.name} has no relation with {min_examples} training examples and one test example",
+            "a larger treebank",
+            "Use one, name another with --train-corpus, or lower --min-examples",
+        )
+    spec = _RelationProbeSpec(seeds, relations, l2_penalty)
+    predictions = _fit_probes(train, test, spec)
+
+    def score(by_features: Mapping[str, _RelationPredictions], suffix: str = "") -> dict[str, Estimates]:
+        return {
+            name: _scores(test, by_features[f"{name}{suffix}"], spec, seed) for name in (BOTH_DIRECTIONS, TO_GOVERNOR)
+        }
+
+    measures = score(predictions)
+    majority = _scores(test, _majority_predictions(test, spec), spec, seed)
+    distance = _scores(test, _distance_predictions(train, test, spec), spec, seed)
+    baselines = {
+        "majority class": dict.fromkeys(measures, majority),
+        "distance only": dict.fromkeys(measures, distance),
+        "control task": {name: _accuracies_only(scores) for name, scores in score(predictions, ", control").items()},
+    }
+    if randomised is not None:
+        untrained = _train_test_pairs(randomised, randomised_encoder(encoder), split, negatives, seeds)
+        first, second = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in untrained)
+        baselines[UNTRAINED_MODEL] = score(_fit_probes(first, second, spec, control=False))
+    return Table(
+        measures=measures,
+        baselines=baselines,
+        units=dict.fromkeys(measures, "accuracy, 0 to 1 (single relations: F1)"),
+        row_names=(EXISTENCE, RELATION, *relations),
+        sample={
+            "training words": len(train.sentence_index),
+            "test words": len(test.sentence_index),
+            "unused training sentences": split.n_unused(recording),
+        },
+    )
+
+
+def _frequent_relations(names: Array, min_examples: int) -> tuple[str, ...]:
+    """Relations with enough words, the most frequent first."""
+    counts: Counter[str] = Counter(names.tolist())
+    ordered = sorted((-count, name) for name, count in counts.items() if count >= min_examples)
+    return tuple(name for _, name in ordered)
+
+
+def _train_test_pairs(
+    recording: Recording,
+    encoder: Encoder | None,
+    split: TrainTestSplit,
+    negatives: NegativeSampling,
+    seeds: tuple[int, ...],
+) -> tuple[DependencyPairs, DependencyPairs]:
+    site = pair_attention_site(negatives, seeds)
+    train, test = split.split(recording, encoder, (site,), analysis_name="heads/relation_probe")
+    return pair_dataset(*train, negatives, seeds), pair_dataset(*test, negatives, seeds)
+
+
+_FeatureSets = Sequence[tuple[str, Array, bool]]
+"""Name, (feature,) mask of the features used, and whether the labels are those of the control task."""
+
+
+def _fit_probes(
+    train: DependencyPairs, test: DependencyPairs, spec: _RelationProbeSpec, *, control: bool = True
+) -> dict[str, _RelationPredictions]:
+    """Predictions on the test pairs, by the features that the classifier sees."""
+    width = train.features.shape[2]
+    masks = {BOTH_DIRECTIONS: np.ones(width, np.bool_), TO_GOVERNOR: np.arange(width) < width // N_DIRECTIONS}
+    suffixes = {"": False, ", control": True} if control else {"": False}
+    feature_sets = [
+        (name + suffix, masks[name], is_control) for name in masks for suffix, is_control in suffixes.items()
+    ]
+    existence = _predict_existence(train, test, train.features, test.features, spec, feature_sets)
+    relations = _predict_relations(train, test, train.features, test.features, spec, feature_sets)
+    return {name: _RelationPredictions(existence[name], *relations[name]) for name, _, _ in feature_sets}
+
+
+def _predict_existence(
+    train: DependencyPairs,
+    test: DependencyPairs,
+    train_features: Array,
+    test_features: Array,
+    spec: _RelationProbeSpec,
+    feature_sets: _FeatureSets,
+) -> dict[str, Array]:
+    from bertology.numerics.batched_classifier import UNUSED_LABEL, ClassifierConfig, fit_classifiers
+
+    def gold(pairs: DependencyPairs, seed_index: int, is_control: bool) -> Array:
+        """(word, pair): 1 for a relation, 0 for none; unused for pairs of other seeds or without a negative pair."""
+        labels = np.full(pairs.offsets.shape, UNUSED_LABEL)
+        classes = (
+            assign_control_labels(pairs.word_forms, spec.seeds[seed_index], np.array([0.5]))
+            if is_control
+            else (np.arange(pairs.offsets.shape[1]) == 0)
+        )
+        labels[:, [0, seed_index + 1]] = np.broadcast_to(classes, labels.shape)[:, [0, seed_index + 1]]
+        labels[~pairs.has_negative[seed_index]] = UNUSED_LABEL
+        return labels
+
+    problems = [(name, i, is_control) for name, _, is_control in feature_sets for i in range(len(spec.seeds))]
+    labels = np.stack([gold(train, i, is_control).ravel() for _, i, is_control in problems])
+    feature_mask = np.stack([mask for _, mask, _ in feature_sets for _ in spec.seeds])
+    defined = np.isfinite(train_features).all(-1).ravel()
+    model = fit_classifiers(
+        train_features.reshape(1, -1, train_features.shape[-1])[:, defined],
+        labels[:, defined],
+        2,
+        ClassifierConfig(l2_penalties=(spec.l2_penalty,)),
+        feature_mask=feature_mask,
+    )
+    flat = np.nan_to_num(test_features).reshape(1, -1, test_features.shape[-1])
+    predicted = model.predict(flat).reshape(len(problems), *test_features.shape[:2])
+    correct: dict[str, list[Array]] = {name: [] for name, _, _ in feature_sets}
+    for (name, i, is_control), classes in zip(problems, predicted, strict=True):
+        correct[name].append((classes == gold(test, i, is_control))[:, [0, i + 1]])
+    return {name: np.stack(by_seed) for name, by_seed in correct.items()}
+
+
+def _predict_relations(
+    train: DependencyPairs,
+    test: DependencyPairs,
+    train_features: Array,
+    test_features: Array,
+    spec: _RelationProbeSpec,
+    feature_sets: _FeatureSets,
+) -> dict[str, tuple[Array, Array]]:
+    from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
+
+    boundaries = np.cumsum([np.mean(train.relation == name) for name in spec.relations])[:-1]
+
+    def gold(pairs: DependencyPairs, seed: int, is_control: bool) -> Array:
+        if is_control:
+            return assign_control_labels(pairs.word_forms[:, 0], seed, boundaries)
+        return _relation_ids(pairs.relation, spec)
+
+    problems = [
+        (name, mask, seed, is_control)
+        for name, mask, is_control in feature_sets
+        for seed in (spec.seeds if is_control else spec.seeds[:1])
+    ]
+    labels = np.stack([gold(train, seed, is_control) for _, _, seed, is_control in problems])
+    feature_mask = np.stack([mask for _, mask, _, _ in problems])
+    config = ClassifierConfig(l2_penalties=(spec.l2_penalty,))
+    model = fit_classifiers(train_features[None, :, 0], labels, len(spec.relations), config, feature_mask=feature_mask)
+    predicted = model.predict(test_features[None, :, 0])[0]
+    results: dict[str, tuple[Array, Array]] = {}
+    for name, _, _ in feature_sets:
+        indices = [index for index, problem in enumerate(problems) if problem[0] == name]
+        results[name] = predicted[indices], np.stack([gold(test, *problems[index][2:]) for index in indices])
+    return results
+
+
+def _relation_ids(names: Array, spec: _RelationProbeSpec) -> Array:
+    ids = {name: index for index, name in enumerate(spec.relations)}
+    return np.array([ids[name] for name in names.tolist()], np.int64)
+
+
+def _majority_predictions(test: DependencyPairs, spec: _RelationProbeSpec) -> _RelationPredictions:
+    """A relation always exists, and it is the most frequent one of the training data."""
+    correct = np.broadcast_to(np.array([True, False]), (len(spec.seeds), len(test.sentence_index), 2))
+    return _RelationPredictions(
+        correct, np.zeros((1, len(test.sentence_index)), np.int64), _relation_ids(test.relation, spec)[None]
+    )
+
+
+def _distance_predictions(
+    train: DependencyPairs, test: DependencyPairs, spec: _RelationProbeSpec
+) -> _RelationPredictions:
+    """Predictions of classifiers that see only the signed distance of the words."""
+
+    def features(pairs: DependencyPairs) -> Array:
+        offsets = np.clip(pairs.offsets, -MAX_OFFSET, MAX_OFFSET)[..., None]
+        one_hot = (offsets == np.arange(-MAX_OFFSET, MAX_OFFSET + 1)).astype(np.float32)
+        return np.where(np.isfinite(pairs.features[..., :1]), one_hot, np.nan)
+
+    train_features, test_features = features(train), features(test)
+    feature_sets = [("distance", np.ones(train_features.shape[-1], np.bool_), False)]
+    existence = _predict_existence(train, test, train_features, test_features, spec, feature_sets)
+    relations = _predict_relations(train, test, train_features, test_features, spec, feature_sets)
+    return _RelationPredictions(existence["distance"], *relations["distance"])
+
+
+def _scores(test: DependencyPairs, predictions: _RelationPredictions, spec: _RelationProbeSpec, seed: int) -> Estimates:
+    """(row,) estimates: both accuracies, then the F1 of each relation, pooled over sentences and seeds."""
+    has_negative, predicted, gold = test.has_negative, predictions.predicted, predictions.gold
+    # (word,) counts of each row, summed over seeds, then over the words of a sentence.
+    correct = [(predictions.existence_correct & has_negative[..., None]).sum((0, 2)), (predicted == gold).sum(0)]
+    total = [2 * has_negative.sum(0), np.full(gold.shape[1], len(gold))]
+    for relation in range(len(spec.relations)):
+        is_predicted, is_gold = predicted == relation, gold == relation
+        correct.append(2 * (is_predicted & is_gold).sum(0))
+        total.append(is_predicted.sum(0) + is_gold.sum(0))
+    numerators, denominators = (np.zeros((int(test.sentence_index.max()) + 1, len(correct))) for _ in range(2))
+    np.add.at(numerators, test.sentence_index, np.column_stack(correct))
+    np.add.at(denominators, test.sentence_index, np.column_stack(total))
+    return bootstrap_ratio(numerators, denominators, seed=seed)
+
+
+def _accuracies_only(scores: Estimates) -> Estimates:
+    """The two accuracies, with missing F1: the control task has no relations."""
+    return Estimates.concatenate([scores[:2], Estimates.empty(len(scores.value) - 2)])

@@ -1,0 +1,131 @@
+"""Divergence, layer by layer, of the hidden states of a text and of its attacked version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from annotated_types import Ge
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.evaluation.options import AttackedTaskOption, SeedOption
+from bertology.analyses.run import AnalysisCache
+from bertology.arrays import FloatArray
+from bertology.corpus.corpus import Corpus, Example
+from bertology.encoder.encoder import Encoder
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
+from bertology.results.shapes import LayerCurve, Trajectory
+
+if TYPE_CHECKING:
+    from bertology.analyses.interventions.attack_divergence.replay import PairDivergence
+
+STATES, FIRST_TOKEN, ATTENTION = "hidden-state distance", "[CLS] distance", "attention distance"
+LOSS, SCORE_DROP = "change in loss", "score drop"
+UNITS = {
+    STATES: "1 - cosine, 0 to 2",
+    FIRST_TOKEN: "1 - cosine, 0 to 2",
+    ATTENTION: "total variation, 0 to 1",
+    LOSS: "nats per example",
+    SCORE_DROP: "change in score, -1 to 1",
+}
+
+
+@analysis(
+    question="At which layer do the hidden states of a text and of its attacked version diverge?",
+    special_tokens="Special tokens: excluded from hidden-state distances, except for the first token; included in "
+    "attention distances.",
+    citations=("si2019",),
+)
+def attack_divergence(
+    encoder: Encoder,
+    corpus: Corpus,
+    cache: AnalysisCache,
+    *,
+    attack: Annotated[str, "Name of one attack of interventions/attacks."] = "shuffled words",
+    select: Annotated[
+        Literal["flipped", "changed"],
+        "`flipped`: examples whose prediction the attack changed from right to wrong (if any); `changed`: all examples "
+        "whose text it changed.",
+    ] = "flipped",
+    max_pairs: Annotated[int, Ge(1), "Maximum number of clean and attacked text pairs to compare."] = 20,
+    sample_size: Annotated[int, Ge(0), "Number of examples to attack, sampled at random (0: all)."] = 100,
+    show: Annotated[
+        Literal["layers", "trajectory"],
+        "`layers` (distance by layer) or `trajectory` (hidden states of one text pair in the plane).",
+    ] = "layers",
+    example: Annotated[int, Ge(1), "Text pair to draw with --show trajectory, counted from 1."] = 1,
+    task: AttackedTaskOption = "auto",
+    seed: SeedOption = 0,
+) -> LayerCurve | Trajectory:
+    """Distance between the activations of a text and of its attacked version after each layer; 0: identical.
+
+    Layer 0 is the embeddings. Hidden states and attention are compared at the tokens that both versions share, whether
+    in place or moved. Loss and score are read after every layer by the model's task head, as if the layers above did
+    not exist. Baselines: the distances to a random edit of the same amount, which is not selected for having flipped
+    the prediction as the attacked pairs are (unless with `--select changed`); and the distances in an untrained model.
+    If an attack does more than a random edit, its curve departs from that baseline. `--show trajectory` projects the
+    states of all tokens of one pair, for all layers, onto their first two principal components.
+    """
+    # Listing analyses must not import torch.
+    from bertology.analyses.interventions.attack_divergence.replay import replay_attack
+
+    replay = replay_attack(
+        encoder,
+        corpus,
+        cache,
+        attack=attack,
+        select=select,
+        max_pairs=max_pairs,
+        sample_size=sample_size,
+        task=task,
+        seed=seed,
+    )
+    if show == "trajectory":
+        return _build_trajectory(encoder, *replay.pair(example))
+    n_layers = encoder.layers + 1
+    attacked, random_edits, untrained = (
+        _curves(divergence, n_layers, seed) for divergence in (replay.attacked, replay.random_edits, replay.randomised)
+    )
+    return LayerCurve(
+        measures=attacked,
+        baselines={
+            "random edits (same amount)": random_edits,
+            "untrained model": {name: untrained[name] for name in (STATES, FIRST_TOKEN, ATTENTION)},
+        },
+        units=UNITS,
+        sample={
+            "text pairs": len(replay.pairs),
+            "flipped examples": replay.n_flipped,
+            "changed examples": replay.n_changed,
+        },
+        first_layer=0,
+    )
+
+
+def _curves(divergence: PairDivergence, n_layers: int, seed: int) -> dict[str, Estimates]:
+    values: dict[str, FloatArray] = {
+        STATES: divergence.state_distance,
+        FIRST_TOKEN: divergence.first_token_distance,
+        ATTENTION: divergence.attention_distance,
+        LOSS: divergence.loss_change,
+        SCORE_DROP: divergence.score_drop,
+    }
+    missing = np.full((1, n_layers), np.nan)
+    return {name: bootstrap_mean(array if len(array) else missing, seed=seed) for name, array in values.items()}
+
+
+def _build_trajectory(encoder: Encoder, clean: Example, attacked: Example) -> Trajectory:
+    """(layer, token, 2) states of the first input in which both versions differ."""
+    from bertology.analyses.interventions.attack_divergence.replay import activations_of_both
+
+    first, second = activations_of_both(encoder, clean, attacked)
+    states = np.concatenate([first.hidden_states, second.hidden_states], axis=1)
+    flat = states.reshape(-1, states.shape[-1])
+    centred = flat - flat.mean(0)
+    _, _, components = np.linalg.svd(centred, full_matrices=False)
+    return Trajectory(
+        points=(centred @ components[:2].T).reshape(*states.shape[:2], 2),
+        labels=(*first.tokens.tokens, *second.tokens.tokens),
+        groups=("original",) * len(first.tokens) + ("attacked",) * len(second.tokens),
+    )

@@ -1,0 +1,130 @@
+"""Score under attacks on the input text at test time (si2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.evaluation.options import (
+    AttackedTaskOption,
+    SampleSizeOption,
+    SeedOption,
+    ShuffleDistanceOption,
+)
+from bertology.analyses.run import AnalysisCache
+from bertology.analyses.text_attacks.distractors import DistractorConfig
+from bertology.analyses.text_attacks.partial_scores import PartialScores, paired_score_drop
+from bertology.analyses.text_attacks.perturbations import ShuffleConfig
+from bertology.analyses.text_attacks.registry import AttackConfig
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean, bootstrap_ratio
+from bertology.results.shapes import Table
+
+SCORE, DROP = "score under attack", "score drop"
+CHANGE_RATE, EDIT_RATE = "proportion of examples changed", "edit distance per word"
+CLEAN_INPUT, RANDOM_EDITS, MAJORITY_CLASS = "clean input", "random edits (same amount)", "majority class"
+
+
+@analysis(
+    question="How much accuracy is lost when the input is shuffled, truncated or otherwise attacked at test time?",
+    special_tokens="Special tokens: included. Classes are read at the first token.",
+    citations=("si2019",),
+)
+def attacks(
+    encoder: Encoder,
+    corpus: Corpus,
+    cache: AnalysisCache,
+    *,
+    task: AttackedTaskOption = "auto",
+    attacks: Annotated[
+        str, "Attacks to run, comma-separated; `all`: every attack that applies to the examples."
+    ] = "all",
+    sample_size: SampleSizeOption = 100,
+    shuffle_distance: ShuffleDistanceOption = 0.6,
+    same_distractor: Annotated[
+        bool, "Use one sampled sentence for all distractors of a question, as in Si et al.'s example."
+    ] = False,
+    typo_rate: Annotated[float, "Proportion of longer words that get a typo, 0 to 1."] = 0.2,
+    seed: SeedOption = 0,
+) -> Table:
+    """Score on attacked examples (0 to 1), and its drop from the score on the same clean examples (-1 to 1).
+
+    Each row is an attack at test time; the model is not changed. Some attacks shuffle words or sentences, some remove
+    the question, passage or first text; the seven attacks of si2019 apply to multiple choice and leave the question and
+    the gold option intact. The baseline `random edits (same amount)` replaces, adds or removes as many words at random
+    positions of the same texts, so that length and edit distance in words equal those of the attack: an attack that
+    costs no more is not more misleading than chance. `score drop` is over all examples, `proportion of examples
+    changed` counts those that the attack can change, and `edit distance per word` is divided by the example's words.
+    The score is accuracy, F1 of answers, or accuracy on masked tokens (sampled from the attacked text). An attack that
+    changes no example has no numbers. The words of an answer are never changed.
+    """
+    # Listing analyses must not import torch.
+    from bertology.analyses.text_attacks.runner import AttackRunner
+
+    if not 0 <= shuffle_distance <= 1 or not 0 <= typo_rate <= 1:
+        raise Refusal(
+            f"--shuffle-distance is {shuffle_distance} and --typo-rate is {typo_rate}",
+            "numbers from 0 to 1",
+            "Omit them for 0.6 and 0.2",
+        )
+    config = AttackConfig(DistractorConfig(ShuffleConfig(shuffle_distance), same_distractor), typo_rate)
+    runner = AttackRunner(encoder, corpus, cache, task=task, sample_size=sample_size, config=config, seed=seed)
+    results = runner.run(attacks)
+    shape, metric, majority = (len(results),), runner.evaluation.metric, runner.evaluation.majority
+    attacked, random = [result.attacked for result in results], [result.random for result in results]
+    measures, random_measures = (
+        {
+            SCORE: _scores([version.scores for version in versions], seed),
+            DROP: _drops(runner.clean_scores, [version.scores for version in versions], seed),
+            CHANGE_RATE: bootstrap_mean(np.stack([version.is_changed for version in versions], axis=1), seed=seed),
+            EDIT_RATE: bootstrap_mean(np.stack([version.edit_rate for version in versions], axis=1), seed=seed),
+        }
+        for versions in (attacked, random)
+    )
+    clean = runner.clean_scores.counts
+    baselines = {
+        CLEAN_INPUT: {SCORE: bootstrap_ratio(clean.correct, clean.total, seed=seed)[()].broadcast_to(shape)},
+        RANDOM_EDITS: random_measures,
+    }
+    if majority is not None:
+        majority_score = bootstrap_ratio(majority.correct, majority.total, seed=seed)[()]
+        baselines[MAJORITY_CLASS] = {SCORE: majority_score.broadcast_to(shape)}
+    return Table(
+        row_names=tuple(result.attack.name for result in results),
+        measures=measures,
+        baselines=baselines,
+        units={
+            SCORE: f"{metric}, 0 to 1",
+            DROP: f"change in {metric}, -1 to 1",
+            CHANGE_RATE: "proportion of examples, 0 to 1",
+            EDIT_RATE: "edit distance / number of words",
+        },
+        attributes={
+            "n_changed": tuple(result.n_changed for result in results),
+            "mean_shuffle_distance": tuple(result.mean_shuffle_distance for result in results),
+            "n_shuffles": tuple(result.n_shuffles for result in results),
+            "n_below_minimum": tuple(result.n_below_minimum for result in results),
+            "n_too_long": tuple(result.n_too_long for result in results),
+            "n_not_evaluated": tuple(result.n_not_evaluated for result in results),
+        },
+        notes={result.attack.name: result.attack.description for result in results},
+        sample={"examples": len(runner.examples), "skipped examples": runner.evaluation.skipped},
+    )
+
+
+def _scores(partial_scores: Sequence[PartialScores], seed: int) -> Estimates:
+    correct, total = (
+        np.stack([scores.counts.correct for scores in partial_scores], axis=1),
+        np.stack([scores.counts.total for scores in partial_scores], axis=1),
+    )
+    return bootstrap_ratio(correct, total, seed=seed)
+
+
+def _drops(clean: PartialScores, partial_scores: Sequence[PartialScores], seed: int) -> Estimates:
+    return Estimates.stack([paired_score_drop(clean.counts, scores.counts, seed=seed) for scores in partial_scores])

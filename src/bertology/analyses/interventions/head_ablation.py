@@ -1,0 +1,219 @@
+"""Change in score when single heads, whole layers or all heads of a layer but one are disabled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+
+from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.evaluation.options import AnnotationOption, SampleSizeOption, SeedOption, TaskOption
+from bertology.analyses.evaluation.score_change import (
+    LOSS,
+    SCORE,
+    ScoreChangeReport,
+    Scores,
+    mean_scores,
+    score_change,
+)
+from bertology.analyses.head_selection.selection import selection_half
+from bertology.analyses.run import AnalysisCache
+from bertology.arrays import BoolArray
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.encoder.head_mask import parse_head_mask
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import range_over_seeds
+from bertology.results.shapes import HeadGrid, LayerCurve, Table
+from bertology.training.data_split import content_hash
+
+KEPT_HEAD = "kept head"
+LAYER_MEAN = "mean of the layer's heads"
+MEAN_OVER_KEPT = "mean over heads that could be kept"
+RANDOM_HEADS = "random heads (same layers)"
+N_RANDOM_SETS = 20
+
+
+@analysis(
+    question="How much does the task score change when a head, or all heads of a layer, is disabled?",
+    special_tokens="Special tokens: included. Uniform attention and mean outputs are over all tokens.",
+    citations=("kovaleva2019", "michel2019"),
+    version=2,
+    cost=Cost(45.0),
+)
+def head_ablation(
+    encoder: Encoder,
+    corpus: Corpus,
+    cache: AnalysisCache,
+    *,
+    ablate: Annotated[
+        Literal["head", "layer", "all-but-one"],
+        "What is disabled at a time: one `head`, all heads of a `layer`, or `all-but-one` head of a layer.",
+    ] = "head",
+    ablation: Annotated[
+        Literal["uniform", "zero", "mean"],
+        "How a head is disabled: `uniform` attention (Kovaleva et al. 2019), output set to `zero` (Michel et al. 2019) "
+        "or to its `mean` over the corpus.",
+    ] = "uniform",
+    head_sets: Annotated[
+        str,
+        "Disable these sets of heads instead: commas separate heads, semicolons sets, as in 1-3,2-4;8-11.",
+    ] = "",
+    task: TaskOption = "auto",
+    annotation: AnnotationOption = "",
+    sample_size: SampleSizeOption = 100,
+    seed: SeedOption = 0,
+) -> HeadGrid | LayerCurve | Table:
+    """Change in score (-1 to 1) and loss (nats per example) when a head is disabled; 0: no effect.
+
+    An increase in loss means that the head is useful, a decrease that the model is better without it; nothing is
+    retrained. The score is the task's: accuracy, F1 of entities or answers, or accuracy on masked tokens (15 % of all).
+    Intervals resample examples, the same before and after. p values are those of two-sided paired t tests with Holm's
+    correction for all heads or layers; a change in an example's loss below 0.0001 nats, which rounding errors reach,
+    counts as none. `significantly useful` and `significantly harmful` are 1 if the p of the loss is below 0.05. The
+    baseline `mean of the layer's heads` is the mean effect of disabling one head of the layer.
+
+    With `--ablate all-but-one` the kept head is selected by the loss on one half of the examples, and the change is
+    measured on the other half; the baseline is the mean over all heads that could be kept. Michel et al. select on the
+    examples that they report. With `--head-sets` the baseline is the mean, and the range, of 20 random sets with as
+    many heads of the same layers.
+
+    Kovaleva et al. report one model each without intervals, on test sets in which one example may be 0.4 points.
+    """
+    # Listing analyses must not import torch.
+    from bertology.analyses.evaluation.ablation import HeadAblation, prepare_ablation
+    from bertology.analyses.evaluation.evaluation import prepare_evaluation
+
+    named_sets = _parse_head_sets(head_sets, encoder)
+    evaluation = prepare_evaluation(
+        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
+    )
+    masks = (
+        _with_random_sets(named_sets, seed) if len(named_sets) else MASK_BUILDERS[ablate](encoder.layers, encoder.heads)
+    )
+    runner = prepare_ablation(encoder, evaluation, ablation)
+    intact, *ablated = runner.evaluate(evaluation, [HeadAblation(mask) for mask in masks], cache)
+    report = ScoreChangeReport(evaluation, intact)
+    if len(named_sets):
+        return _build_table(report, ablated, [heads.strip() for heads in head_sets.split(";")], seed)
+    if ablate == "all-but-one":
+        return _kept_head_curve(report, ablated, encoder.heads, seed)
+    if ablate == "layer":
+        return _build_curve(report, ablated, seed)
+    return _build_grid(report, ablated, (encoder.layers, encoder.heads), seed)
+
+
+def _single_head_masks(n_layers: int, n_heads: int) -> BoolArray:
+    """(intervention, layer, head) disabled heads, as in all mask builders."""
+    return np.eye(n_layers * n_heads, dtype=np.bool_).reshape(-1, n_layers, n_heads)
+
+
+def _layer_masks(n_layers: int, n_heads: int) -> BoolArray:
+    return np.broadcast_to(np.eye(n_layers, dtype=np.bool_)[:, :, None], (n_layers, n_layers, n_heads))
+
+
+def _all_but_one_masks(n_layers: int, n_heads: int) -> BoolArray:
+    return _layer_masks(n_layers, n_heads).repeat(n_heads, 0) & ~_single_head_masks(n_layers, n_heads)
+
+
+MASK_BUILDERS = {"head": _single_head_masks, "layer": _layer_masks, "all-but-one": _all_but_one_masks}
+
+
+def _parse_head_sets(head_sets: str, encoder: Encoder) -> BoolArray:
+    usage = "Write sets as 1-3,2-4;8-11: commas separate heads, semicolons sets"
+    names = head_sets.split(";") if head_sets.strip() else []
+    masks = [parse_head_mask(heads, encoder, "--head-sets", usage) for heads in names]
+    return np.array(masks, np.bool_).reshape(-1, encoder.layers, encoder.heads)
+
+
+def _with_random_sets(masks: BoolArray, seed: int) -> BoolArray:
+    """The sets, followed by 20 random sets for each with as many heads of the same layers."""
+    generator = np.random.default_rng(seed)
+    random_sets = [generator.permuted(mask, axis=1) for mask in masks for _ in range(N_RANDOM_SETS)]
+    return np.concatenate([masks, np.stack(random_sets)])
+
+
+def _build_grid(report: ScoreChangeReport, ablated: Sequence[Scores], shape: tuple[int, int], seed: int) -> HeadGrid:
+    measures = score_change(report.baseline_scores, ablated, seed=seed).measures()
+    layer_means = score_change(
+        report.baseline_scores, [mean_scores(layer) for layer in _split_by_layer(ablated, shape[1])], seed=seed
+    )
+    baselines = report.baselines(shape)
+    baselines[LAYER_MEAN] = {
+        SCORE: layer_means.score[:, None].broadcast_to(shape),
+        LOSS: layer_means.loss[:, None].broadcast_to(shape),
+    }
+    index = np.arange(len(ablated)).reshape(shape)
+    return HeadGrid(
+        measures={name: estimates[index] for name, estimates in measures.items()},
+        baselines=baselines,
+        units=report.units(),
+        sample=report.sample(),
+    )
+
+
+def _build_curve(report: ScoreChangeReport, ablated: Sequence[Scores], seed: int) -> LayerCurve:
+    return LayerCurve(
+        measures=score_change(report.baseline_scores, ablated, seed=seed).measures(),
+        baselines=report.baselines((len(ablated),)),
+        units=report.units(),
+        sample=report.sample(),
+        first_layer=1,
+    )
+
+
+def _kept_head_curve(report: ScoreChangeReport, ablated: Sequence[Scores], n_heads: int, seed: int) -> LayerCurve:
+    """Select each layer's kept head on one half of the examples, and measure the change on the other half."""
+    in_selection = selection_half([content_hash([example]) for example in report.evaluation.examples], seed)
+    if not 0 < in_selection.sum() < len(in_selection):
+        raise Refusal(
+            f"--ablate all-but-one has {len(in_selection)} example{'s' * (len(in_selection) != 1)}",
+            "at least 2: one half selects the head to keep, the other evaluates it",
+            "Use a larger corpus or --sample-size",
+        )
+    layers = _split_by_layer(ablated, n_heads)
+    kept_heads = [int(np.argmin([scores.losses[in_selection].mean() for scores in layer])) for layer in layers]
+    kept_scores = [layer[head] for layer, head in zip(layers, kept_heads, strict=True)]
+    mean_over_heads = [mean_scores(layer) for layer in layers]
+    change, mean_change = (
+        score_change(report.baseline_scores, scores, seed=seed, example_mask=~in_selection)
+        for scores in (kept_scores, mean_over_heads)
+    )
+    test_report = report.restricted_to(~in_selection)
+    baselines = test_report.baselines((len(layers),))
+    baselines[MEAN_OVER_KEPT] = {SCORE: mean_change.score, LOSS: mean_change.loss}
+    return LayerCurve(
+        measures={
+            **change.measures(),
+            KEPT_HEAD: Estimates.exact(np.array(kept_heads) + 1.0, int(in_selection.sum())),
+        },
+        baselines=baselines,
+        units={**test_report.units(), KEPT_HEAD: f"head, 1 to {n_heads}"},
+        sample=test_report.sample() | {"selection examples": int(in_selection.sum())},
+        first_layer=1,
+    )
+
+
+def _split_by_layer(ablated: Sequence[Scores], n_heads: int) -> list[Sequence[Scores]]:
+    return [ablated[start : start + n_heads] for start in range(0, len(ablated), n_heads)]
+
+
+def _build_table(report: ScoreChangeReport, ablated: Sequence[Scores], names: Sequence[str], seed: int) -> Table:
+    change = score_change(report.baseline_scores, ablated[: len(names)], seed=seed)
+    random_change = score_change(report.baseline_scores, ablated[len(names) :], seed=seed)
+    random_score, random_loss = (
+        range_over_seeds(estimates.value.reshape(len(names), N_RANDOM_SETS).T)
+        for estimates in (random_change.score, random_change.loss)
+    )
+    baselines = report.baselines((len(names),))
+    baselines[RANDOM_HEADS] = {SCORE: random_score, LOSS: random_loss}
+    return Table(
+        row_names=tuple(names),
+        measures=change.measures(),
+        baselines=baselines,
+        units=report.units(),
+        sample=report.sample(),
+        attributes={"n_heads": tuple(len(heads.split(",")) for heads in names)},
+    )

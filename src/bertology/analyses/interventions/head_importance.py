@@ -1,0 +1,104 @@
+"""Importance of each head by gradient, confidence, relevance propagation and ablation (michel2019, voita2019)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.evaluation.options import (
+    AnnotationOption,
+    LegacyOption,
+    NormaliseOption,
+    SampleSizeOption,
+    SeedOption,
+    TaskOption,
+)
+from bertology.analyses.run import AnalysisCache
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.estimates.estimate import Estimates
+from bertology.results.shapes import HeadGrid
+
+GRADIENT, CONFIDENCE = "gradient importance", "confidence"
+RELEVANCE, ABLATION = "relevance (LRP)", "loss increase when ablated"
+
+
+@analysis(
+    question="How important is each head for the task, by gradient, confidence, relevance propagation and ablation?",
+    special_tokens="Special tokens: included. Confidence excludes them as targets.",
+    citations=("michel2019", "voita2019", "bach2015"),
+)
+def head_importance(
+    encoder: Encoder,
+    corpus: Corpus,
+    cache: AnalysisCache,
+    *,
+    task: TaskOption = "auto",
+    annotation: AnnotationOption = "",
+    sample_size: SampleSizeOption = 64,
+    normalise: NormaliseOption = "layer",
+    legacy: LegacyOption = False,
+    seed: SeedOption = 0,
+) -> HeadGrid:
+    """Importance of each head by four measures, 0 for a head without effect; ablation is below 0 for a harmful head.
+
+    - `gradient importance` (michel2019): |∂L/∂ξ| of an example's loss by the head's gate ξ at 1, averaged over
+      examples: the change in loss, to first order, when the head is removed. The paper takes absolute values per
+      example, its released code per token (`--legacy`; the code also divides the last layer by examples instead of
+      tokens, which normalising undoes). Layers normalised to unit norm cannot be compared with each other;
+      `--normalise none` gives nats.
+    - `confidence` (voita2019): the mean of each token's highest weight on a non-special token; see
+      attention/confidence.
+    - `relevance (LRP)` (voita2019): layer-wise relevance propagation from the logits of the prediction to the heads'
+      outputs, by the epsilon rule (1e-5). Biases keep their part of the relevance, attention weights and the standard
+      deviation of a LayerNorm count as weights, and non-linearities pass relevance on. The value is the head's share
+      of its layer's absolute relevance: 1 / heads if all heads are equal. The paper's repository uses the alpha-beta
+      rule instead.
+    - `loss increase when ablated`: the increase of the loss, in nats, when only this head is removed (output set to
+      zero), which the other measures predict; interventions/importance_vs_ablation tests how well.
+
+    The loss is the cross-entropy of the gold label, or of the masked tokens.
+    """
+    # Listing analyses must not import torch.
+    from bertology.analyses.evaluation import head_ranking
+    from bertology.analyses.evaluation.gradient_importance import head_gradients
+    from bertology.analyses.probing.train_test_split import randomised_encoder
+
+    model, evaluation = head_ranking.prepare_ranking(
+        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
+    )
+    shape = (model.layers, model.heads)
+    is_normalised = normalise == "layer"
+
+    def predicted_importance(variant: Encoder) -> dict[str, Estimates]:
+        variant_model, variant_evaluation = head_ranking.prepare_ranking(
+            variant, corpus, task=evaluation.task, annotation=annotation, sample_size=sample_size, seed=seed
+        )
+        gradients = head_gradients(variant_model, variant_evaluation)
+        importance = {
+            GRADIENT: head_ranking.gradient_importance(gradients, legacy=legacy, normalise=is_normalised),
+            CONFIDENCE: head_ranking.confidence_importance(gradients),
+            RELEVANCE: head_ranking.relevance_importance(variant_model, variant_evaluation),
+        }
+        return {name: values.estimates(seed) for name, values in importance.items()}
+
+    no_heads = np.zeros(shape, np.bool_)
+    ablation = head_ranking.ablation_importance(model, evaluation, cache, removed_heads=no_heads).estimates(seed)
+    equal = {RELEVANCE: Estimates.exact(np.full(shape, 1 / model.heads))}
+    if is_normalised:
+        equal[GRADIENT] = Estimates.exact(np.full(shape, model.heads**-0.5))
+    baselines = {"equal importance": equal, "zero": {ABLATION: Estimates.exact(np.zeros(shape))}}
+    randomised = randomised_encoder(model)
+    if randomised is not None:
+        baselines["untrained model"] = predicted_importance(randomised)
+    return HeadGrid(
+        measures={**predicted_importance(model), ABLATION: ablation},
+        baselines=baselines,
+        units={
+            GRADIENT: "relative to the layer's norm, 0 to 1" if is_normalised else "nats per unit of the gate",
+            CONFIDENCE: "attention weight, 0 to 1",
+            RELEVANCE: "share of the layer's relevance, 0 to 1",
+            ABLATION: "nats per example",
+        },
+        sample={"examples": len(evaluation.examples), "skipped examples": evaluation.skipped},
+    )

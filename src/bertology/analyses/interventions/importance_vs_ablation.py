@@ -1,0 +1,142 @@
+"""Rank correlation of head importance measures with the effect of removing the head (michel2019, voita2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.evaluation.options import AnnotationOption, HalvedSampleSizeOption, SeedOption, TaskOption
+from bertology.analyses.run import AnalysisCache
+from bertology.arrays import FloatArray
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.estimates.estimate import Estimate, Estimates
+from bertology.estimates.resampling import percentile_interval
+from bertology.results.shapes import Table
+
+LOSS_CHANGE = "correlation with absolute loss change"
+LOSS_CHANGE_WITHIN_LAYERS = "correlation with absolute loss change within layers"
+LOSS_INCREASE, SCORE_DROP = "correlation with loss increase", "correlation with score drop"
+UNITS = {
+    LOSS_CHANGE: "Spearman correlation over all heads, -1 to 1",
+    LOSS_CHANGE_WITHIN_LAYERS: "Spearman correlation within a layer, mean over layers, -1 to 1",
+    LOSS_INCREASE: "Spearman correlation over all heads, -1 to 1",
+    SCORE_DROP: "Spearman correlation over all heads, -1 to 1",
+}
+N_SHUFFLES = 1000
+
+Agreement = Callable[[FloatArray, FloatArray], FloatArray]
+"""(n,) rank correlations of two (n, layer, head) arrays."""
+
+
+@analysis(
+    question="Which head importance measure best predicts the effect of removing the head?",
+    special_tokens="Special tokens: included. Confidence excludes them as targets.",
+    citations=("michel2019", "voita2019", "bach2015"),
+    cost=Cost(60.0),
+)
+def importance_vs_ablation(
+    encoder: Encoder,
+    corpus: Corpus,
+    cache: AnalysisCache,
+    *,
+    task: TaskOption = "auto",
+    annotation: AnnotationOption = "",
+    sample_size: HalvedSampleSizeOption = 100,
+    seed: SeedOption = 0,
+) -> Table:
+    """Spearman correlation over heads of importance with the effect of ablation: 1 the same order, 0 no relation.
+
+    Importance (see interventions/head_importance) is measured on one half of the examples and the effect of removing
+    each head on the other, so that they share no sampling error; intervals resample the examples of both. The effect
+    is the mean absolute change of an example's loss, which an absolute gradient estimates, the mean increase of the
+    loss, or the drop of the score. Gradients are in nats, normalised per layer as in the paper, and per token as in
+    the released code. The row `ablation` is the ablation itself on the first half (in absolute values for the absolute
+    loss change): the highest agreement that so few examples allow. If a model is confident, one example whose
+    prediction a removal turns outweighs fifty others, so a hundred examples do not determine the order by loss
+    increase; scores change by whole examples, and most heads change none, so their order is mostly ties. `shuffled
+    heads` has the heads in random order, with the 95 % interval of chance.
+    """
+    # Listing analyses must not import torch.
+    from bertology.analyses.evaluation import head_ranking
+    from bertology.analyses.evaluation.gradient_importance import head_gradients
+
+    model, evaluation = head_ranking.prepare_ranking(
+        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
+    )
+    ranking_half, test_half = head_ranking.split_halves(model, evaluation, seed=seed)
+    no_heads = np.zeros((model.layers, model.heads), np.bool_)
+    gradients = head_gradients(model, ranking_half)
+    predictors = {
+        "gradient": head_ranking.gradient_importance(gradients, legacy=False, normalise=False),
+        "gradient (normalised per layer)": head_ranking.gradient_importance(gradients, legacy=False, normalise=True),
+        "gradient (released code)": head_ranking.gradient_importance(gradients, legacy=True, normalise=True),
+        "confidence": head_ranking.confidence_importance(gradients),
+        "relevance": head_ranking.relevance_importance(model, ranking_half),
+    }
+    ranking_ablation = head_ranking.ablation_importance(model, ranking_half, cache, removed_heads=no_heads)
+    loss = head_ranking.ablation_importance(model, test_half, cache, removed_heads=no_heads)
+    score = head_ranking.ablation_importance(model, test_half, cache, removed_heads=no_heads, use_score=True)
+    effects = {
+        LOSS_CHANGE: loss.absolute,
+        LOSS_CHANGE_WITHIN_LAYERS: loss.absolute,
+        LOSS_INCREASE: loss,
+        SCORE_DROP: score,
+    }
+    importance = {name: (values.mean, values.bootstrap_means(seed)) for name, values in predictors.items()}
+    signed, absolute = (
+        (values.mean, values.bootstrap_means(seed)) for values in (ranking_ablation, ranking_ablation.absolute)
+    )
+    row_names = (*predictors, head_ranking.ABLATION)
+    n = len(ranking_half.examples) + len(test_half.examples)
+    measures: dict[str, Estimates] = {}
+    shuffled: dict[str, Estimates] = {}
+    for name, effect in effects.items():
+        within_layers = name == LOSS_CHANGE_WITHIN_LAYERS
+
+        def agreement(first: FloatArray, second: FloatArray, within_layers: bool = within_layers) -> FloatArray:
+            return head_ranking.rank_agreement(first, second, within_layers=within_layers)
+
+        effect_mean, effect_means = effect.mean, effect.bootstrap_means(seed + 1)
+        ablation = absolute if name in (LOSS_CHANGE, LOSS_CHANGE_WITHIN_LAYERS) else signed
+        measures[name] = Estimates.stack(
+            [
+                _correlation(agreement, mean, means, effect_mean, effect_means, n)
+                for mean, means in (*importance.values(), ablation)
+            ]
+        )
+        shuffled[name] = _shuffled_correlation(agreement, no_heads.shape, seed).broadcast_to((len(row_names),))
+    return Table(
+        row_names=row_names,
+        measures=measures,
+        baselines={"shuffled heads": shuffled},
+        units=UNITS,
+        sample={"ranking examples": len(ranking_half.examples), "test examples": len(test_half.examples)},
+    )
+
+
+def _correlation(
+    agreement: Agreement,
+    importance: FloatArray,
+    resampled_importance: FloatArray,
+    effect: FloatArray,
+    resampled_effect: FloatArray,
+    n: int,
+) -> Estimate:
+    value = float(agreement(importance[None], effect[None])[0])
+    if not np.isfinite(value):
+        return Estimate(np.nan, np.nan, np.nan, 0)
+    low, high = percentile_interval(agreement(resampled_importance, resampled_effect))
+    return Estimate(value, min(float(low), value), max(float(high), value), n)
+
+
+def _shuffled_correlation(agreement: Agreement, shape: tuple[int, ...], seed: int) -> Estimate:
+    """The expected correlation of two random orders, 0, with the interval that holds 95 % of random orders."""
+    generator = np.random.default_rng(seed)
+    n_heads = int(np.prod(shape))
+    ranks = np.broadcast_to(np.arange(n_heads, dtype=np.float64), (N_SHUFFLES, n_heads))
+    first, second = (generator.permuted(ranks, axis=1).reshape(N_SHUFFLES, *shape) for _ in range(2))
+    low, high = percentile_interval(agreement(first, second))
+    return Estimate(0.0, min(float(low), 0.0), max(float(high), 0.0), N_SHUFFLES)

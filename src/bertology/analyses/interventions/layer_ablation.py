@@ -1,0 +1,94 @@
+"""Change in score when layers are skipped, swapped, repeated or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.evaluation.options import AnnotationOption, SampleSizeOption, SeedOption, TaskOption
+from bertology.analyses.evaluation.score_change import LOSS, SCORE, ScoreChangeReport, score_change
+from bertology.analyses.run import AnalysisCache
+from bertology.corpus.corpus import Corpus
+from bertology.encoder.encoder import Encoder
+from bertology.estimates.estimate import Estimates
+from bertology.results.shapes import LayerCurve
+
+LayerOrder = tuple[int, ...]
+
+OPERATIONS = ("skip", "swap", "repeat", "drop")
+
+
+@analysis(
+    question="How much does the task score change when a layer is skipped, swapped, repeated or dropped with all above "
+    "it?",
+    special_tokens="Special tokens: included.",
+    citations=("kovaleva2019",),
+)
+def layer_ablation(
+    encoder: Encoder,
+    corpus: Corpus,
+    cache: AnalysisCache,
+    *,
+    operation: Annotated[
+        Literal["all", "skip", "swap", "repeat", "drop"],
+        "`skip` a layer, `swap` it with the next, `repeat` it, `drop` it and all layers above, or `all` of these.",
+    ] = "all",
+    task: TaskOption = "auto",
+    annotation: AnnotationOption = "",
+    sample_size: SampleSizeOption = 100,
+    seed: SeedOption = 0,
+) -> LayerCurve:
+    """Change in score (-1 to 1) and loss (nats per example) when layers are moved; 0: no effect.
+
+    A layer is moved as a whole, attention and feed-forward block with their LayerNorms, and the next layer reads the
+    output of the previous one; nothing is retrained. (interventions/head_ablation `--ablate layer` disables only the
+    attention of a layer, as in kovaleva2019.) The score is the task's: accuracy, F1 of entities or answers, or accuracy
+    on masked tokens (15 % of all). Intervals resample examples, the same before and after. Dropping the first layer and
+    all above it leaves the embeddings; the last layer has no next layer to swap with.
+    """
+    # Listing analyses must not import torch.
+    from bertology.analyses.evaluation.ablation import LayerReordering, prepare_ablation
+    from bertology.analyses.evaluation.evaluation import prepare_evaluation
+
+    evaluation = prepare_evaluation(
+        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
+    )
+    names = OPERATIONS if operation == "all" else (operation,)
+    orders = {name: _layer_orders(name, encoder.layers) for name in names}
+    interventions = [LayerReordering(order) for by_layer in orders.values() for order in by_layer]
+    intact, *reordered = prepare_ablation(encoder, evaluation).evaluate(evaluation, interventions, cache)
+    report = ScoreChangeReport(evaluation, intact)
+    measures: dict[str, Estimates] = {}
+    units: dict[str, str] = {}
+    baselines: dict[str, dict[str, Estimates]] = {}
+    remaining = iter(reordered)
+    for name, by_layer in orders.items():
+        change = score_change(intact, [next(remaining) for _ in by_layer], seed=seed)
+        for measure, estimates in ((SCORE, change.score), (LOSS, change.loss)):
+            full_name = f"{measure} ({name})"
+            missing = Estimates.empty(encoder.layers - len(by_layer))
+            measures[full_name] = Estimates.concatenate([estimates, missing])
+            units[full_name] = report.units()[measure]
+            for baseline, values in report.baselines((encoder.layers,)).items():
+                if measure in values:
+                    baselines.setdefault(baseline, {})[full_name] = values[measure]
+    return LayerCurve(measures=measures, baselines=baselines, units=units, sample=report.sample(), first_layer=1)
+
+
+def _layer_orders(operation: str, n_layers: int) -> Sequence[LayerOrder]:
+    """The order of layers after the operation on each layer; the last layer cannot be swapped with the next."""
+    layers = tuple(range(n_layers))
+    return [_reorder(operation, layer, layers) for layer in (layers[:-1] if operation == "swap" else layers)]
+
+
+def _reorder(operation: str, layer: int, layers: LayerOrder) -> LayerOrder:
+    match operation:
+        case "skip":
+            return layers[:layer] + layers[layer + 1 :]
+        case "swap":
+            return (*layers[:layer], layer + 1, layer, *layers[layer + 2 :])
+        case "repeat":
+            return layers[: layer + 1] + layers[layer:]
+        case _:
+            return layers[:layer]

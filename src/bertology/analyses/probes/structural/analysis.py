@@ -1,0 +1,334 @@
+"""Recover the dependency tree from each layer by linear structural probes (hewitt2019structural)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+
+from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.probes.structural.scores import (
+    RANGE_UNITS,
+    UNITS,
+    StructuralScores,
+    chain_baseline,
+    probe_predictor,
+    score_trees,
+)
+from bertology.analyses.probing.options import (
+    BatchSizeOption,
+    EpochsOption,
+    HalfPrecisionOption,
+    Layer,
+    LearningRateOption,
+    MaxTrainSizeOption,
+    NSeedsOption,
+    SeedOption,
+    TrainCorpusOption,
+    TrainFractionOption,
+)
+from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.structural_probing.dataset import SITE, TreeDataset, gold_governors, scored_word_mask
+from bertology.analyses.structural_probing.training import (
+    RankOption,
+    StructuralProbeConfig,
+    fit_device,
+    resolve_rank,
+    resolve_structural_layer,
+    split_trees,
+)
+from bertology.arrays import Array
+from bertology.corpus.sentence import ROOT
+from bertology.encoder.encoder import Encoder
+from bertology.encoder.token_batch import word_annotations
+from bertology.estimates.estimate import Estimates
+from bertology.lazy import torch
+from bertology.numerics.spanning_trees import spanning_trees
+from bertology.recording.recording import Recording
+from bertology.results.shapes import Arc, ArcDiagram, Arcs, Curve, LayerCurve
+
+NAME = "probes/structural"
+KINDS = ("distance", "depth")
+CONTEXT_FREE_BASELINES = ("decayed embeddings", "random BiLSTM embeddings")
+DIFFERENCES = {name: f"{name} - {name} (full rank)" for name in UNITS}
+Measures = dict[str, Estimates]
+
+
+@analysis(
+    question="How well can the dependency tree be recovered from each layer by a linear structural probe?",
+    special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
+    citations=("hewitt2019structural",),
+    sites=(SITE,),
+    annotations=("governors",),
+    version=3,
+    cost=Cost(seconds_per_sampled_word=0.008),
+)
+def structural(
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: Encoder | None,
+    *,
+    show: Annotated[
+        Literal["layers", "ranks", "trees"],
+        "`layers` (scores by layer), `ranks` (scores by rank of the probe in one layer) or `trees` (predicted trees).",
+    ] = "layers",
+    rank: RankOption = 64,
+    layer: Annotated[
+        Layer,
+        "Layer to show with --show ranks and trees; 0: embeddings, negative: counted from the last (-1); `auto`: two "
+        "thirds of the depth.",
+    ] = "auto",
+    train_corpus: TrainCorpusOption = "",
+    train_size: MaxTrainSizeOption = 0,
+    train_fraction: TrainFractionOption = 0.7,
+    float16: HalfPrecisionOption = False,
+    n_seeds: NSeedsOption = 3,
+    epochs: EpochsOption = 40,
+    learning_rate: LearningRateOption = 0.01,
+    batch_size: BatchSizeOption = 20,
+    n_examples: Annotated[int, "Number of example trees with --show trees."] = 5,
+    legacy: Annotated[
+        bool,
+        "Reproduce the released code: punctuation by Penn tags, Adam's moments kept when the learning rate drops.",
+    ] = False,
+    seed: SeedOption = 0,
+) -> LayerCurve | Curve | Arcs:
+    """Undirected unlabelled attachment score (UUAS), the proportion of tree edges found, 0 to 1; and three more scores.
+
+    The distance probe is a linear map under which squared distances between words approximate their path lengths in the
+    tree; under the depth probe squared norms approximate depths. Both minimise the L1 error, divided by the squared
+    number of words and by the number of words. `UUAS` compares the minimum spanning tree of predicted distances with
+    that of gold distances, both without punctuation, pooled over sentences. `distance Spearman` correlates the
+    distances of each word to all words (itself and punctuation included), averaged over sentences of one length and
+    then over the lengths 5 to 50; `depth Spearman` the depths likewise. `root accuracy` is the proportion of sentences
+    in which the word of least depth that is not punctuation is the root. A word is the mean of its tokens. Punctuation
+    is UPOS `PUNCT` (else the Penn tags, else the relation `punct`).
+
+    Layer 0 is the embeddings, layer n the output of layer n: the paper's BERT-base 7, counted from 0, is layer 8 here.
+    The learning rate drops to a tenth whenever the loss on a validation tenth of the training sentences has no new
+    minimum; Adam's moments are then reset, and the best epoch is kept. The paper uses its development set for this, and
+    the released code keeps the moments: `legacy`, which also takes the tags '' , . : `` -LRB- -RRB- for punctuation.
+    All layers, seeds and ranks are trained together, in the same batches of sentences of similar length; the paper's
+    batches are mixed. The initial learning rate is ten times the paper's: on a thousand sentences it reaches the same
+    loss in a third of the time. The paper's model read cased text as segment 1 without separating punctuation from
+    words; that depends on the model here. Skipped and counted are text pairs, sentences of one word, and sentences with
+    a word without tokens, for example if a token covers two words (`--spacing words` avoids that in the test corpus).
+
+    Baselines: a chain of words; the embedding layer, which has positions, unlike the paper's (ELMo's); the embeddings
+    averaged with weights that halve at each step (`legacy`: the word itself counts twice), and passed through a random
+    BiLSTM; the untrained model. Intervals are over test sentences, except ranges over seeds. `--show ranks` adds the
+    difference of each score to the full rank on the same sentences, whose interval resamples the differences; at full
+    rank it is undefined. Memory: 4 bytes x (layers + 1) x width per word of training and test data, 2 with `--float16`.
+    """
+    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed, float16)
+    config = StructuralProbeConfig(n_seeds, epochs, learning_rate, batch_size, legacy, seed)
+    train, test = split_trees(recording, encoder, split, analysis_name=NAME)
+    n_layers, _, width = train.states[0].shape
+    layer_index = resolve_structural_layer(layer, n_layers)
+    rank = resolve_rank(rank, width)
+    device = fit_device(encoder)
+    if show == "trees":
+        return _build_arcs(*_select_layers(train, test, [layer_index]), config, rank, n_examples, device)
+    sample = _sample(train, test, legacy)
+    chain = score_trees(test, chain_baseline(test), legacy=legacy)
+    untrained = None
+    if randomised is not None:
+        untrained = split_trees(randomised, randomised_encoder(encoder), split, analysis_name=NAME)
+    if show == "ranks":
+        ranks = _rank_grid(width)
+        embeddings, model = _score_ranks(*_select_layers(train, test, [0, layer_index]), config, ranks, device)
+        baselines = {
+            "linear chain": _broadcast(_measure(chain, seed), 0, len(ranks)),
+            "embedding layer": embeddings,
+            "zero": {name: Estimates.exact(np.zeros(len(ranks))) for name in DIFFERENCES.values()},
+        }
+        if untrained is not None:
+            (baselines["untrained model"],) = _score_ranks(
+                *_select_layers(*untrained, [layer_index]), config, ranks, device
+            )
+        units = UNITS | RANGE_UNITS | dict.fromkeys(DIFFERENCES.values(), "difference, -1 to 1")
+        return Curve(
+            measures=model,
+            baselines=baselines,
+            units=units,
+            sample={"layer": layer_index, **sample},
+            x_name="rank",
+            x=np.array(ranks, np.float64),
+        )
+    # The context-free baselines are extra layers above the last one.
+    extended = _with_context_free(train, legacy, seed), _with_context_free(test, legacy, seed)
+    model = _measure(_fit_and_score(*extended, config, rank, device), seed)
+    baselines = {
+        "linear chain": _broadcast(_measure(chain, seed), 0, n_layers),
+        "embedding layer": _broadcast(model, 0, n_layers),
+    }
+    for index, name in enumerate(CONTEXT_FREE_BASELINES, start=n_layers):
+        baselines[name] = _broadcast(model, index, n_layers)
+    if untrained is not None:
+        baselines["untrained model"] = _measure(_fit_and_score(*untrained, config, rank, device), seed)
+    return LayerCurve(
+        measures={name: estimates[:n_layers] for name, estimates in model.items()},
+        baselines=baselines,
+        units=UNITS | RANGE_UNITS,
+        sample=sample,
+    )
+
+
+def _sample(train: TreeDataset, test: TreeDataset, legacy: bool) -> dict[str, int]:
+    """Sizes of the training and test data, and of what was skipped."""
+    n_words = [int(scored_word_mask(recorded_input, legacy=legacy).sum()) for recorded_input in test.inputs]
+    sizes = {
+        "training sentences": len(train.inputs),
+        "test sentences": len(test.inputs),
+        "test edges": sum(max(0, n - 1) for n in n_words),
+    }
+    for name, dataset in (("training", train), ("test", test)):
+        sizes |= {f"skipped {name} sentences ({reason})": count for reason, count in dataset.skipped.items()}
+    return sizes
+
+
+def _select_layers(train: TreeDataset, test: TreeDataset, layers: Sequence[int]) -> tuple[TreeDataset, TreeDataset]:
+    return train.select_layers(layers), test.select_layers(layers)
+
+
+def _measure(scores: StructuralScores, seed: int) -> Measures:
+    return scores.measures(seed=seed) | scores.ranges()
+
+
+def _broadcast(measures: Measures, index: int, size: int) -> Measures:
+    """The estimates of one layer as a baseline of all layers or ranks."""
+    return {name: estimates[index].broadcast_to((size,)) for name, estimates in measures.items()}
+
+
+def _fit_and_score(
+    train: TreeDataset, test: TreeDataset, config: StructuralProbeConfig, rank: int, device: str
+) -> StructuralScores:
+    probes = config.fit(train, KINDS, [rank], device)
+    return score_trees(test, probe_predictor(probes, test, rank), legacy=config.legacy)
+
+
+def _rank_grid(width: int) -> list[int]:
+    """1, 2, 4 ... below the width, then the width."""
+    return [*(2**power for power in range(width.bit_length()) if 2**power < width), width]
+
+
+def _score_ranks(
+    train: TreeDataset, test: TreeDataset, config: StructuralProbeConfig, ranks: Sequence[int], device: str
+) -> list[Measures]:
+    """For each layer, (rank,) scores and their differences to the last rank on the same sentences."""
+    probes = config.fit(train, KINDS, ranks, device)
+    scores = [score_trees(test, probe_predictor(probes, test, rank), legacy=config.legacy) for rank in ranks]
+    measures = [
+        _measure(rank_scores, config.seed)
+        | score_differences(rank_scores, scores[-1], seed=config.seed, is_reference=rank_scores is scores[-1])
+        for rank_scores in scores
+    ]
+    return [
+        {name: Estimates.stack([by_layer[name][layer] for by_layer in measures]) for name in measures[0]}
+        for layer in range(len(train.states[0]))
+    ]
+
+
+def score_differences(
+    scores: StructuralScores, reference: StructuralScores, *, seed: int, is_reference: bool
+) -> Measures:
+    """(layer,) differences to the reference scores, with intervals over the differences; NaN for the reference itself.
+
+    Every score is a mean over sentences, so the differences can be scored like the scores.
+    """
+    if is_reference:
+        undefined = np.full(scores.correct_edges.shape, np.nan)
+        differences = replace(
+            scores,
+            correct_edges=undefined,
+            n_edges=np.zeros_like(scores.n_edges),
+            distance_spearman=undefined,
+            root_correct=undefined,
+            depth_spearman=undefined,
+        )
+    else:
+        differences = replace(
+            scores,
+            correct_edges=scores.correct_edges - reference.correct_edges,
+            distance_spearman=scores.distance_spearman - reference.distance_spearman,
+            root_correct=scores.root_correct - reference.root_correct,
+            depth_spearman=scores.depth_spearman - reference.depth_spearman,
+        )
+    return {DIFFERENCES[name]: estimates for name, estimates in differences.measures(seed=seed).items()}
+
+
+def _build_arcs(
+    train: TreeDataset, test: TreeDataset, config: StructuralProbeConfig, rank: int, n_examples: int, device: str
+) -> Arcs:
+    """Predicted and gold trees of the first test sentences with at least five words, for the first seed."""
+    probes = replace(config, n_seeds=1).fit(train, KINDS, [rank], device)
+    predict = probe_predictor(probes, test, rank)
+    indices = [index for index, length in enumerate(test.lengths) if length > 4][:n_examples]
+    indices = indices or list(range(min(n_examples, len(test.inputs))))
+    return Arcs(
+        sentences=tuple(_build_diagram(test, index, predict(index)[0][0, 0], config.legacy) for index in indices)
+    )
+
+
+def _build_diagram(test: TreeDataset, index: int, distances: Array, legacy: bool) -> ArcDiagram:
+    recorded_input = test.inputs[index]
+    is_scored = scored_word_mask(recorded_input, legacy=legacy)
+    words = np.flatnonzero(is_scored).tolist()
+    edges = [(words[a], words[b]) for a, b in spanning_trees(distances[np.ix_(is_scored, is_scored)]).tolist()]
+    relations = word_annotations(recorded_input, "relations")
+    gold = [
+        Arc(start=governor, end=word, label=relations[word] or "")
+        for word, governor in enumerate(gold_governors(recorded_input))
+        if governor != ROOT and is_scored[word]
+    ]
+    arcs = [Arc(start=a, end=b, weight=float(distances[a, b])) for a, b in sorted(edges)]
+    return ArcDiagram(words=recorded_input.text.words, arcs=tuple(arcs), gold=tuple(gold))
+
+
+def _with_context_free(dataset: TreeDataset, legacy: bool, seed: int) -> TreeDataset:
+    """The dataset with the context-free baselines as two extra layers."""
+    embeddings = [np.array(states[0]) for states in dataset.states]
+    extra_layers = context_free_states(embeddings, count_self_twice=legacy, seed=seed)
+    return replace(dataset, states=dataset.states.with_extra_layers(extra_layers))
+
+
+def context_free_states(embeddings: Sequence[Array], *, count_self_twice: bool = False, seed: int = 0) -> list[Array]:
+    """(2, word, width) states of each sentence, in the order of `CONTEXT_FREE_BASELINES`, from (word, width) ones.
+
+    `count_self_twice` counts a word twice in its average, as in the released code.
+    """
+    projections = random_lstm(embeddings, seed=seed)
+    return [
+        np.stack([decay_average(states, count_self_twice=count_self_twice), projection])
+        for states, projection in zip(embeddings, projections, strict=True)
+    ]
+
+
+def decay_average(states: Array, *, count_self_twice: bool = False) -> Array:
+    """(word, width) averages over the sentence with weights 2 ** -|i - j|."""
+    positions = np.arange(len(states))
+    weights = 0.5 ** np.abs(positions[:, None] - positions)
+    if count_self_twice:
+        np.fill_diagonal(weights, 2.0)
+    weights /= weights.sum(1, keepdims=True)
+    return (weights.astype(np.float32) @ states.astype(np.float32)).astype(np.float32)
+
+
+def random_lstm(embeddings: Sequence[Array], *, seed: int = 0) -> list[Array]:
+    """(word, width) outputs of a random bidirectional LSTM layer with half the width in each direction."""
+    width = embeddings[0].shape[-1]
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for index, states in enumerate(embeddings):
+        by_length[len(states)].append(index)
+    outputs: list[Array] = [np.empty(0)] * len(embeddings)
+    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+        torch.manual_seed(seed)
+        lstm = torch.nn.LSTM(width, (width + 1) // 2, bidirectional=True, batch_first=True)
+        for indices in by_length.values():
+            batch = torch.from_numpy(np.stack([embeddings[index] for index in indices]).astype(np.float32))
+            for index, output in zip(indices, lstm(batch)[0].numpy(), strict=True):
+                outputs[index] = output[:, :width]
+    return outputs

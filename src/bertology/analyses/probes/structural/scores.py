@@ -1,0 +1,126 @@
+"""Scores of structural probes: how well predicted distances and depths recover the tree (hewitt2019structural)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertology.analyses.structural_probing.dataset import TreeDataset, gold_edges, gold_governors, scored_word_mask
+from bertology.analyses.structural_probing.probe import StructuralProbes
+from bertology.arrays import Array, FloatArray, IntArray
+from bertology.corpus.sentence import ROOT
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_group_mean, bootstrap_mean, bootstrap_ratio, range_over_seeds
+from bertology.lazy import torch
+from bertology.numerics.rank_correlation import spearman
+from bertology.numerics.spanning_trees import shared_edges, spanning_trees, tree_depths, tree_distances
+
+PredictTree = Callable[[int], tuple[Array, Array]]
+"""From the index of a sentence, (layer, seed, word, word) squared distances and (layer, seed, word) depths."""
+
+UUAS, DISTANCE, ROOT_ACCURACY, DEPTH = "UUAS", "distance Spearman", "root accuracy", "depth Spearman"
+UUAS_RANGE, ROOT_ACCURACY_RANGE = (f"{name} (range over seeds)" for name in (UUAS, ROOT_ACCURACY))
+UNITS = {
+    UUAS: "proportion of undirected edges, 0 to 1",
+    DISTANCE: "Spearman correlation, -1 to 1",
+    ROOT_ACCURACY: "proportion of sentences, 0 to 1",
+    DEPTH: "Spearman correlation, -1 to 1",
+}
+RANGE_UNITS = {UUAS_RANGE: UNITS[UUAS], ROOT_ACCURACY_RANGE: UNITS[ROOT_ACCURACY]}
+MIN_WORDS, MAX_WORDS = 5, 50
+"""Lengths of the sentences that count in correlations."""
+
+
+@dataclass(frozen=True)
+class StructuralScores:
+    """(sentence, layer, seed) scores, NaN where undefined; `n_edges` and `lengths` (words) are (sentence,)."""
+
+    correct_edges: FloatArray
+    n_edges: FloatArray
+    distance_spearman: FloatArray
+    root_correct: FloatArray
+    depth_spearman: FloatArray
+    lengths: IntArray
+
+    def measures(self, *, seed: int) -> dict[str, Estimates]:
+        """(layer,) estimates of the mean over seeds, with intervals over sentences."""
+        return {
+            UUAS: bootstrap_ratio(self.correct_edges.mean(2), self.n_edges[:, None], seed=seed),
+            DISTANCE: bootstrap_group_mean(self.distance_spearman.mean(2), self.lengths, seed=seed),
+            ROOT_ACCURACY: bootstrap_mean(self.root_correct.mean(2), seed=seed),
+            DEPTH: bootstrap_group_mean(self.depth_spearman.mean(2), self.lengths, seed=seed),
+        }
+
+    def ranges(self) -> dict[str, Estimates]:
+        """(layer,) ranges over seeds of the scores of single probes."""
+        n_edges = self.n_edges.sum()
+        uuas = self.correct_edges.sum(0) / n_edges if n_edges else np.full(self.correct_edges.shape[1:], np.nan)
+        by_seed = {UUAS_RANGE: uuas, ROOT_ACCURACY_RANGE: _mean(self.root_correct)}
+        ranges = {name: range_over_seeds(values.T) for name, values in by_seed.items()}
+        return {
+            name: estimates.with_n(np.where(np.isfinite(estimates.value), estimates.n, 0))
+            for name, estimates in ranges.items()
+        }
+
+
+def score_trees(dataset: TreeDataset, predict: PredictTree, *, legacy: bool = False) -> StructuralScores:
+    """The scores of the predicted trees of all sentences."""
+    rows = [_score_sentence(dataset, index, *predict(index), legacy) for index in range(len(dataset.inputs))]
+    correct_edges, n_edges, distance, root, depth = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    return StructuralScores(correct_edges, n_edges, distance, root, depth, np.array(dataset.lengths))
+
+
+def _score_sentence(
+    dataset: TreeDataset, index: int, distances: Array, depths: Array, legacy: bool
+) -> tuple[Array, int, Array, Array, Array]:
+    """Correct edges, number of edges, distance correlation, root accuracy and depth correlation."""
+    recorded_input = dataset.inputs[index]
+    governors, is_scored = gold_governors(recorded_input), scored_word_mask(recorded_input, legacy=legacy)
+    gold = gold_edges(recorded_input, is_scored)
+    undefined = np.full(distances.shape[:2], np.nan)
+    root = undefined
+    if is_scored.any():
+        predicted_root = np.flatnonzero(is_scored)[depths[..., is_scored].argmin(-1)]
+        root = (predicted_root == governors.index(ROOT)).astype(np.float64)
+    correct_edges = shared_edges(spanning_trees(distances[..., is_scored, :][..., is_scored]), gold)
+    if not MIN_WORDS <= len(governors) <= MAX_WORDS:
+        return correct_edges, len(gold), undefined, root, undefined
+    by_word = _correlation(distances, tree_distances(governors))
+    depth = _correlation(depths, tree_depths(governors))
+    return correct_edges, len(gold), _mean(np.moveaxis(by_word, -1, 0)), root, depth
+
+
+def _correlation(predicted: Array, gold: Array) -> Array:
+    """(...,) Spearman correlation over the last axis, all words included."""
+    first, second = (torch.from_numpy(np.ascontiguousarray(values, np.float32)) for values in (predicted, gold))
+    return spearman(first, second, torch.ones(predicted.shape[-1], dtype=torch.bool)).double().numpy()
+
+
+def _mean(values: Array) -> Array:
+    """The mean over the first axis, ignoring NaN; NaN if there is nothing else."""
+    is_defined = np.isfinite(values)
+    count = is_defined.sum(0)
+    return np.where(count, np.where(is_defined, values, 0.0).sum(0) / np.maximum(count, 1), np.nan)
+
+
+def probe_predictor(probes: StructuralProbes, dataset: TreeDataset, rank: int) -> PredictTree:
+    """Predictions of the probes of one rank."""
+    device = probes.weights.device
+
+    def predict(index: int) -> tuple[Array, Array]:
+        states = torch.from_numpy(np.array(dataset.states[index], np.float32)).to(device)
+        return probes.distances(states, rank).cpu().numpy(), probes.depths(states, rank).cpu().numpy()
+
+    return predict
+
+
+def chain_baseline(dataset: TreeDataset) -> PredictTree:
+    """Each word depends on the one before it: distances and depths are those of word positions."""
+
+    def predict(index: int) -> tuple[Array, Array]:
+        positions = np.arange(dataset.lengths[index], dtype=np.float32)
+        return np.abs(positions[:, None] - positions)[None, None], positions[None, None]
+
+    return predict

@@ -1,0 +1,137 @@
+"""Accuracy of surface cues on a labelled sentence task, without a model: length, words, bigrams (conneau2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Annotated
+
+import numpy as np
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.probing.train_test_split import train_mask
+from bertology.arrays import Array, BoolArray
+from bertology.encoder.token_batch import RecordedInput
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
+from bertology.recording.recording import Recording
+from bertology.results.shapes import Table
+
+
+def _length_feature(recorded_input: RecordedInput) -> list[str]:
+    return [str(len(recorded_input.text.words))]
+
+
+def _word_features(recorded_input: RecordedInput) -> list[str]:
+    return [word.lower() for word in recorded_input.text.words]
+
+
+def _bigram_features(recorded_input: RecordedInput) -> list[str]:
+    words = ["", *_word_features(recorded_input), ""]
+    return [" ".join(pair) for pair in pairwise(words)]
+
+
+SURFACE_FEATURES: dict[str, Callable[[RecordedInput], list[str]]] = {
+    "sentence length": _length_feature,
+    "bag of words": _word_features,
+    "bag of bigrams": _bigram_features,
+}
+
+
+@analysis(
+    question="How accurately can the labels of a sentence task be predicted from surface cues alone, without a model?",
+    special_tokens="Special tokens: not used; only words are.",
+    citations=("conneau2018",),
+    annotations=("label",),
+)
+def surface_baselines(
+    recording: Recording,
+    *,
+    train_fraction: Annotated[
+        float, "Fraction of sentences used for training, in whole documents, if the corpus has no splits."
+    ] = 0.7,
+    seed: Annotated[int, "Random seed (split, shuffled labels, bootstrap)."] = 0,
+) -> Table:
+    """Accuracy of naive Bayes on surface features, 0 to 1: the number of words, the words, or the word bigrams.
+
+    High probing accuracy on a task that these features solve says little about a model. Trained on the examples whose
+    source is `train` and tested on `test` (or `validation`), as in SentEval's files and `tasks:`; without such splits,
+    trained on a fraction of the documents. Baselines: the most frequent training label, and the same features with
+    shuffled training labels. Intervals are over test sentences.
+    """
+    examples = recording.corpus.examples
+    inputs = [
+        recorded_input
+        for recorded_input in recording.inputs
+        if not recorded_input.input_index
+        and not recorded_input.window_index
+        and examples[recorded_input.example_index].label is not None
+    ]
+    inputs.sort(key=lambda recorded: (recorded.text.words, str(examples[recorded.example_index].label)))
+    sources = [examples[recorded_input.example_index].source for recorded_input in inputs]
+    is_train, is_test = _train_test_masks(inputs, sources, train_fraction, seed)
+    labels = np.array([str(examples[recorded_input.example_index].label) for recorded_input in inputs])
+    names, counts = np.unique(labels[is_train], return_counts=True)
+    if not is_test.any() or len(names) < 2:
+        raise Refusal(
+            f"{recording.corpus.name} has {is_train.sum()} training sentences with {len(names)} labels and "
+            f"{is_test.sum()} test sentences",
+            "at least two labels, and sentences for training and testing",
+            "Use a larger labelled corpus, for example tasks:bigram_shift:english",
+        )
+    shuffled_labels = labels.copy()
+    shuffled_labels[is_train] = np.random.default_rng(seed).permutation(labels[is_train])
+    majority = bootstrap_mean((labels[is_test] == names[counts.argmax()]).astype(float), seed=seed)
+
+    def measure(train_labels: Array) -> dict[str, Estimates]:
+        correct = [
+            _predict_labels(inputs, extract_features, train_labels, is_train, is_test) == labels[is_test]
+            for extract_features in SURFACE_FEATURES.values()
+        ]
+        return {"accuracy": Estimates.stack([bootstrap_mean(row.astype(float), seed=seed) for row in correct])}
+
+    return Table(
+        measures=measure(labels),
+        baselines={
+            "majority class": {"accuracy": majority.broadcast_to((len(SURFACE_FEATURES),))},
+            "shuffled labels": measure(shuffled_labels),
+        },
+        units={"accuracy": "proportion of sentences, 0 to 1"},
+        sample={
+            "labels": len(names),
+            "training sentences": int(is_train.sum()),
+            "test sentences": int(is_test.sum()),
+        },
+        row_names=tuple(SURFACE_FEATURES),
+    )
+
+
+def _train_test_masks(
+    inputs: Sequence[RecordedInput], sources: Sequence[str], train_fraction: float, seed: int
+) -> tuple[BoolArray, BoolArray]:
+    """(input,) whether it is for training, and whether it is for testing."""
+    splits = np.array(sources, dtype=object)
+    is_train = splits == "train"
+    is_test = splits == "test" if (splits == "test").any() else splits == "validation"
+    if is_train.any() and is_test.any():
+        return is_train.astype(np.bool_), is_test.astype(np.bool_)
+    is_train = train_mask(inputs, train_fraction, seed=seed)
+    return is_train, ~is_train
+
+
+def _predict_labels(
+    inputs: Sequence[RecordedInput],
+    extract_features: Callable[[RecordedInput], list[str]],
+    labels: Array,
+    is_train: BoolArray,
+    is_test: BoolArray,
+) -> Array:
+    """(test input,) labels predicted by naive Bayes."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+
+    vectoriser = CountVectorizer(analyzer=extract_features)  # pyright: ignore[reportArgumentType]  # a function is allowed
+    train, test = ([inputs[index] for index in np.flatnonzero(mask).tolist()] for mask in (is_train, is_test))
+    classifier = MultinomialNB().fit(vectoriser.fit_transform(train), labels[is_train])
+    return classifier.predict(vectoriser.transform(test))

@@ -1,0 +1,235 @@
+"""A linear subspace of word senses, and the effect of an added sentence on it (reif2019)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from annotated_types import Ge
+from numpy.typing import NDArray
+
+from bertology.analyses.declaration import analysis
+from bertology.analyses.probing.dataset import WORD_SITE
+from bertology.analyses.probing.options import Layer, resolve_layer
+from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.run import AnalysisCache
+from bertology.analyses.senses.subspace_probe.concatenation import (
+    APPENDED_SENTENCES,
+    SentenceConcatenation,
+    centroid_cosines,
+    concatenated_states,
+    concatenation_test,
+    single_sentence_states,
+)
+from bertology.analyses.senses.subspace_probe.probe import SenseProjectionProbe
+from bertology.analyses.word_senses.occurrences import SenseSplits, shuffle_senses, split_occurrences
+from bertology.encoder.encoder import Encoder
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimate, Estimates
+from bertology.estimates.resampling import bootstrap_ratio
+from bertology.numerics.nearest_neighbours import FloatArray
+from bertology.recording.recording import Recording
+from bertology.results.shapes import Curve, LayerCurve
+
+NAME = "senses/subspace_probe"
+SubspaceProbeView = Literal["ranks", "concatenation"]
+Measures = dict[str, Estimates]
+FULL = "full"
+
+ACCURACY, OTHER_WORDS_ACCURACY = "accuracy", "accuracy (trained on other words)"
+RATIO, RATIO_CONCATENATED = "similarity ratio", "similarity ratio (with other-sense sentence)"
+BASELINE_NAMES = {
+    "same sense": "with a same-sense sentence",
+    "another word": "with a sentence without the word",
+}
+CLOSER, CLOSER_CONCATENATED = "nearer own sense", "nearer own sense (with other-sense sentence)"
+
+
+@analysis(
+    question="Is word sense encoded in a low-dimensional linear subspace, and does an added sentence "
+    "with another sense "
+    "disturb it?",
+    special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
+    citations=("reif2019",),
+    sites=(WORD_SITE,),
+    annotations=("senses",),
+    test_corpus="english+senses",
+)
+def subspace_probe(
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: Encoder | None,
+    cache: AnalysisCache,
+    *,
+    show: Annotated[
+        SubspaceProbeView,
+        "`ranks` (accuracy by rank) or `concatenation` (effect of adding a sentence with another sense).",
+    ] = "ranks",
+    ranks: Annotated[str, "Ranks of the linear maps, comma-separated; `full`: the model's width."] = "2,8,32,full",
+    layer: Annotated[
+        Layer, "Layer to use; 0: embeddings, negative: counted from the last (-1); `auto`: the last."
+    ] = "auto",
+    sample_size: Annotated[int, "With --show concatenation: number of occurrences to test, sampled at random."] = 100,
+    train_corpus: Annotated[
+        str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
+    ] = "",
+    train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0,
+    train_fraction: Annotated[
+        float, "Fraction of sentences used for training, in whole documents, if there is no --train-corpus."
+    ] = 0.7,
+    n_seeds: Annotated[
+        int, Ge(1), "Number of repetitions with different splits and initial maps; --show concatenation uses the first."
+    ] = 3,
+    seed: Annotated[int, "Random seed for splits, initial maps, shuffled baselines and the bootstrap."] = 0,
+) -> Curve | LayerCurve:
+    """Accuracy of the nearest sense centroid under a low-rank linear map, 0 to 1.
+
+    The map is trained so that occurrences of a word with the same sense have a higher mean cosine than those with
+    different senses. It starts as a random map with orthonormal rows and stops when pairs from held-out documents (30 %
+    of the training data) no longer improve. Centroids come from the training data, and only words with several senses
+    there are tested. `accuracy` is trained on the same words in other documents, `accuracy (trained on other words)`
+    on other words only (three folds), as a subspace of senses should allow; Reif et al. train on 90 % of the words.
+    Baselines: the initial `random projection`; `no projection`, all dimensions; `shuffled senses`: a map trained on
+    permuted senses; the most frequent sense; the same probe on the untrained model. Intervals resample test sentences
+    and splits.
+
+    `--show concatenation` is their concatenation test. The similarity ratio is the cosine of a word with the centroid
+    of its sense over that with the opposite sense: above 1 if it is nearer its own, over words with both cosines above
+    0. A few high ratios raise its mean, so `nearer own sense` is the proportion of words that are nearer their own
+    sense. Then a sentence with the other sense is appended; baselines append a sentence with the same sense, or one
+    without the word, to show the effect of any additional text. `shuffled senses` uses centroids of permuted senses.
+    The two sentences are joined by a space (Reif et al. join them by `and`).
+    """
+    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
+    splits = split_occurrences(recording, encoder, split, n_seeds, analysis_name=NAME)
+    untrained = None
+    if randomised is not None:
+        untrained = split_occurrences(randomised, randomised_encoder(encoder), split, n_seeds, analysis_name=NAME)
+    if show == "concatenation":
+        return _build_concatenation_curve(recording, encoder, splits, untrained, sample_size, seed)
+    layers, width = splits.test.examples.features.shape[0], splits.test.examples.features.shape[2]
+    probed_layer = resolve_layer(layer, layers, auto=layers - 1)
+    return _build_curve(splits, untrained, probed_layer, _parse_ranks(ranks, width), seed, cache)
+
+
+def _parse_ranks(text: str, width: int) -> list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part == FULL or (part.isdecimal() and int(part)) for part in parts):
+        raise Refusal(f"--ranks was given {text!r}", "positive integers or `full`, comma-separated", "Try 2,8,32,full")
+    return sorted({width if part == FULL else min(int(part), width) for part in parts})
+
+
+def _build_curve(
+    splits: SenseSplits, randomised: SenseSplits | None, layer: int, ranks: list[int], seed: int, cache: AnalysisCache
+) -> Curve:
+    probe = SenseProjectionProbe(splits, layer, seed)
+    untrained = SenseProjectionProbe(randomised, layer, seed) if randomised is not None else None
+    series: dict[str, list[Estimate]] = {}
+    progress = cache.progress_meter("training projections")
+    for done, rank in enumerate(ranks):
+        estimates = {
+            ACCURACY: probe.accuracy(partial(probe.probe_correct, rank)),
+            OTHER_WORDS_ACCURACY: probe.accuracy(partial(probe.other_words_correct, rank)),
+            "random projection": probe.accuracy(partial(probe.random_map_correct, rank)),
+            "shuffled senses": probe.accuracy(partial(probe.probe_correct, rank, shuffle=True)),
+        }
+        if untrained is not None:
+            estimates["untrained model"] = untrained.accuracy(partial(untrained.probe_correct, rank))
+        for name, estimate in estimates.items():
+            series.setdefault(name, []).append(estimate)
+        progress(done + 1, len(ranks))
+    return _assemble_curve(probe, series, ranks)
+
+
+def _assemble_curve(probe: SenseProjectionProbe, estimates: dict[str, list[Estimate]], ranks: list[int]) -> Curve:
+    curves = {name: Estimates.stack(values) for name, values in estimates.items()}
+    shape = (len(ranks),)
+    curves["no projection"] = probe.accuracy(lambda split: probe.correct(split, None)).broadcast_to(shape)
+    curves["most frequent sense"] = probe.accuracy(probe.most_frequent_correct).broadcast_to(shape)
+    measures = {name: curves.pop(name) for name in (ACCURACY, OTHER_WORDS_ACCURACY)}
+    return Curve(
+        measures=measures,
+        baselines={name: dict.fromkeys(measures, curve) for name, curve in curves.items()},
+        units=dict.fromkeys(measures, "proportion of occurrences of ambiguous words, 0 to 1"),
+        sample=probe.sense_splits.sample,
+        x_name="rank",
+        x=np.array(ranks, np.float64),
+    )
+
+
+def _build_concatenation_curve(
+    recording: Recording,
+    encoder: Encoder | None,
+    splits: SenseSplits,
+    randomised: SenseSplits | None,
+    sample_size: int,
+    seed: int,
+) -> LayerCurve:
+    if encoder is None:
+        raise Refusal(
+            "--show concatenation runs the model, and a recording cannot be run",
+            "a model and a corpus",
+            "Use --model and --corpus instead of --recording",
+        )
+    concatenation = concatenation_test(splits, sample_size, seed)
+    if not len(concatenation.test_indices):
+        raise Refusal(
+            "No test word has two senses in training and sentences of other documents to append",
+            "words that occur several times with each of two senses",
+            "Use a larger sense-annotated corpus",
+        )
+    by_appended: dict[str, Measures] = {}
+    n_too_long = 0
+    for name in APPENDED_SENTENCES:
+        states, fits = concatenated_states(concatenation, name, recording, encoder)
+        appended = _centroid_measures(concatenation, states, seed, fits=fits)
+        by_appended[name] = {RATIO_CONCATENATED: appended[RATIO], CLOSER_CONCATENATED: appended[CLOSER]}
+        n_too_long += int((~fits).sum())
+    single = single_sentence_states(concatenation)
+    measures = _centroid_measures(concatenation, single, seed) | by_appended.pop(APPENDED_SENTENCES[0])
+    baselines = {BASELINE_NAMES[name]: appended for name, appended in by_appended.items()}
+    senses = shuffle_senses(splits.train, splits.splits[0][0], np.random.default_rng([seed, 31]))
+    baselines["shuffled senses"] = _centroid_measures(concatenation, single, seed, senses=senses)
+    if randomised is not None:
+        untrained = SentenceConcatenation(
+            randomised, concatenation.test_indices, concatenation.opposite_senses, concatenation.appended
+        )
+        baselines["untrained model"] = _centroid_measures(untrained, single_sentence_states(untrained), seed)
+    units: dict[str, str] = dict.fromkeys(
+        (RATIO, RATIO_CONCATENATED), "ratio of cosines (1: equally near to both senses)"
+    )
+    units |= dict.fromkeys((CLOSER, CLOSER_CONCATENATED), "proportion of occurrences, 0 to 1 (chance: 0.5)")
+    sample = {"occurrences": len(concatenation.test_indices), "inputs too long for the model": n_too_long}
+    return LayerCurve(measures=measures, baselines=baselines, units=units, sample=sample)
+
+
+def _centroid_measures(
+    concatenation: SentenceConcatenation,
+    states: NDArray[Any],
+    seed: int,
+    *,
+    fits: NDArray[np.bool_] | None = None,
+    senses: NDArray[Any] | None = None,
+) -> Measures:
+    """(layer,) the mean ratio of both cosines, and the proportion of words nearer to their own sense."""
+    same, opposite = centroid_cosines(concatenation, states, senses)
+    defined = np.isfinite(same) & np.isfinite(opposite) & (True if fits is None else fits)
+    positive = defined & (same > 0) & (opposite > 0)
+    ratios = np.divide(same, opposite, out=np.zeros_like(same), where=positive)
+    nearer = np.where(defined, (same > opposite) + 0.5 * (same == opposite), 0.0)
+    return {
+        RATIO: _pooled_mean(concatenation, ratios, positive, seed),
+        CLOSER: _pooled_mean(concatenation, nearer, defined, seed),
+    }
+
+
+def _pooled_mean(
+    concatenation: SentenceConcatenation, values: FloatArray, mask: NDArray[np.bool_], seed: int
+) -> Estimates:
+    """(layer,) the mean over the occurrences in the mask, with an interval over sentences."""
+    _, sentence = np.unique(concatenation.sentences, return_inverse=True)
+    sums, counts = np.zeros((2, sentence.max() + 1, len(values)))
+    np.add.at(sums, sentence, np.where(mask, values, 0.0).T)
+    np.add.at(counts, sentence, mask.T)
+    return bootstrap_ratio(sums, counts, seed=seed)

@@ -1,0 +1,239 @@
+"""Data of structural probes: word states with the dependency tree of each sentence, in batches.
+
+States stay in the recording, in memory or memory-mapped, and are gathered one batch at a time: about 6 MB for 20
+sentences and 12 layers of width 384. Gathered states are cached if those of all batches take at most
+`MAX_CACHED_BYTES`, and always on a GPU. Otherwise single layers can be selected, whose states are cached if these take
+at most as much, or else gathered again for each use. Trees are always cached.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from bertology.analyses.structural_probing.tree_batch import PackedTrees, TreeBatch, pack_trees
+from bertology.arrays import Array, BoolArray, IntArray
+from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.sentence import ROOT
+from bertology.encoder.token_batch import RecordedInput, word_annotations
+from bertology.errors import Refusal
+from bertology.lazy import torch
+from bertology.numerics.spanning_trees import spanning_trees, tree_depths, tree_distances
+from bertology.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SITE = "hidden.words"
+PENN_PUNCTUATION = frozenset({"''", ",", ".", ":", "``", "-LRB-", "-RRB-"})
+"""Penn Treebank tags that the released code excludes; it keeps `$` and `#`."""
+
+VALIDATION_FRACTION = 0.1
+MAX_CACHED_BYTES = 2**30
+
+
+class LayerStates(Sequence[Array]):
+    """(layer, word, width) states of some inputs of a recording: selected layers, possibly with extra layers added."""
+
+    def __init__(
+        self,
+        source: Sequence[Array],
+        indices: Sequence[int],
+        layers: Sequence[int] | None = None,
+        extra_layers: Sequence[Array] | None = None,
+    ) -> None:
+        self._source = source
+        self._indices = indices
+        self._layers = None if layers is None else list(layers)
+        self._extra_layers = extra_layers
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Array]: ...
+    def __getitem__(self, index: int | slice) -> Array | list[Array]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        states = self._source[self._indices[index]]
+        if self._extra_layers is None:
+            return states if self._layers is None else states[self._layers]
+        extra, n_layers = self._extra_layers[index], len(states)
+        if self._layers is None:
+            return np.concatenate([states, extra])
+        return np.stack([states[layer] if layer < n_layers else extra[layer - n_layers] for layer in self._layers])
+
+    def subset(self, indices: Sequence[int]) -> LayerStates:
+        """The states of some of the inputs."""
+        extra = None if self._extra_layers is None else [self._extra_layers[index] for index in indices]
+        return LayerStates(self._source, [self._indices[index] for index in indices], self._layers, extra)
+
+    def select_layers(self, layers: Sequence[int]) -> LayerStates:
+        """The states of some layers; extra layers are numbered after the others."""
+        selected = layers if self._layers is None else [self._layers[layer] for layer in layers]
+        return LayerStates(self._source, self._indices, selected, self._extra_layers)
+
+    def with_extra_layers(self, extra_layers: Sequence[Array]) -> LayerStates:
+        """The same states with extra layers, (layer, word, width) for each input."""
+        return LayerStates(self, range(len(self)), None, extra_layers)
+
+
+@dataclass(frozen=True)
+class TreeDataset:
+    """Sentences with dependency trees, sorted by their words, and how many were skipped, by reason."""
+
+    inputs: tuple[RecordedInput, ...]
+    states: LayerStates
+    skipped: Mapping[str, int]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Number of words of each sentence."""
+        return [recorded_input.tokens.n_words for recorded_input in self.inputs]
+
+    def subset(self, indices: Sequence[int]) -> TreeDataset:
+        """Some of the sentences."""
+        return replace(self, inputs=tuple(self.inputs[index] for index in indices), states=self.states.subset(indices))
+
+    def select_layers(self, layers: Sequence[int]) -> TreeDataset:
+        """The same sentences with some layers only."""
+        return replace(self, states=self.states.select_layers(layers))
+
+    def train_validation_split(self, seed: int) -> tuple[TreeDataset, TreeDataset]:
+        """Nine tenths for fitting and one tenth for early stopping, by a hash of the words and the seed."""
+        texts = [" ".join(recorded_input.text.words) for recorded_input in self.inputs]
+        order = sorted(range(len(texts)), key=lambda index: seeded_hash(texts[index], seed))
+        n_validation = max(1, round(VALIDATION_FRACTION * len(order)))
+        return self.subset(sorted(order[n_validation:])), self.subset(sorted(order[:n_validation]))
+
+
+def tree_dataset(recording: Recording, indices: Sequence[int]) -> TreeDataset:
+    """The inputs that are complete sentences of at least two words with a tree; the others are counted."""
+    reasons = {index: _skip_reason(recording.inputs[index]) for index in indices}
+    usable = sorted((index for index in indices if not reasons[index]), key=lambda i: recording.inputs[i].text.words)
+    skipped = Counter(reason for reason in reasons.values() if reason)
+    inputs = tuple(recording.inputs[index] for index in usable)
+    return TreeDataset(inputs, LayerStates(recording[SITE], usable), dict(sorted(skipped.items())))
+
+
+def _skip_reason(recorded_input: RecordedInput) -> str:
+    """Why an input cannot be used; empty if it can."""
+    segments = recorded_input.text.segments
+    if len(segments) != 1:
+        return "text pairs"
+    if segments[0].governors is None or list(segments[0].governors).count(ROOT) != 1:
+        return "no tree with one root"
+    if len(segments[0]) < 2:
+        return "one word"
+    return "words without tokens" if recorded_input.window_index or recorded_input.tokens.dropped_words else ""
+
+
+def check_enough_trees(train: TreeDataset, test: TreeDataset, corpus_name: str) -> None:
+    """Refuse if there are too few sentences for training, validation and testing."""
+    if len(train.inputs) < 2 or not test.inputs:
+        skipped = {f"{reason}: {count}" for dataset in (train, test) for reason, count in dataset.skipped.items()}
+        raise Refusal(
+            f"{corpus_name} has {len(train.inputs)} training and {len(test.inputs)} test sentences with a usable tree"
+            + (f" (skipped: {', '.join(sorted(skipped))})" if skipped else ""),
+            "at least two training sentences and one test sentence of two words or more",
+            "Use a larger treebank, or name another with --train-corpus",
+        )
+
+
+def gold_governors(recorded_input: RecordedInput) -> tuple[int, ...]:
+    """The governor of each word, `ROOT` for the root."""
+    return recorded_input.text.segments[0].governors or ()
+
+
+def scored_word_mask(recorded_input: RecordedInput, *, legacy: bool) -> BoolArray:
+    """(word,) whether it is not punctuation: by UPOS, else XPOS, else relation; by XPOS only with `legacy`."""
+    upos, xpos, relations = (
+        word_annotations(recorded_input, "pos"),
+        word_annotations(recorded_input, "xpos"),
+        word_annotations(recorded_input, "relations"),
+    )
+    if legacy or (upos[0] is None and xpos[0] is not None):
+        if xpos[0] is None:
+            raise Refusal(
+                f"The sentence {' '.join(recorded_input.text.words)[:60]!r} has no XPOS tags",
+                "Penn Treebank tags, by which the released code identifies punctuation",
+                "Use a corpus with XPOS tags, or leave out --legacy",
+            )
+        return np.array([tag not in PENN_PUNCTUATION for tag in xpos], np.bool_)
+    if upos[0] is not None:
+        return np.array([tag != "PUNCT" for tag in upos], np.bool_)
+    return np.array([(relation or "").split(":")[0] != "punct" for relation in relations], np.bool_)
+
+
+def gold_edges(recorded_input: RecordedInput, word_mask: BoolArray) -> IntArray:
+    """(edge, 2) the minimum spanning tree of gold distances over the scored words, as indices among these words.
+
+    These are the edges of the tree, and shortest links instead of edges through words that are not scored.
+    """
+    return spanning_trees(tree_distances(gold_governors(recorded_input))[np.ix_(word_mask, word_mask)])
+
+
+class TreeBatches(Sequence[TreeBatch]):
+    """Batches of sentences of similar length, built when accessed."""
+
+    def __init__(self, dataset: TreeDataset, batch_size: int, device: str) -> None:
+        lengths = dataset.lengths
+        order = sorted(range(len(lengths)), key=lambda index: (lengths[index], index))
+        self._groups = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        self._dataset = dataset
+        self._batch_size = batch_size
+        self._device = device
+        self._trees: dict[int, PackedTrees] = {}
+        self._states: dict[int, Tensor] = {}
+        n_numbers = sum(lengths) * np.prod(dataset.states[0].shape[::2]) if lengths else 0
+        self._cache_states = not device.startswith("cpu") or 4 * n_numbers <= MAX_CACHED_BYTES
+
+    def select_layers(self, layers: Sequence[int]) -> Sequence[TreeBatch]:
+        """The batches with some layers only; if not all layers can be cached, only these are gathered."""
+        if self._cache_states:
+            return [batch.select_layers(layers) for batch in self]
+        batches = TreeBatches(self._dataset.select_layers(layers), self._batch_size, self._device)
+        batches._trees = self._trees
+        return batches
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[TreeBatch]:
+        return (self[index] for index in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> TreeBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[TreeBatch]: ...
+    def __getitem__(self, index: int | slice) -> TreeBatch | list[TreeBatch]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index not in self._trees:
+            self._trees[index] = _build_trees(self._dataset, self._groups[index]).to(self._device)
+        states = self._states.get(index)
+        if states is None:
+            states = _stack_states(self._dataset, self._groups[index]).to(self._device)
+        if self._cache_states:
+            self._states[index] = states
+        return TreeBatch(states, self._trees[index])
+
+
+def _build_trees(dataset: TreeDataset, indices: Sequence[int]) -> PackedTrees:
+    governors = [gold_governors(dataset.inputs[index]) for index in indices]
+    distances, depths = (
+        [torch.from_numpy(measure(tree).astype(np.float32)) for tree in governors]
+        for measure in (tree_distances, tree_depths)
+    )
+    return pack_trees(distances, depths)
+
+
+def _stack_states(dataset: TreeDataset, indices: Sequence[int]) -> Tensor:
+    """(layer, word, width) states of all words of some sentences."""
+    return torch.from_numpy(np.concatenate([dataset.states[index] for index in indices], 1, dtype=np.float32))

@@ -1,0 +1,84 @@
+"""Scores of perturbed examples, some of which may no longer be evaluable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bertology.analyses.evaluation.score_change import Scores, score_change
+from bertology.arrays import BoolArray, FloatArray
+from bertology.corpus.corpus import Example
+from bertology.encoder.encoder import Encoder
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimate
+from bertology.estimates.metrics import Counts
+from bertology.estimates.resampling import ratio
+from bertology.training.data_split import sort_by_content
+
+if TYPE_CHECKING:
+    from bertology.analyses.evaluation.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class PartialScores:
+    """(example,) counts and losses in nats; a total of 0 and NaN for examples that could not be evaluated."""
+
+    counts: Counts
+    losses: FloatArray
+
+    @property
+    def is_evaluated(self) -> BoolArray:
+        """(example,) whether it was evaluated."""
+        return self.counts.total > 0
+
+    def restricted_to(self, mask: BoolArray) -> PartialScores:
+        """The same with all other examples marked as not evaluated."""
+        counts = Counts(np.where(mask, self.counts.correct, 0.0), np.where(mask, self.counts.total, 0.0))
+        return PartialScores(counts, np.where(mask, self.losses, np.nan))
+
+
+def number_examples(evaluation: Evaluation) -> list[Example]:
+    """The distinct examples sorted by content, with their indices as ids."""
+    distinct = {id(example): example for example in evaluation.examples}
+    return [replace(example, id=str(i)) for i, example in enumerate(sort_by_content(list(distinct.values())))]
+
+
+def evaluate_perturbed(
+    encoder: Encoder, evaluation: Evaluation, examples: Sequence[Example], n_examples: int, *, seed: int
+) -> PartialScores:
+    """Scores of perturbed examples, whose ids are their indices among `n_examples`."""
+    from bertology.analyses.evaluation.evaluation import with_perturbed_examples
+
+    correct, total, losses, n_texts = (np.zeros(n_examples) for _ in range(4))
+    if examples:
+        try:
+            perturbed = with_perturbed_examples(encoder, evaluation, examples, seed=seed)
+        except Refusal:
+            # All examples are too long for the model.
+            return PartialScores(Counts(correct, total), np.full(n_examples, np.nan))
+        scores = perturbed.scores(encoder.forward)
+        indices = np.array([int(example.id) for example in perturbed.examples])
+        for sums, values in (
+            (correct, scores.counts.correct),
+            (total, scores.counts.total),
+            (losses, scores.losses),
+            (n_texts, 1.0),
+        ):
+            np.add.at(sums, indices, values)
+    return PartialScores(Counts(correct, total), ratio(losses, n_texts, empty=np.nan))
+
+
+def paired_score_drop(before: Counts, after: Counts, *, seed: int) -> Estimate:
+    """Score before minus score after, on the examples evaluated both times, with an interval that resamples them."""
+    is_paired = (before.total > 0) & (after.total > 0)
+    if not is_paired.any():
+        return Estimate(np.nan, np.nan, np.nan, 0)
+    change = score_change(_without_losses(before), [_without_losses(after)], seed=seed, example_mask=is_paired)
+    return change.score.map(lambda values: 0.0 - values)[0]
+
+
+def _without_losses(counts: Counts) -> Scores:
+    return Scores(np.zeros(len(counts.total)), counts)

@@ -1,0 +1,185 @@
+"""All attacks by name, and random edits of the same size as controls."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from bertology.analyses.text_attacks.distractors import DISTRACTOR_ATTACKS, AttackedExample, DistractorConfig
+from bertology.analyses.text_attacks.perturbations import (
+    add_typos,
+    random_edit_of_equal_size,
+    remove_function_words,
+    shuffle_sentences,
+    shuffle_words,
+)
+from bertology.analyses.text_attacks.word_edits import remove_all_words
+from bertology.corpus.corpus import Example, ExampleKind
+from bertology.corpus.sentence import Sentence
+from bertology.errors import unknown_name
+from bertology.numerics.edit_distance import edit_distance
+
+SegmentsByKind = Mapping[ExampleKind, tuple[int, ...]]
+"""Indices of the segments that an attack changes, by kind of example."""
+
+
+@dataclass(frozen=True)
+class AttackConfig:
+    """Settings of the attacks: how thoroughly to shuffle, and the proportion of words with a typo."""
+
+    distractors: DistractorConfig = field(default_factory=DistractorConfig)
+    typo_rate: float = 0.2
+
+
+TextPerturbation = Callable[[Sentence, Random, AttackConfig], Sentence]
+
+
+@dataclass(frozen=True)
+class TextAttack:
+    """An attack and the kinds of example it applies to.
+
+    `rng_key` seeds the random generator of each example; it is not the name, so that attacks can be renamed without
+    changing numbers.
+    """
+
+    name: str
+    description: str
+    example_kinds: frozenset[ExampleKind]
+    apply: Callable[[Example, Random, AttackConfig], AttackedExample]
+    rng_key: str
+
+    def __call__(self, example: Example, config: AttackConfig, seed: int) -> AttackedExample:
+        """The attacked example, which depends on example, attack and seed only."""
+        return self.apply(example, example_rng(example, self.rng_key, seed), config)
+
+
+def parse_attacks(names: str, example_kinds: Collection[ExampleKind]) -> list[TextAttack]:
+    """Attacks from a comma-separated list, or `all` that apply to examples of these kinds."""
+    applicable = {name: attack for name, attack in ATTACKS.items() if attack.example_kinds & set(example_kinds)}
+    if names == "all":
+        return list(applicable.values())
+    requested = [name.strip() for name in names.split(",")]
+    for name in requested:
+        if name not in applicable:
+            raise unknown_name("attack for these examples", name, applicable)
+    return [applicable[name] for name in requested]
+
+
+def example_rng(example: Example, *key: object) -> Random:
+    """A random generator that depends on the example's texts and label and on the key, not on its index."""
+    texts = "\n".join(segment.text for segment in example.segments)
+    return Random(hashlib.sha256(f"{example.label}\n{texts}\n{key}".encode()).digest())
+
+
+def random_edit(original: Example, attacked: Example, vocabulary: Sequence[str], seed: int) -> Example:
+    """The original with a random edit of equal size in every segment that was attacked."""
+    rng = example_rng(original, "random edit", seed, [segment.text for segment in attacked.segments])
+    segments = [
+        random_edit_of_equal_size(before, after, vocabulary, rng) if before.words != after.words else before
+        for before, after in zip(original.segments, attacked.segments, strict=True)
+    ]
+    return replace(original, segments=tuple(segments))
+
+
+def word_edit_distance(original: Example, attacked: Example) -> int:
+    """The edit distance in words, summed over segments."""
+    pairs = zip(original.segments, attacked.segments, strict=True)
+    return sum(edit_distance(before.words, after.words) for before, after in pairs)
+
+
+def word_pool(examples: Sequence[Example]) -> list[str]:
+    """All alphabetic words of the examples, sorted, each as often as it occurs."""
+    return sorted(word for example in examples for part in example.segments for word in part.words if word.isalpha())
+
+
+def _segment_attack(
+    name: str, description: str, segments: SegmentsByKind, perturb: TextPerturbation, rng_key: str
+) -> TextAttack:
+    def attack(example: Example, rng: Random, config: AttackConfig) -> AttackedExample:
+        indices = segments[example.kind]
+        perturbed = [
+            perturb(segment, rng, config) if index in indices else segment
+            for index, segment in enumerate(example.segments)
+        ]
+        return AttackedExample(replace(example, segments=tuple(perturbed)))
+
+    return TextAttack(name, description, frozenset(segments), attack, rng_key)
+
+
+def _distractor_attack(name: str) -> TextAttack:
+    attack = DISTRACTOR_ATTACKS[name]
+
+    def apply(example: Example, rng: Random, config: AttackConfig) -> AttackedExample:
+        return attack.apply(example, rng, config.distractors)
+
+    return TextAttack(name, attack.description, frozenset({"choice"}), apply, name)
+
+
+def _normalise_spaces(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
+    return sentence.with_single_spaces()
+
+
+def _shuffle_words(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
+    return shuffle_words(sentence, rng, config.distractors.shuffling)
+
+
+def _shuffle_sentences(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
+    return shuffle_sentences(sentence, rng)
+
+
+def _remove_function_words(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
+    return remove_function_words(sentence)
+
+
+def _add_typos(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
+    return add_typos(sentence, rng, config.typo_rate)
+
+
+def _remove_words(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
+    return remove_all_words(sentence)
+
+
+TEXTS: SegmentsByKind = {"sentence": (0,), "pair": (0, 1), "question": (0, 1), "choice": (0, 1), "minimal_pair": (0, 1)}
+LONG_TEXTS: SegmentsByKind = {"sentence": (0,), "pair": (0, 1), "question": (1,), "choice": (0,)}
+PASSAGES: SegmentsByKind = {"question": (1,), "choice": (0,)}
+QUESTIONS: SegmentsByKind = {"question": (0,), "choice": (1,)}
+FIRST: SegmentsByKind = {"pair": (0,)}
+SECOND: SegmentsByKind = {"pair": (1,)}
+
+# The last column is the key of the random generator.
+ATTACKS: dict[str, TextAttack] = {
+    attack.name: attack
+    for attack in (
+        _segment_attack(
+            "whitespace only (control)", "the same words with single spaces", TEXTS, _normalise_spaces, "spaces"
+        ),
+        _segment_attack("shuffled words", "the words of all texts", TEXTS, _shuffle_words, "words shuffled"),
+        _segment_attack("shuffled first text", "the words of the first text", FIRST, _shuffle_words, "first shuffled"),
+        _segment_attack(
+            "shuffled second text", "the words of the second text", SECOND, _shuffle_words, "second shuffled"
+        ),
+        _segment_attack("shuffled passage", "the words of the passage", PASSAGES, _shuffle_words, "passage shuffled"),
+        _segment_attack(
+            "shuffled question", "the words of the question", QUESTIONS, _shuffle_words, "question shuffled"
+        ),
+        _segment_attack(
+            "shuffled sentences", "intact sentences in another order", LONG_TEXTS, _shuffle_sentences,
+            "sentences shuffled",
+        ),
+        _segment_attack(
+            "function words removed", "no articles, auxiliaries, prepositions or pronouns", TEXTS,
+            _remove_function_words, "no function words",
+        ),
+        _segment_attack("typos", "a typo in some of the longer words", TEXTS, _add_typos, "slips"),
+        _segment_attack("second text only", "no first text: hypothesis only", FIRST, _remove_words, "no first"),
+        _segment_attack("first text only", "no second text: premise only", SECOND, _remove_words, "no second"),
+        _segment_attack("question removed", "no question", QUESTIONS, _remove_words, "no question"),
+        _segment_attack("passage removed", "no passage", {"choice": (0,)}, _remove_words, "no passage"),
+        _segment_attack(
+            "options only", "neither passage nor question", {"choice": (0, 1)}, _remove_words, "options alone"
+        ),
+        *map(_distractor_attack, DISTRACTOR_ATTACKS),
+    )
+}  # fmt: skip

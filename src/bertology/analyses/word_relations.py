@@ -1,0 +1,124 @@
+"""Identical, related and predictive words of an input, by definitions instead of inspection.
+
+Two words are **related** if they have the same lower-cased lemma, or the same form if lemmas are not annotated; with
+word vectors also if the cosine of their vectors is at least `min_cosine`. Words without a letter or digit are not
+related to any word. Two words are **predictive** of each other if they belong to one expression by annotation (the
+relations fixed, flat, compound, goeswith and their subtypes), or are neighbours and a collocation of a given corpus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from bertology.arrays import Array, FloatArray, IntArray
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import load_corpus
+from bertology.encoder.encoder import Encoder
+from bertology.encoder.load import load
+from bertology.encoder.static import word_vectors
+from bertology.encoder.token_batch import RecordedInput, word_annotations, word_governors
+from bertology.numerics.collocations import collocations
+
+WordPairs = IntArray
+"""(pair, 2) word indices of an input."""
+NO_PAIRS: WordPairs = np.empty((0, 2), np.int64)
+
+MULTIWORD_RELATIONS = ("fixed", "flat", "compound", "goeswith")
+
+
+@dataclass(frozen=True)
+class WordRelations:
+    """The definition of related words: names of word vectors (as for `--model`) and of a corpus; empty: not used."""
+
+    embeddings: str = ""
+    min_cosine: float = 0.6
+    collocation_corpus: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the contents of both resources; empty without resources."""
+        if not self.embeddings and not self.collocation_corpus:
+            return ""
+        table = f"{_load_embeddings(self.embeddings).fingerprint} {self.min_cosine}" if self.embeddings else ""
+        corpus = _load_corpus(self.collocation_corpus).fingerprint if self.collocation_corpus else ""
+        return hashlib.sha256(f"{table}/{corpus}".encode()).hexdigest()[:12]
+
+    def lemma_ids(self, recorded_input: RecordedInput) -> IntArray:
+        """(word,) an index for each lemma, or form, of the input; -1 for words without a letter or digit."""
+        forms = [word.lower() for word in recorded_input.text.words]
+        lemmas = word_annotations(recorded_input, "lemmas")
+        ids: dict[str, int] = {}
+        return np.array(
+            [
+                ids.setdefault(form if lemma is None else lemma.lower(), len(ids)) if _is_alphanumeric(form) else -1
+                for form, lemma in zip(forms, lemmas, strict=True)
+            ],
+            np.int64,
+        )
+
+    def similar_pairs(self, recorded_input: RecordedInput) -> WordPairs:
+        """Pairs of words with a letter or digit whose vectors are similar, including each word with itself."""
+        if not self.embeddings:
+            return NO_PAIRS
+        alphanumeric = self.lemma_ids(recorded_input) >= 0
+        similar = _cosines(recorded_input, self.embeddings) >= self.min_cosine
+        return np.argwhere(similar & alphanumeric[:, None] & alphanumeric[None, :])
+
+    def predictive_pairs(self, recorded_input: RecordedInput) -> WordPairs:
+        """Pairs of different words of one expression or collocation, in both orders."""
+        relations = enumerate(
+            zip(word_governors(recorded_input), word_annotations(recorded_input, "relations"), strict=True)
+        )
+        pairs = [
+            (word, governor)
+            for word, (governor, relation) in relations
+            if governor is not None and governor >= 0 and (relation or "").split(":")[0] in MULTIWORD_RELATIONS
+        ]
+        if self.collocation_corpus:
+            collocated = _load_collocations(self.collocation_corpus)
+            segments, forms = segment_of_words(recorded_input), [word.lower() for word in recorded_input.text.words]
+            pairs += [
+                (word, word + 1)
+                for word, bigram in enumerate(pairwise(forms))
+                if segments[word] == segments[word + 1] and bigram in collocated
+            ]
+        return np.array(pairs + [(second, first) for first, second in pairs], np.int64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=2**16)
+def _is_alphanumeric(form: str) -> bool:
+    return any(character.isalnum() for character in form)
+
+
+def segment_of_words(recorded_input: RecordedInput) -> Array:
+    """(word,) the index of the segment that each word belongs to."""
+    segments = recorded_input.text.segments
+    return np.repeat(np.arange(len(segments)), [len(segment) for segment in segments])
+
+
+@cache
+def _load_embeddings(name: str) -> Encoder:
+    return load(name)
+
+
+@cache
+def _load_corpus(name: str) -> Corpus:
+    return load_corpus(name)
+
+
+@cache
+def _load_collocations(name: str) -> frozenset[tuple[str, str]]:
+    return collocations([word.lower() for word in sentence.words] for sentence in _load_corpus(name).sentences)
+
+
+def _cosines(recorded_input: RecordedInput, embeddings: str) -> FloatArray:
+    """(word, word) cosines of word vectors (means over tokens); 0 for words without a vector."""
+    (means,) = word_vectors(_load_embeddings(embeddings), [recorded_input])
+    norms = np.linalg.norm(means, axis=1, keepdims=True)
+    normalised = np.divide(means, norms, out=np.zeros_like(means), where=norms > 0)
+    return normalised @ normalised.T

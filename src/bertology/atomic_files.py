@@ -1,0 +1,162 @@
+"""Atomic file writing: a file appears complete or not at all; failures are refused with a remedy."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import socket
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from bertology.errors import Refusal
+
+DIGEST_LENGTH = 32
+CHUNK_BYTES = 2**20
+STALE_SECONDS = 24 * 3600
+NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+_PARTIAL = re.compile(r"\..*\.([0-9a-f]{8})-(\d+)\.partial")
+
+
+def digest_bytes(content: bytes) -> str:
+    """SHA-256 of some bytes, cut to 32 hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LENGTH]
+
+
+def digest_file(file: Path) -> str:
+    """`digest_bytes` of a file's content, read in chunks."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()[:DIGEST_LENGTH]
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written; called before anything is computed."""
+    if not path.parent.is_dir():
+        raise Refusal(
+            f"{path} cannot be written: there is no folder {path.parent}",
+            "a file in an existing folder",
+            "Create the folder, or choose another one",
+        )
+    writable = os.access(path.parent, os.W_OK | os.X_OK)
+    if not writable or path.is_dir():
+        reason = "it is a folder" if writable else f"no write permission for the folder {path.parent}"
+        raise Refusal(f"{path} cannot be written: {reason}", "a file in a writable folder", "Choose another path")
+
+
+@contextmanager
+def partial_file(folder: Path, name: str) -> Generator[tuple[BinaryIO, Path]]:
+    """Open a hidden temporary file in `folder`, for the caller to rename; removed if it was not renamed.
+
+    The name holds machine and process, so that `remove_stale_partials` can recognise abandoned files.
+    """
+    partial = folder / f".{name}.{_machine_id()}-{os.getpid()}.partial"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("wb") as stream:
+                yield stream, partial
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise _write_refusal(folder, error) from error
+
+
+@contextmanager
+def atomic_writer(path: Path) -> Generator[BinaryIO]:
+    """A stream whose content replaces `path` when the block ends without an error; missing folders are created."""
+    with partial_file(path.parent, path.name) as (stream, partial):
+        yield stream
+        _sync(stream)
+        partial.replace(path)
+
+
+@contextmanager
+def atomic_directory(folder: Path) -> Generator[Path]:
+    """A hidden directory that replaces `folder` when the block ends without an error."""
+    partial = folder.with_name(f".{folder.name}.{_machine_id()}-{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        try:
+            yield partial
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as error:
+        raise _write_refusal(folder.parent, error) from error
+
+
+def write_atomically(path: Path, content: bytes) -> Path:
+    """Write a file into an existing folder; the previous content stays until the new one is complete."""
+    check_writable(path)
+    with atomic_writer(path) as stream:
+        stream.write(content)
+    return path
+
+
+def write_if_absent(path: Path, content: bytes) -> None:
+    """Write a file unless it exists: if two processes try, the first one wins."""
+    with partial_file(path.parent, path.name) as (stream, partial):
+        stream.write(content)
+        _sync(stream)
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            return
+        except OSError as error:
+            if error.errno not in NO_HARD_LINKS:
+                raise
+            partial.replace(path)
+
+
+def remove_stale_partials(folder: Path) -> None:
+    """Remove temporary files of processes that no longer run on this machine, and those unchanged for a day."""
+    for file in folder.iterdir():
+        name = _PARTIAL.fullmatch(file.name)
+        if name is None:
+            continue
+        with suppress(OSError):  # another process may have removed the file, or the folder may be read-only
+            is_local = name[1] == _machine_id()
+            if (is_local and not _is_running(int(name[2]))) or time.time() - file.stat().st_mtime > STALE_SECONDS:
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+
+
+def _sync(stream: BinaryIO) -> None:
+    """Force the content to disk, so that a crash after the rename cannot leave half of it."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _machine_id() -> str:
+    return digest_bytes(socket.gethostname().encode())[:8]
+
+
+def _is_running(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _write_refusal(folder: Path, error: OSError) -> Refusal:
+    is_full = error.errno in DISK_FULL
+    return Refusal(
+        f"Cannot write to {folder}: {error.strerror or error}",
+        "more free space" if is_full else "a writable folder",
+        "Free some space and run the same command again: finished work is kept and not repeated"
+        if is_full
+        else "Choose another folder with -o, or correct its permissions",
+    )

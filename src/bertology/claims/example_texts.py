@@ -1,0 +1,216 @@
+"""Example texts for a claim: those in a sample in which it shows most, and those in which it shows least.
+
+The numbers are the claim's own, measured on a single text. Only analyses whose numbers are means over texts can be
+measured so; what is trained on many texts, or compares their hidden states, says nothing about one text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bertology.analyses import registry
+from bertology.analyses.run import ROLE_NAMES, RunInputs, run_all
+from bertology.claims.claim import (
+    AnyHead,
+    Between,
+    Claim,
+    ClaimRun,
+    Greater,
+    Increasing,
+    NumberSelector,
+    PeakLayer,
+    Test,
+    tested_rows,
+)
+from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
+from bertology.claims.run import ClaimResult, run_inputs_for
+from bertology.corpus.corpus import Corpus, Example
+from bertology.results.result import Result
+from bertology.results.shapes import Head, HeadGrid, Table
+
+SAMPLE_SIZE, TEXTS_PER_END = 16, 2
+"""Number of texts examined, and shown at either end."""
+MAX_EMPTY_TEXTS = 4
+"""If this many texts have no number for any claim, no further texts are tried."""
+GROUPS = ("attention/", "heads/")
+"""Groups of analyses whose numbers are means over texts."""
+
+
+@dataclass(frozen=True)
+class TextMeasurement:
+    """A text and a claim's numbers on it."""
+
+    text: str
+    numbers: tuple[float, ...]
+
+    @property
+    def margin(self) -> float:
+        """How clearly the text supports the claim: the first number minus the others."""
+        return self.numbers[0] - sum(self.numbers[1:])
+
+
+@dataclass(frozen=True)
+class ExampleTexts:
+    """The texts in which a claim shows most and least; `n_examined` of `n_total` texts were measured."""
+
+    measures: tuple[str, ...]
+    strongest: tuple[TextMeasurement, ...]
+    weakest: tuple[TextMeasurement, ...]
+    n_examined: int
+    n_total: int
+
+
+@dataclass(frozen=True)
+class _SingleTextClaim:
+    """A claim that can be measured on one text: its run, and the head or layers selected on the whole corpus."""
+
+    claim: Claim
+    run: ClaimRun
+    selected: tuple[int, int] | None
+
+
+def example_texts(claim_results: Sequence[ClaimResult], inputs: RunInputs) -> dict[str, ExampleTexts]:
+    """Example texts by claim id, for the claims that can be measured on one text."""
+    text_claims = [claim for result in claim_results if (claim := _single_text_claim(result)) is not None]
+    examples: dict[str, ExampleTexts] = {}
+    for target, corpus in dict.fromkeys((claim.run.target, claim.run.corpus) for claim in text_claims):
+        group = [claim for claim in text_claims if (claim.run.target, claim.run.corpus) == (target, corpus)]
+        examples |= _measure_texts(group, run_inputs_for(inputs, group[0].run))
+    return examples
+
+
+def _single_text_claim(claim_result: ClaimResult) -> _SingleTextClaim | None:
+    """The claim for one text; None if it has several runs, does not apply, or needs many texts."""
+    claim, runs = claim_result.claim, list(claim_result.claim.all_runs.values())
+    if len(runs) > 1 or claim_result.verdict.outcome == "not applicable" or not runs[0].analysis.startswith(GROUPS):
+        return None
+    data = claim_result.results[0].data
+    if isinstance(data, Table) and "head" in data.attributes:
+        return _selected_head_claim(claim, runs[0], data)
+    only_recordings = set(registry.get(runs[0].analysis).inputs) <= set(ROLE_NAMES)
+    return _SingleTextClaim(claim, runs[0], claim_result.verdict.selected) if only_recordings else None
+
+
+def _selected_head_claim(claim: Claim, run: ClaimRun, table: Table) -> _SingleTextClaim | None:
+    """A table with the best head of each row is measured on one text by that head's score for the row."""
+    rows = tested_rows(claim.test)
+    options = registry.get(run.analysis).options
+    if len(rows) != 1 or not {"show", "relation", "min_examples"} <= set(options):
+        return None
+    (relation,) = rows
+    index = table.row_names.index(relation) if relation in table.row_names else -1
+    head, direction = (table.attributes.get(name, (None,))[index] for name in ("head", "direction"))
+    if index < 0 or not isinstance(head, str) or not isinstance(direction, str):
+        return None
+    test = AnyHead(measure=f"{relation}, {direction}")
+    head_run = run.model_copy(
+        update={"options": {**run.options, "show": "heads", "relation": relation, "min_examples": 1}}
+    )
+    return _SingleTextClaim(claim.model_copy(update={"test": test}), head_run, Head.parse(head))
+
+
+def _measure_texts(text_claims: Sequence[_SingleTextClaim], inputs: RunInputs) -> dict[str, ExampleTexts]:
+    """Example texts of claims about one model and corpus; each text is run through the model once."""
+    if inputs.encoder is None or inputs.corpus is None:
+        return {}
+    measured: dict[str, list[tuple[tuple[str, ...], TextMeasurement]]] = {c.claim.id: [] for c in text_claims}
+    for number, example in enumerate(sample_evenly(inputs.corpus)):
+        if number == MAX_EMPTY_TEXTS and not any(measured.values()):
+            break
+        results = _run_on_text(example, [c.run for c in text_claims], inputs, inputs.corpus)
+        for text_claim in text_claims:
+            result = results.get(_key(text_claim.run))
+            values = None if result is None else _compared_values(text_claim, result)
+            if values is not None:
+                measurement = TextMeasurement(display_text(example), tuple(values.values()))
+                measured[text_claim.claim.id].append((tuple(values), measurement))
+    examples = {
+        claim_id: _strongest_and_weakest(texts, len(inputs.corpus)) for claim_id, texts in measured.items() if texts
+    }
+    return {claim_id: texts for claim_id, texts in examples.items() if texts.n_examined >= 2 * TEXTS_PER_END}
+
+
+def sample_evenly(corpus: Corpus) -> list[Example]:
+    """`SAMPLE_SIZE` examples, evenly spaced over the corpus."""
+    indices = np.unique(np.linspace(0, len(corpus) - 1, SAMPLE_SIZE).round().astype(int))
+    return [corpus[int(index)] for index in indices]
+
+
+def display_text(example: Example) -> str:
+    """The segments of an example as one line."""
+    return " ‖ ".join(segment.text for segment in example.segments)
+
+
+def _run_on_text(example: Example, runs: Sequence[ClaimRun], inputs: RunInputs, corpus: Corpus) -> dict[str, Result]:
+    """The results of the analyses on one example, by run key; refused ones are left out."""
+    requests = {_key(run): (registry.get(run.analysis), dict(run.options)) for run in runs}
+    single = replace(
+        inputs, corpus=replace(corpus, examples=(example,)), recording=None, random_baseline=False, store=None
+    )
+    report = run_all(list(requests.values()), single)
+    outcomes = zip(requests, report.outcomes, strict=True)
+    return {key: outcome for key, outcome in outcomes if isinstance(outcome, Result)}
+
+
+def _key(run: ClaimRun) -> str:
+    return f"{run.analysis} {sorted(run.options.items())}"
+
+
+def _compared_values(text_claim: _SingleTextClaim, result: Result) -> dict[str, float] | None:
+    """The numbers the test compares, by description; baselines that one text cannot have are left out."""
+    numbers, test = ResultNumbers(text_claim.claim, {"": result}), text_claim.claim.test
+    try:
+        if isinstance(test, AnyHead | PeakLayer):
+            return _selected_values(numbers, test, text_claim.selected)
+        first, *others = _compared_selectors(test)
+        values = {numbers.describe(first): numbers.number(first).value}
+    except MissingNumberError:
+        return None
+    for selector in others:
+        try:
+            values[numbers.describe(selector)] = numbers.number(selector).value
+        except MissingNumberError:
+            if selector.baseline is None:
+                return None
+    return values
+
+
+def _compared_selectors(test: Test) -> list[NumberSelector]:
+    """The number a test is about and, if there is one, the number it is compared with."""
+    match test:
+        case Greater():
+            return [test.left, *([test.right] if isinstance(test.right, NumberSelector) else [])]
+        case Between():
+            return [test.value]
+        case Increasing() if len(test.values) == 2:
+            return list(reversed(test.values))
+        case _:
+            raise MissingNumberError("one text has no such number")
+
+
+def _selected_values(
+    numbers: ResultNumbers, test: AnyHead | PeakLayer, selected: tuple[int, int] | None
+) -> dict[str, float] | None:
+    """The numbers of the head, or of the two layers, selected on the whole corpus."""
+    if selected is None:
+        return None
+    if isinstance(test, AnyHead):
+        head, grid = Head(*selected), numbers.measure(numbers.data("", HeadGrid), test.measure, None)
+        values = {f"{test.measure}, head {head}": float(grid.value[head])}
+    else:
+        curve, first_layer = numbers.curve("", test.measure)
+        rows = reversed(selected) if test.lowest else selected
+        values = {f"{test.measure}, layer {row + first_layer}": float(curve.value[row]) for row in rows}
+    return values if np.isfinite(list(values.values())).all() else None
+
+
+def _strongest_and_weakest(
+    measurements: Sequence[tuple[tuple[str, ...], TextMeasurement]], n_total: int
+) -> ExampleTexts:
+    """The texts at both ends; texts without a number that others have are left out."""
+    measures = max((names for names, _ in measurements), key=len)
+    order = sorted((m for names, m in measurements if names == measures), key=lambda m: -m.margin)
+    return ExampleTexts(measures, tuple(order[:TEXTS_PER_END]), tuple(order[-TEXTS_PER_END:]), len(order), n_total)

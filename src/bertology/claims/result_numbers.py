@@ -1,0 +1,174 @@
+"""Look up the numbers a claim's test needs in results, with layers mapped to the depth of the model at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bertology.claims.claim import Claim, NumberSelector
+from bertology.estimates.estimate import Estimate, Estimates
+from bertology.results.result import Result
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
+
+
+class MissingNumberError(Exception):
+    """A number the claim needs is not in the result."""
+
+
+def map_layers(span: tuple[int, int], published_depth: int, n_layers: int) -> range:
+    """Layers (from 1) of a model with `n_layers` at the relative depth of layers `span` of `published_depth`.
+
+    A layer belongs to the span if its middle does; if none does, the nearest layer is taken.
+    """
+    low, high = (span[0] - 1) / published_depth, span[1] / published_depth
+    inside = [layer for layer in range(1, n_layers + 1) if low < (layer - 0.5) / n_layers < high]
+    if not inside:
+        nearest = min(range(1, n_layers + 1), key=lambda layer: abs((layer - 0.5) / n_layers - (low + high) / 2))
+        inside = [nearest]
+    return range(inside[0], inside[-1] + 1)
+
+
+class ResultNumbers:
+    """The results of a claim's runs by name, and the numbers in them."""
+
+    def __init__(self, claim: Claim, results: Mapping[str, Result]) -> None:
+        self._claim = claim
+        self._results = results
+
+    def number(self, selector: NumberSelector) -> Estimate:
+        """The selected number; raises `MissingNumberError` if it was not measured."""
+        data = self.data(selector.run, (HeadGrid, LayerCurve, Table, Matrix, Curve))
+        if selector.layers is not None and isinstance(data, Table):
+            data = _build_curve(data)
+        names = (selector.measure, *selector.added_measures)
+        estimates = _sum([self.measure(data, name, selector.baseline) for name in names])
+        match data:
+            case Table() | Matrix():
+                number = estimates[_index(selector.row, data.row_names, "row")]
+                if isinstance(data, Matrix):
+                    number = number[_index(selector.column, data.column_names, "column")]
+            case Curve():
+                number = estimates[_nearest_index(data, selector)]
+            case _:
+                first = data.first_layer if isinstance(data, LayerCurve) else 1
+                number = _mean(estimates[self.layer_indices(selector.layers, len(estimates.value), first)])
+        if not np.isfinite(number.value):
+            raise MissingNumberError(f"{self.describe(selector)} could not be measured on this corpus")
+        return number
+
+    def layer_indices(self, span: tuple[int, int] | None, count: int, first_layer: int) -> list[int]:
+        """Indices along a layer axis of length `count` that starts at `first_layer`."""
+        if span is None:
+            return list(range(count))
+        layers = count if first_layer else count - 1
+        embeddings = [0] if span[0] == 0 and not first_layer else []
+        if span[1] == 0:
+            return embeddings
+        if not layers:
+            raise MissingNumberError("the model has no layers above its embeddings")
+        return embeddings + [
+            layer - first_layer for layer in map_layers((max(1, span[0]), span[1]), self._claim.published_depth, layers)
+        ]
+
+    def curve(self, run: str, measure: str) -> tuple[Estimates, int]:
+        """A measure by layer, averaged over heads, and the number of its first layer."""
+        data = self.data(run, (LayerCurve, HeadGrid, Table))
+        if isinstance(data, Table):
+            data = _build_curve(data)
+        estimates = self.measure(data, measure, None)
+        if isinstance(data, LayerCurve):
+            return estimates, data.first_layer
+        return Estimates.stack([_mean(estimates[row]) for row in range(len(estimates.value))]), 1
+
+    def data(self, run: str, shapes: Any) -> Any:
+        """The data of a run, which must have one of these shapes."""
+        data = self._results[run].data
+        if not isinstance(data, shapes):
+            raise TypeError(f"claim {self._claim.id}: its test does not apply to a {type(data).__name__}")
+        return data
+
+    def measure(self, data: Any, measure: str, baseline: str | None) -> Estimates:
+        """A measure or one of its baselines; raises `MissingNumberError` if there is none."""
+        measures = data.measures if baseline is None else data.baselines.get(baseline, {})
+        if measure not in measures:
+            name = f"baseline {baseline} of {measure}" if baseline else measure
+            raise MissingNumberError(f"the result has no {name}; it has {', '.join(measures) or 'none'}")
+        return measures[measure]
+
+    def describe(self, selector: NumberSelector) -> str:
+        """The selected number as text."""
+        measure = " + ".join((selector.measure, *selector.added_measures))
+        baseline = f"baseline {selector.baseline}" if selector.baseline else ""
+        parts = [selector.run, baseline, measure, selector.row or ""]
+        data = self._results[selector.run].data
+        if selector.layers is not None:
+            parts.append(self._describe_layers(selector.layers, data))
+        if isinstance(data, Curve):
+            parts.append(f"at {data.x[_nearest_index(data, selector)]:g} {data.x_name}")
+        return ", ".join(part for part in parts if part)
+
+    def _describe_layers(self, span: tuple[int, int], data: Any) -> str:
+        """The published layers, and those of the model at hand if it has another depth."""
+        if span == (0, 0):
+            return "embeddings"
+        published = f"{format_layers(*span)} of {self._claim.published_depth}"
+        data = _build_curve(data) if isinstance(data, Table) else data
+        first = data.first_layer if isinstance(data, LayerCurve) else 1
+        count = len(next(iter(data.measures.values())).value)
+        if count - (first == 0) == self._claim.published_depth:
+            return published
+        rows = self.layer_indices(span, count, first)
+        low, high = rows[0] + first, rows[-1] + first
+        return f"{published} (this model: {low if low == high else f'{low}-{high}'})"
+
+
+def format_layers(first: int, last: int) -> str:
+    """Layers as text: `layer 8`, `layers 4-7`."""
+    return f"layer {last}" if first == last else f"layers {first}-{last}"
+
+
+def _index(name: str | None, names: Sequence[str], kind: str) -> int:
+    if name not in names:
+        raise MissingNumberError(f"the result has no {kind} {name!r}; it has {', '.join(names)}")
+    return names.index(name)
+
+
+def _build_curve(table: Table) -> LayerCurve:
+    """The rows of a table that are layers (attribute `layer`), as a curve."""
+    layers = table.attributes.get("layer", ())
+    rows = [row for row, layer in enumerate(layers) if isinstance(layer, int)]
+    if not rows:
+        raise MissingNumberError(f"no row of the table is a layer; it has {', '.join(table.row_names)}")
+    first_layer = next(layer for layer in layers if isinstance(layer, int))
+    measures = {name: estimates[rows] for name, estimates in table.measures.items()}
+    baselines = {
+        name: {measure: estimates[rows] for measure, estimates in baseline.items()}
+        for name, baseline in table.baselines.items()
+    }
+    return LayerCurve(measures=measures, baselines=baselines, units=table.units, first_layer=first_layer)
+
+
+def _nearest_index(curve: Curve, selector: NumberSelector) -> int:
+    """The index of the selected point, or of the nearest one."""
+    if selector.x is not None:
+        x = selector.x
+    else:  # x may decrease, as the number of heads left does
+        x = float(curve.x.max()) * (1.0 if selector.x_fraction is None else selector.x_fraction)
+    return int(np.abs(curve.x - x).argmin())
+
+
+def _mean(estimates: Estimates) -> Estimate:
+    """The mean of all measured numbers, with the means of their limits as its interval."""
+    measured = np.isfinite(estimates.value)
+    if not measured.any():
+        return Estimate(np.nan, np.nan, np.nan, 0)
+    value, low, high = (float(array[measured].mean()) for array in (estimates.value, estimates.low, estimates.high))
+    return Estimate(value, low, high, int(estimates.n[measured].max()), estimates.interval)
+
+
+def _sum(estimates: Sequence[Estimates]) -> Estimates:
+    """The sum of estimates, with the sums of their limits."""
+    value, low, high = (np.sum([getattr(e, name) for e in estimates], axis=0) for name in ("value", "low", "high"))
+    return Estimates(value=value, low=low, high=high, n=estimates[0].n, interval=estimates[0].interval)

@@ -1,0 +1,258 @@
+"""Options that several commands share: the model, the corpus, the recording, and how to record."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bertology.errors import Refusal
+from bertology.lazy import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bertology.analyses.run import RunInputs
+    from bertology.corpus.corpus import Corpus
+    from bertology.encoder.encoder import Encoder
+    from bertology.recording.plan import RecordingConfig
+    from bertology.recording.recorder import ProgressCallback
+
+DEFAULT_MODEL = "mini"
+DEFAULT_CORPUS = "english"
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="Built-in name, directory in Hugging Face format, hub name, random:MODEL (untrained), static:MODEL (input "
+        "embeddings) or glove:PATH. [default: mini]",
+    ),
+]
+Against = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="Second model to compare with, for example a fine-tuned one.")
+]
+AgainstModels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        metavar="MODEL",
+        help="Second model to compare with; repeat it, or give a pattern such as 'checkpoint-*', to follow a measure "
+        "over several checkpoints.",
+    ),
+]
+CorpusName = Annotated[
+    str | None,
+    typer.Option(
+        "--corpus",
+        "-c",
+        metavar="CORPUS",
+        help="Built-in name, file or directory; see `bertology list corpora`. [default: english]",
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Format of the corpus, if its file suffix does not determine it; see `bertology list corpora`.",
+    ),
+]
+FormatOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the corpus format; may be repeated.")
+]
+SkipMalformed = Annotated[bool, typer.Option("--skip-malformed", help="Skip malformed examples and report how many.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read only the first N examples of the corpus.")]
+Spacing = Annotated[
+    Literal["original", "words"], typer.Option(help="`original` text, or annotated `words` joined by single spaces.")
+]
+RecordingDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--recording",
+        metavar="DIR",
+        help="Analyse an existing recording, or a directory of .npz files, instead of --model and --corpus.",
+    ),
+]
+OverflowOption = Annotated[
+    Literal["error", "skip", "truncate", "window"],
+    typer.Option(help="Inputs longer than the model allows: stop, skip, truncate, or split into overlapping windows."),
+]
+MaxLength = Annotated[
+    int | None,
+    typer.Option(
+        min=3, metavar="N", help="Maximum input length in tokens, special tokens included (default: the model's limit)."
+    ),
+]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="Device: cpu, cuda, cuda:1, mps.")]
+Dtype = Annotated[Literal["float32", "bfloat16"], typer.Option("--dtype", help="Precision of the forward pass.")]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Load pickled weights. They can execute code: only for files you trust.")
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Directory for recordings and results (default: the user's cache directory)."),
+]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Do not read or write the store.")]
+Objective = Annotated[
+    Literal["auto", "mlm", "lm", "prediction", "gold"],
+    typer.Option(
+        help="Function whose gradient is taken: masked (`mlm`) or causal (`lm`) language-modelling loss, score of the "
+        "`prediction`, or loss on `gold` labels; `auto`: the first of mlm, lm, prediction the model supports."
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Random seed for masking tokens (gradient sites only).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+def read_corpus(
+    name: str | None,
+    format: str | None,
+    options: list[str] | None,
+    skip_malformed: bool,
+    limit: int | None,
+    spacing: str,
+) -> Corpus:
+    """Read the corpus; what was skipped is reported on stderr."""
+    from bertology.corpus.read import load_corpus
+
+    format_options = dict(_name_and_value(option) for option in options or [])
+    corpus = load_corpus(name or DEFAULT_CORPUS, format, skip_malformed=skip_malformed, limit=limit, **format_options)
+    if corpus.skipped:
+        typer.echo(f"{corpus.name}: {_format_counts(corpus.summary()['skipped'])}.", err=True)
+    return corpus.with_single_spaces() if spacing == "words" else corpus
+
+
+def build_run_inputs(
+    *,
+    model: str | None,
+    against: str | None,
+    corpus: Corpus | None,
+    recording: Path | None,
+    config: RecordingConfig,
+    device: str,
+    dtype: str,
+    allow_pickle: bool,
+    store: Path | None,
+    no_store: bool,
+    random_baseline: bool,
+) -> RunInputs:
+    """The inputs of analyses: a recording, or a model and a corpus."""
+    from bertology.analyses.run import RunInputs
+    from bertology.encoder.load import load
+    from bertology.recording.store import default_root
+
+    root = None if no_store else store or default_root()
+    if recording is not None:
+        if model is not None:
+            raise Refusal("Both --recording and --model were given", "one of them", "Remove one")
+        from bertology.recording.manifest import open_recording
+
+        opened = open_recording(recording)
+        other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
+        return RunInputs(recording=opened, corpus=opened.corpus, against=other, config=config, store=root)
+    _refuse_device(device)
+    encoder = load(model or DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
+    if model is None:
+        print_message(f"No --model given; using the built-in model `{encoder.name}`.")
+    other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
+    return RunInputs(
+        corpus=corpus, encoder=encoder, against=other, config=config, store=root, random_baseline=random_baseline
+    )
+
+
+def load_model(name: str, device: str, dtype: str, allow_pickle: bool) -> Encoder:
+    """Load one more model with the same settings."""
+    from bertology.encoder.load import load
+
+    return load(name, device=device, dtype=dtype, allow_pickle=allow_pickle)
+
+
+def expand_models(names: list[str]) -> list[str]:
+    """Model names with patterns replaced by the matching directories, sorted by the numbers in their names."""
+    expanded: list[str] = []
+    for name in names:
+        # The name of an existing directory may look like a pattern.
+        if not any(character in name for character in "*?[") or Path(name).exists():
+            expanded.append(name)
+            continue
+        matching = sorted(glob(name), key=_natural_sort_key)  # noqa: PTH207  # Path.glob takes no absolute pattern
+        if not matching:
+            raise Refusal(
+                f"No directory matches {name!r}", "a pattern that matches model directories", "Check --against"
+            )
+        expanded += [path for path in matching if Path(path).is_dir()]
+    return list(dict.fromkeys(expanded))
+
+
+def _natural_sort_key(path: str) -> list[tuple[int, str]]:
+    """A sort key that puts checkpoint-90 before checkpoint-100."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
+
+
+def _refuse_device(device: str) -> None:
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    kind = device.split(":")[0]
+    if not available.get(kind, False):
+        usable = ", ".join(name for name, is_available in available.items() if is_available)
+        raise Refusal(f"The device {device!r} is not available", f"one of: {usable}", "Choose one with --device")
+
+
+def _name_and_value(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
+    if not equals:
+        raise Refusal(
+            f"--format-option was given {option!r}", "NAME=VALUE", "Write for example --format-option column=3"
+        )
+    return name.replace("-", "_"), value
+
+
+def _format_counts(reasons: Any) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+
+
+def print_message(line: str) -> None:
+    """Print a message on stderr; stdout is for results."""
+    typer.echo(line, err=True)
+
+
+MIN_DONE_FRACTION = 0.02
+"""No estimate is shown before this fraction is done."""
+
+
+@contextmanager
+def progress_bars() -> Generator[Callable[[str], ProgressCallback]]:
+    """Yield a function that starts a bar with a title and returns its callback; finished bars disappear."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[left]}")
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bars:
+
+        def start(title: str) -> Callable[[int, int], None]:
+            task, start_time = bars.add_task(title, total=None, left=""), monotonic()
+
+            def update(done: int, total: int) -> None:
+                left = time_left(monotonic() - start_time, done, total)
+                bars.update(task, completed=done, total=total, left=left, visible=done < total)
+
+            return update
+
+        yield start
+
+
+def time_left(elapsed: float, done: int, total: int) -> str:
+    """The estimated time left as text, at the rate so far; empty if too little is done."""
+    if not MIN_DONE_FRACTION * total < done < total:
+        return ""
+    seconds = elapsed * (total - done) / done
+    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"

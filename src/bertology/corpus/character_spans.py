@@ -1,0 +1,32 @@
+"""Map character offsets in a text to words."""
+
+from __future__ import annotations
+
+from bertology.corpus.sentence import Sentence, Span
+from bertology.corpus.text_files import ParseError
+
+
+def word_span(sentence: Sentence, start: int, end: int, label: str = "") -> Span:
+    """Return the span of all words that overlap the characters `start` to `end`."""
+    words = [index for index, (a, b) in enumerate(sentence.offsets) if a < end and b > start]
+    if not words:
+        problem = f"No word overlaps the characters {start} to {end}"
+        raise ParseError("no word at the offset", problem, "the offset of a word", "Correct the offset")
+    return Span(words[0], words[-1] + 1, label)
+
+
+def matches_exactly(sentence: Sentence, span: Span, start: int, end: int) -> bool:
+    """Whether the span covers exactly the characters `start` to `end`, ignoring white space at either end."""
+    text = sentence.text[start:end]
+    first = start + len(text) - len(text.lstrip())
+    last = end - (len(text) - len(text.rstrip()))
+    return sentence.offsets[span.start][0] == first and sentence.offsets[span.end - 1][1] == last
+
+
+def check_text_at(text: str, start: int, surface: str, description: str) -> None:
+    """Raise `ParseError` unless the text contains `surface` at `start`."""
+    actual = text[start : start + len(surface)]
+    if actual != surface:
+        problem = f"{description} is {surface!r}, but the text at its offset {start} is {actual!r}"
+        remedy = "Correct the offset (it counts characters from 0, not bytes)"
+        raise ParseError("offset does not match the text", problem, "the same text at the offset", remedy)

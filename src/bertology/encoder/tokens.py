@@ -1,0 +1,224 @@
+"""Tokens of an input aligned to its words by character offsets, and the tokeniser that makes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache, cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertology.arrays import BoolArray, IntArray
+from bertology.corpus.corpus import TextInput
+
+Int32Array = NDArray[np.int32]
+CharacterOffsets = Sequence[tuple[int, int]]
+"""Start and end of spans of a text, in characters."""
+
+NO_WORD = -1
+
+
+class SpecialToken(IntEnum):
+    """Kind of a special token; NONE for all other tokens."""
+
+    NONE = 0
+    CLS = 1
+    SEP = 2
+    OTHER = 3
+
+
+def span_tokens(word_ids: NDArray[np.integer], start: int, end: int) -> IntArray | None:
+    """Positions of the first and last token of the words `start` to `end` (exclusive); None if one has no token."""
+    inside = np.flatnonzero((word_ids >= start) & (word_ids < end))
+    is_complete = set(word_ids[inside].tolist()) == set(range(start, end))
+    return inside[[0, -1]].astype(np.int64) if is_complete else None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenisedInput:
+    """Tokens of one input.
+
+    `word_ids[i]` is the index of token i on the word axis of the input (the words of all segments in order), -1 for
+    special and unaligned tokens; `segment_ids[i]` is 0 or 1, -1 for special tokens. `n_straddling` counts tokens that
+    cover more than one word, `n_unknown` unknown tokens.
+    """
+
+    ids: Int32Array
+    tokens: tuple[str, ...]
+    type_ids: Int32Array
+    segment_ids: Int32Array
+    word_ids: Int32Array
+    special_kinds: Int32Array
+    n_words: int
+    n_straddling: int = 0
+    n_unknown: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def dropped_words(self) -> tuple[int, ...]:
+        """Words without a token (zero-width characters, or words covered by a neighbour's token)."""
+        return tuple(np.flatnonzero(self._tokens_per_word == 0).tolist())
+
+    @property
+    def n_unaligned(self) -> int:
+        """Number of non-special tokens outside words."""
+        return int(((self.word_ids == NO_WORD) & (self.special_kinds == SpecialToken.NONE)).sum())
+
+    @property
+    def n_split_words(self) -> int:
+        """Number of words with more than one token."""
+        return int((self._tokens_per_word > 1).sum())
+
+    def positions_by_word(self) -> dict[int, list[int]]:
+        """Token positions of each word that has any."""
+        positions: dict[int, list[int]] = {}
+        for position, word in enumerate(self.word_ids.tolist()):
+            if word >= 0:
+                positions.setdefault(word, []).append(position)
+        return positions
+
+    @property
+    def _tokens_per_word(self) -> NDArray[np.intp]:
+        return np.bincount(self.word_ids[self.word_ids >= 0], minlength=self.n_words)
+
+
+@dataclass(frozen=True, slots=True)
+class WordAlignment:
+    """Word index of each token, and the number of tokens that cover more than one word."""
+
+    word_ids: tuple[int, ...]
+    n_straddling: int
+
+
+def align_tokens(tokens: CharacterOffsets, words: CharacterOffsets, text: str) -> WordAlignment:
+    """Align tokens to words by their character offsets in the text.
+
+    A token belongs to the word with which it shares most visible characters, to the earlier one on a tie. A token of
+    white space only (a lone SentencePiece underline, or a space trimmed by RoBERTa's tokeniser) belongs to the word
+    around it, else to the next word. A token that touches no word gets -1.
+    """
+    token_spans, word_spans = _offset_array(tokens), _offset_array(words)
+    start, end = _trim_whitespace(token_spans, text)
+    blank = start == end
+    start, end = np.where(blank, token_spans.T, (start, end))
+    first, last = np.searchsorted(word_spans[:, 1], start, "right"), np.searchsorted(word_spans[:, 0], end, "left")
+    has_one_word = (last - first == 1) | ((last <= first) & blank & (first < len(word_spans)))
+    word_ids: list[int] = np.where(has_one_word, first, NO_WORD).tolist()
+    n_straddling = 0
+    for token in np.flatnonzero(last - first > 1).tolist():
+        candidates = word_spans[first[token] : last[token]]
+        overlaps = (text[max(start[token], low) : min(end[token], high)] for low, high in candidates.tolist())
+        counts = [len(overlap if blank[token] else "".join(overlap.split())) for overlap in overlaps]
+        n_straddling += sum(count > 0 for count in counts) > 1
+        word_ids[token] = int(first[token]) + counts.index(max(counts))
+    return WordAlignment(tuple(word_ids), n_straddling)
+
+
+def _offset_array(offsets: CharacterOffsets) -> IntArray:
+    """(span, 2) start and end of each span."""
+    return np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2)
+
+
+def _trim_whitespace(offsets: IntArray, text: str) -> tuple[IntArray, IntArray]:
+    """Start and end of spans without surrounding white space; both are the end for spans of white space only."""
+    is_space = _whitespace_table()
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    visible = ~is_space[np.minimum(codes, len(is_space) - 1)]
+    indices = np.arange(len(codes))
+    following = np.minimum.accumulate(np.append(np.where(visible, indices, len(codes)), len(codes))[::-1])[::-1]
+    preceding = np.maximum.accumulate(np.append(0, np.where(visible, indices + 1, 0)))
+    start = np.minimum(following[offsets[:, 0]], offsets[:, 1])
+    return start, np.maximum(preceding[offsets[:, 1]], start)
+
+
+@cache
+def _whitespace_table() -> BoolArray:
+    """Whether each code point is white space; U+3000 is the last one, and the last row stands for all beyond."""
+    return np.array([chr(code).isspace() for code in range(0x3002)])
+
+
+class Tokeniser:
+    """A fast tokeniser that maps text inputs to aligned tokens.
+
+    A private copy of the tokeniser's definition without truncation and padding: transformers switches both on and off
+    in place, which must not change recordings. Token strings are shared by all inputs.
+    """
+
+    def __init__(
+        self,
+        definition: str,
+        *,
+        cls_ids: frozenset[int],
+        sep_ids: frozenset[int],
+        unknown_id: int | None,
+        split_special: bool,
+    ) -> None:
+        """`definition` is the content of a tokenizer.json."""
+        from tokenizers import Tokenizer  # 40 ms, which `bertology list` should not wait for
+
+        fields = json.loads(definition)
+        fields["truncation"] = fields["padding"] = None
+        self._definition = json.dumps(fields, sort_keys=True)
+        self._tokenizer = Tokenizer.from_str(self._definition)
+        self._tokenizer.encode_special_tokens = split_special
+        self._roles = [sorted(cls_ids), sorted(sep_ids), unknown_id, split_special]
+        self._unknown_id = unknown_id
+        vocabulary: dict[str, int] = self._tokenizer.get_vocab(with_added_tokens=True)
+        size = max(vocabulary.values(), default=-1) + 1
+        self._strings = [""] * size
+        for token, token_id in vocabulary.items():
+            self._strings[token_id] = token
+        self._special_kinds = np.full(size, SpecialToken.OTHER, np.int32)
+        self._special_kinds[sorted(sep_ids)] = SpecialToken.SEP
+        self._special_kinds[sorted(cls_ids)] = SpecialToken.CLS
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the definition and of the roles of the special tokens."""
+        return hashlib.sha256((self._definition + json.dumps(self._roles)).encode()).hexdigest()[:32]
+
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        """Tokens of each input, special tokens included, without truncation."""
+        encodings = self._tokenizer.encode_batch([_texts(text_input) for text_input in inputs])
+        return [self._align(text_input, encoding) for text_input, encoding in zip(inputs, encodings, strict=True)]
+
+    def _align(self, text_input: TextInput, encoding: Any) -> TokenisedInput:
+        ids = np.asarray(encoding.ids, np.int32)
+        segment_ids = np.asarray([-1 if s is None else s for s in encoding.sequence_ids], np.int32)
+        offsets: list[tuple[int, int]] = encoding.offsets
+        word_ids = np.full(len(ids), -1, np.int32)
+        n_straddling = first_word = 0
+        for segment, sentence in enumerate(text_input.segments):
+            positions: NDArray[np.intp] = np.flatnonzero(segment_ids == segment)
+            alignment = align_tokens([offsets[i] for i in positions], sentence.offsets, sentence.text)
+            aligned = np.asarray(alignment.word_ids, np.int32)
+            word_ids[positions] = np.where(aligned >= 0, aligned + first_word, -1)
+            n_straddling += alignment.n_straddling
+            first_word += len(sentence)
+        strings = self._strings
+        return TokenisedInput(
+            ids=ids,
+            tokens=tuple([strings[i] for i in encoding.ids]),
+            type_ids=np.asarray(encoding.type_ids, np.int32),
+            segment_ids=segment_ids,
+            word_ids=word_ids,
+            special_kinds=np.where(segment_ids >= 0, np.int32(SpecialToken.NONE), self._special_kinds[ids]),
+            n_words=first_word,
+            n_straddling=n_straddling,
+            n_unknown=0 if self._unknown_id is None else int(((ids == self._unknown_id) & (segment_ids >= 0)).sum()),
+        )
+
+
+def _texts(text_input: TextInput) -> str | tuple[str, str]:
+    if len(text_input.segments) == 1:
+        return text_input.segments[0].text
+    first, second = text_input.segments
+    return first.text, second.text

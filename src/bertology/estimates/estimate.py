@@ -1,0 +1,203 @@
+"""`Estimate` and `Estimates`: values with their intervals and sample sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema, model_validator
+
+from bertology.arrays import FloatArray, IntArray
+
+Interval = Literal["bootstrap", "range", "simultaneous", "exact"]
+"""What `low` and `high` are.
+
+`bootstrap`: a 95 % interval from resampling sentences or examples. `range`: the lowest and highest of several runs
+(seeds, random draws). `simultaneous`: a 95 % interval that holds for all candidates at once, such as all heads.
+`exact`: a number without sampling error, or without an interval.
+"""
+
+
+def _to_nested_lists(array: FloatArray) -> Any:
+    """Nested lists with null for NaN and infinities, which JSON does not have."""
+    if array.ndim == 0:
+        number = float(array)
+        return number if math.isfinite(number) else None
+    return [_to_nested_lists(cast(FloatArray, row)) for row in array]
+
+
+def _to_floats(value: Any) -> FloatArray:
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float64)
+    array = np.array(value, dtype=object)
+    return np.where(array == None, np.nan, array).astype(np.float64)  # noqa: E711  # element-wise comparison
+
+
+_NESTED_SCHEMA = {
+    "anyOf": [{"type": "number"}, {"type": "null"}, {"type": "array", "items": {}}],
+    "description": "a number, or nested arrays of numbers; null for missing values",
+}
+
+FloatArrayField = Annotated[
+    FloatArray, BeforeValidator(_to_floats), PlainSerializer(_to_nested_lists), WithJsonSchema(_NESTED_SCHEMA)
+]
+CountArrayField = Annotated[
+    IntArray,
+    BeforeValidator(lambda value: np.array(value, np.int64)),
+    PlainSerializer(lambda array: array.tolist()),
+    WithJsonSchema(_NESTED_SCHEMA),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval and sample size; `low` and `high` are NaN if `n` is too small for an interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    interval: Interval = "bootstrap"
+
+    def __str__(self) -> str:
+        if math.isnan(self.low) or math.isnan(self.high):
+            return f"{self.value:.3g} (no interval)"
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Estimates:
+        """The same estimate in every cell of an array."""
+        value, low, high = (np.full(shape, number) for number in (self.value, self.low, self.high))
+        return Estimates(value=value, low=low, high=high, n=np.full(shape, self.n, np.int64), interval=self.interval)
+
+    def clearly_above(self, other: Estimate | float) -> bool:
+        """Whether the whole interval lies above the other's."""
+        return self.low > (other.high if isinstance(other, Estimate) else other)
+
+    def clearly_below(self, other: Estimate | float) -> bool:
+        """Whether the whole interval lies below the other's."""
+        return self.high < (other.low if isinstance(other, Estimate) else other)
+
+
+class Estimates(BaseModel):
+    """An array of estimates of one quantity; indexing gives an `Estimate` or a smaller array."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
+
+    value: FloatArrayField
+    low: FloatArrayField
+    high: FloatArrayField
+    n: CountArrayField
+    interval: Interval = "bootstrap"
+
+    @model_validator(mode="after")
+    def _check_same_shape(self) -> Estimates:
+        if not self.value.shape == self.low.shape == self.high.shape == self.n.shape:
+            raise ValueError(
+                f"value, low, high and n differ in shape: "
+                f"{self.value.shape}, {self.low.shape}, {self.high.shape}, {self.n.shape}"
+            )
+        return self
+
+    @classmethod
+    def exact(cls, value: ArrayLike, n: ArrayLike = 0) -> Estimates:
+        """Numbers that follow from a definition, without sampling error."""
+        array = np.asarray(value, np.float64)
+        counts = np.broadcast_to(np.asarray(n, np.int64), array.shape)
+        return cls(value=array, low=array, high=array, n=counts, interval="exact")
+
+    @classmethod
+    def empty(cls, shape: int | tuple[int, ...]) -> Estimates:
+        """Missing values: NaN with a sample size of 0."""
+        return cls.exact(np.full(shape, np.nan))
+
+    @classmethod
+    def stack(cls, estimates: Sequence[Estimates] | Sequence[Estimate]) -> Estimates:
+        """Estimates of equal shape, joined along a new first axis."""
+        return cls._join(estimates, np.stack)
+
+    @classmethod
+    def concatenate(cls, estimates: Sequence[Estimates]) -> Estimates:
+        """Estimates joined along their first axis."""
+        return cls._join(estimates, np.concatenate)
+
+    @classmethod
+    def _join(cls, estimates: Sequence[Estimates] | Sequence[Estimate], join: Callable[..., Any]) -> Estimates:
+        kinds = {e.interval for e in estimates} - {"exact"}
+        if len(kinds) > 1:
+            raise ValueError(f"estimates with different intervals cannot be joined: {', '.join(sorted(kinds))}")
+        arrays: dict[str, Any] = {
+            name: join([np.asarray(getattr(e, name)) for e in estimates]) for name in ("value", "low", "high", "n")
+        }
+        return cls(**arrays, interval=cast(Interval, kinds.pop() if kinds else "exact"))
+
+    def map(self, function: Callable[[FloatArray], FloatArray]) -> Estimates:
+        """A monotonic function of value and interval; if it decreases, `low` and `high` change places."""
+        low, high = function(self.low), function(self.high)
+        return Estimates(
+            value=function(self.value),
+            low=np.where(np.isnan(low) | np.isnan(high), low, np.minimum(low, high)),
+            high=np.where(np.isnan(low) | np.isnan(high), high, np.maximum(low, high)),
+            n=self.n,
+            interval=self.interval,
+        )
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Estimates:
+        """The estimates repeated along new or unit axes, by NumPy's rules; a first axis of layers needs `[:, None]`."""
+        value, low, high = (np.broadcast_to(array, shape) for array in (self.value, self.low, self.high))
+        return Estimates(value=value, low=low, high=high, n=np.broadcast_to(self.n, shape), interval=self.interval)
+
+    def with_n(self, n: ArrayLike) -> Estimates:
+        """The same estimates with other sample sizes."""
+        return self.model_copy(update={"n": np.broadcast_to(np.asarray(n, np.int64), self.shape)})
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.value.shape
+
+    def __getitem__(self, index: Any) -> Any:
+        """An `Estimate` for a full index, else `Estimates`."""
+        value, low, high, n = self.value[index], self.low[index], self.high[index], self.n[index]
+        if np.ndim(value) == 0:
+            return Estimate(float(value), float(low), float(high), int(n), self.interval)
+        return Estimates(value=value, low=low, high=high, n=n, interval=self.interval)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Estimates)
+            and self.interval == other.interval
+            and all(
+                np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name != "n")
+                for name in ("value", "low", "high", "n")
+            )
+        )
+
+    __hash__ = None
+
+
+INTERVAL_LABELS: Mapping[Interval, str] = {
+    "bootstrap": "95 % CI",
+    "simultaneous": "simultaneous 95 % CI",
+    "range": "[min, max] over seeds",
+    "exact": "no interval",
+}
+
+
+def describe_intervals(measures: Mapping[str, Estimates]) -> str:
+    """The kind of interval of a result's measures, as a caption; if they differ, all but the first kind have names.
+
+    Exact measures, which have no interval, are named only if there are no others.
+    """
+    names_by_kind: dict[Interval, list[str]] = {}
+    for name, estimates in measures.items():
+        names_by_kind.setdefault(estimates.interval, []).append(name)
+    if len(names_by_kind) > 1:
+        names_by_kind.pop("exact", None)
+    order = sorted(names_by_kind, key=list(INTERVAL_LABELS).index)
+    labels = [INTERVAL_LABELS[kind] for kind in order]
+    named = [f"{', '.join(names_by_kind[kind])}: {label}" for kind, label in zip(order, labels, strict=True)]
+    return "; ".join([*labels[:1], *named[1:]])

@@ -1,1 +1,0 @@
-"""What analyses are made of: the measures, questions and material that several of them, or long ones, share."""

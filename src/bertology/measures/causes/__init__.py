@@ -1,1 +1,0 @@
-"""What several analyses of `causes` measure alike."""

@@ -1,0 +1,160 @@
+"""The description of a recording on disk: written before its first shard, readable without the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertology.corpus.corpus import (
+    Corpus,
+    TextInput,
+    example_from_json,
+    example_to_json,
+    sentence_from_json,
+    sentence_to_json,
+)
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import TokenisedInput
+from bertology.errors import Refusal
+from bertology.recording.plan import RecordingConfig, RecordingPlan
+from bertology.recording.recording import EncoderSummary, Recording
+from bertology.recording.shards import ShardReader
+from bertology.recording.store import FORMAT_VERSION, MANIFEST, RecordingFolder
+
+CORPUS_FILE = "corpus.jsonl"
+INPUTS_FILE = "inputs.jsonl"
+INDICES = ("example_index", "input_index", "window_index")
+TOKEN_ARRAYS = ("ids", "type_ids", "segment_ids", "word_ids", "special_kinds")
+TOKEN_COUNTS = ("n_words", "n_straddling", "n_unknown")
+"""Fields of `RecordedInput` and `TokenisedInput`, which are also the keys of inputs.jsonl."""
+
+
+def load_plan(folder: RecordingFolder, key: Mapping[str, Any], corpus: Corpus) -> RecordingPlan | None:
+    """The plan of the recording in a folder, read without tokenising; None if nothing is recorded there.
+
+    The plan on disk is used even if new batches would differ, so that finished shards stay valid. A folder that holds
+    another recording is refused.
+    """
+    manifest = folder.manifest()
+    if manifest is None:
+        return None
+    if manifest["key"] != key:
+        raise Refusal(
+            f"{folder.path} holds a recording of {manifest['encoder']['name']} on {manifest['corpus']['name']} "
+            "with another model, corpus or configuration",
+            "an empty folder, or the folder of the same recording",
+            "Choose another folder with -o, or delete that one",
+        )
+    return _read_plan(folder, manifest, corpus)
+
+
+def save_description(
+    folder: RecordingFolder,
+    key: Mapping[str, Any],
+    summary: EncoderSummary,
+    corpus: Corpus,
+    plan: RecordingPlan,
+    config: RecordingConfig,
+) -> RecordingPlan:
+    """Write manifest, inputs and corpus; returns the plan on disk, which is another process's if that was first."""
+    digests = {
+        CORPUS_FILE: folder.write_lines(CORPUS_FILE, (example_to_json(example) for example in corpus)),
+        INPUTS_FILE: folder.write_lines(INPUTS_FILE, (_input_to_json(recorded, corpus) for recorded in plan.inputs)),
+    }
+    written = folder.write_manifest(
+        {
+            "format": FORMAT_VERSION,
+            "key": key,
+            "encoder": asdict(summary),
+            "corpus": {"name": corpus.name, "format": corpus.format},
+            "config": config.key_fields(),
+            "counts": plan.counts,
+            "digests": digests,
+            "shards": plan.shards,
+        }
+    )
+    return RecordingPlan(plan.inputs, _manifest_shards(written), written["counts"])
+
+
+def open_recording(path: str | Path) -> Recording:
+    """The recording in a folder, with all complete sites; no model is loaded.
+
+    The folder was written by `bertology record`, or holds .npz files from another program (see `npz_files`).
+    """
+    folder = RecordingFolder(Path(path))
+    manifest = folder.manifest()
+    if manifest is None:
+        from bertology.recording.npz_files import has_arrays, open_arrays
+
+        if has_arrays(folder.path):
+            return open_arrays(folder.path)
+        raise Refusal(
+            f"{path} holds no recording (neither {MANIFEST} nor .npz files)",
+            "a folder written by `bertology record`, or a folder of .npz files",
+            "Create one with `bertology record MODEL CORPUS --sites attention -o DIR`",
+        )
+    lines = folder.read_lines(CORPUS_FILE, manifest["digests"][CORPUS_FILE])
+    examples = tuple(example_from_json(line) for line in lines)
+    corpus = Corpus(examples, name=manifest["corpus"]["name"], format=manifest["corpus"]["format"])
+    plan = _read_plan(folder, manifest, corpus)
+    complete: dict[str, ShardReader] = {}
+    incomplete: dict[str, str] = {}
+    for site in folder.sites():
+        files = folder.shards(site)
+        if all(index in files for index in range(len(plan.shards))):
+            complete[site] = ShardReader(files, plan.order, _refuse_corrupt)
+        else:
+            incomplete[site] = f"{len(files)} of {len(plan.shards)} shards"
+    encoder = _summary_from_json(manifest["encoder"])
+    return Recording(encoder, corpus, plan.inputs, complete, manifest["config"], plan.counts, incomplete)
+
+
+def _refuse_corrupt(shard_index: int, file: Path) -> Path:
+    raise Refusal(
+        f"{file} is damaged: its bytes do not match the digest in its name",
+        "an unchanged shard",
+        f"Delete the file and record again with the same model and corpus: only shard {shard_index} is repeated",
+    )
+
+
+def _summary_from_json(data: Mapping[str, Any]) -> EncoderSummary:
+    fields: dict[str, Any] = dict(data)
+    fields |= {name: tuple(data[name]) for name in ("task_heads", "attention_windows")}
+    return EncoderSummary(**fields)
+
+
+def _read_plan(folder: RecordingFolder, manifest: Mapping[str, Any], corpus: Corpus) -> RecordingPlan:
+    lines = folder.read_lines(INPUTS_FILE, manifest["digests"][INPUTS_FILE])
+    inputs = tuple(_input_from_json(line, corpus) for line in lines)
+    return RecordingPlan(inputs, _manifest_shards(manifest), manifest["counts"])
+
+
+def _manifest_shards(manifest: Mapping[str, Any]) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    return tuple(tuple(tuple(batch) for batch in shard) for shard in manifest["shards"])
+
+
+def _input_to_json(recorded_input: RecordedInput, corpus: Corpus) -> dict[str, Any]:
+    tokens = recorded_input.tokens
+    data: dict[str, Any] = {name: getattr(recorded_input, name) for name in INDICES}
+    data |= {"tokens": tokens.tokens}
+    data |= {name: getattr(tokens, name) for name in TOKEN_COUNTS}
+    data |= {name: getattr(tokens, name).tolist() for name in TOKEN_ARRAYS}
+    if recorded_input.text != corpus[recorded_input.example_index].text_inputs[recorded_input.input_index]:
+        data["segments"] = [sentence_to_json(segment) for segment in recorded_input.text.segments]
+    return data
+
+
+def _input_from_json(data: Mapping[str, Any], corpus: Corpus) -> RecordedInput:
+    example_index, input_index, window_index = (data[name] for name in INDICES)
+    if "segments" in data:
+        text = TextInput(tuple(sentence_from_json(segment) for segment in data["segments"]))
+    else:
+        text = corpus[example_index].text_inputs[input_index]
+    fields: dict[str, Any] = {name: np.asarray(data[name], np.int32) for name in TOKEN_ARRAYS}
+    fields |= {name: data[name] for name in TOKEN_COUNTS}
+    tokens = TokenisedInput(tokens=tuple(data["tokens"]), **fields)
+    return RecordedInput(example_index, input_index, window_index, text, tokens)

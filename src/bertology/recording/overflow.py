@@ -1,0 +1,196 @@
+"""Inputs too long for the encoder: refused, skipped, truncated or split into windows, and counted.
+
+Texts are cut between words, so that the alignment stays valid; only a single word too long for the encoder is cut
+within the word, which is counted too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, islice, takewhile
+from typing import Any, Literal
+
+from bertology.corpus.corpus import TextInput
+from bertology.corpus.sentence import SPAN_ANNOTATIONS, Sentence
+from bertology.encoder.encoder import Encoder
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import TokenisedInput
+from bertology.errors import Refusal
+
+Overflow = Literal["error", "skip", "truncate", "window"]
+
+WORD_ANNOTATIONS = ("lemmas", "pos", "xpos", "morphology", "tags", "senses")
+"""Annotations with one value per word that stay valid in a part of a sentence; the dependency tree does not."""
+
+
+def apply_overflow(
+    encoder: Encoder, recorded_input: RecordedInput, limit: int, overflow: Overflow, counts: Counter[str]
+) -> Iterator[RecordedInput]:
+    """The inputs that replace one with more than `limit` tokens: none, one, or several windows."""
+    match overflow:
+        case "skip":
+            counts["long inputs skipped"] += 1
+        case "truncate":
+            counts["long inputs truncated"] += 1
+            yield _truncate(encoder, recorded_input, limit, counts)
+        case "window":
+            counts["long inputs split into windows"] += 1
+            for window in _windows(encoder, recorded_input, limit, counts):
+                counts["windows"] += 1
+                yield window
+        case "error":
+            raise Refusal(
+                f"{_describe(recorded_input)} has {len(recorded_input.tokens)} tokens; "
+                f"{encoder.name} takes at most {limit}",
+                f"at most {limit} tokens per input",
+                "Use --overflow skip, truncate or window; the result counts how many inputs were affected",
+            )
+
+
+def slice_sentence(sentence: Sentence, start: int, end: int) -> Sentence:
+    """Words `start` to `end` of a sentence with their text and annotations; cut spans and the tree are dropped."""
+    begin, stop = sentence.offsets[start][0], sentence.offsets[end - 1][1]
+    annotations: dict[str, Any] = {}
+    for name in WORD_ANNOTATIONS:
+        values = getattr(sentence, name)
+        annotations[name] = None if values is None else values[start:end]
+    for name in SPAN_ANNOTATIONS:
+        spans = getattr(sentence, name)
+        inside = () if spans is None else (s for s in spans if start <= s.start and s.end <= end)
+        shifted = tuple(replace(span, start=span.start - start, end=span.end - start) for span in inside)
+        annotations[name] = None if spans is None else shifted
+    return Sentence(
+        words=sentence.words[start:end],
+        text=sentence.text[begin:stop],
+        offsets=tuple((a - begin, b - begin) for a, b in sentence.offsets[start:end]),
+        id=sentence.id,
+        document=sentence.document,
+        label=sentence.label,
+        marked_words={
+            name: tuple(i - start for i in indices if start <= i < end)
+            for name, indices in sentence.marked_words.items()
+        },
+        **annotations,
+    )
+
+
+def _truncate(
+    encoder: Encoder, recorded_input: RecordedInput, limit: int, counts: Counter[str], segment_index: int | None = None
+) -> RecordedInput:
+    """Keep the first words of each segment, or shorten segment `segment_index` only.
+
+    The longest segment loses words first; at least one word of each segment stays.
+    """
+    segments = recorded_input.text.segments
+    sizes = [_tokens_per_word(recorded_input.tokens, segments, index) for index in range(len(segments))]
+    totals = [sum(segment_sizes) for segment_sizes in sizes]
+    available = limit - (len(recorded_input.tokens) - sum(totals))
+    while True:
+        quotas = _token_quotas(totals, available, segment_index)
+        if any(quota < min(1, total) for quota, total in zip(quotas, totals, strict=True)):
+            raise _length_refusal(encoder, recorded_input, limit)
+        shortened = [_leading_words(part, sizes[index], quotas[index]) for index, part in enumerate(segments)]
+        text = TextInput(tuple(sentence for sentence, _ in shortened))
+        tokens = encoder.tokenise([text])[0]
+        if len(tokens) <= limit:
+            counts["words truncated"] += sum(n_cut for _, n_cut in shortened)
+            return replace(recorded_input, text=text, tokens=tokens)
+        # A shortened text may be tokenised differently: reduce the quota by the excess and try again.
+        available -= len(tokens) - limit
+
+
+def _token_quotas(totals: Sequence[int], available: int, segment_index: int | None) -> list[int]:
+    """The number of tokens each segment may keep: available tokens are divided equally, short segments stay whole."""
+    if segment_index is not None:
+        rest = sum(totals) - totals[segment_index]
+        return [available - rest if index == segment_index else total for index, total in enumerate(totals)]
+    quotas = [0] * len(totals)
+    remaining = available
+    for rank, index in enumerate(sorted(range(len(totals)), key=lambda i: totals[i])):
+        quotas[index] = min(totals[index], remaining // (len(totals) - rank))
+        remaining -= quotas[index]
+    return quotas
+
+
+def _leading_words(sentence: Sentence, sizes: Sequence[int], max_tokens: int) -> tuple[Sentence, int]:
+    """The words that fit into `max_tokens`, or the beginning of the first word, and the number of words cut (0, 1)."""
+    n_words = _words_that_fit(sizes, 0, max_tokens)
+    if n_words == len(sentence):
+        return sentence, 0
+    if n_words:
+        return slice_sentence(sentence, 0, n_words), 0
+    n_characters = max(1, len(sentence.words[0]) * max_tokens // sizes[0])
+    first = slice_sentence(sentence, 0, 1)
+    start, end = first.offsets[0]
+    stop = min(end, start + n_characters)
+    return replace(first, words=(first.words[0][:n_characters],), text=first.text[:stop], offsets=((start, stop),)), 1
+
+
+def _words_that_fit(sizes: Sequence[int], start: int, max_tokens: int) -> int:
+    """The number of words from `start` on that fit into `max_tokens`."""
+    totals = accumulate(islice(sizes, start, None))
+    return sum(1 for _ in takewhile(lambda total: total <= max_tokens, totals))
+
+
+def _windows(
+    encoder: Encoder, recorded_input: RecordedInput, limit: int, counts: Counter[str]
+) -> Iterator[RecordedInput]:
+    """Windows over the words of the longest segment, each overlapping half of the last; other segments stay whole.
+
+    Every word is in a window. A word too long for a window is cut.
+    """
+    segments = recorded_input.text.segments
+    totals = [sum(_tokens_per_word(recorded_input.tokens, segments, index)) for index in range(len(segments))]
+    longest = totals.index(max(totals))
+    sizes = _tokens_per_word(recorded_input.tokens, segments, longest)
+    available = limit - (len(recorded_input.tokens) - sum(sizes))
+    if available < 1:
+        raise _length_refusal(encoder, recorded_input, limit)
+    start = window_index = 0
+    while start < len(sizes):
+        end = start + max(1, _words_that_fit(sizes, start, available))
+        window = _window(encoder, recorded_input, longest, start, end, window_index)
+        while len(window.tokens) > limit and end > start + 1:
+            end -= 1
+            window = _window(encoder, recorded_input, longest, start, end, window_index)
+        yield window if len(window.tokens) <= limit else _truncate(encoder, window, limit, counts, longest)
+        window_index += 1
+        if end == len(sizes):
+            return
+        start += max(1, (end - start) // 2)
+
+
+def _window(
+    encoder: Encoder, recorded_input: RecordedInput, segment_index: int, start: int, end: int, window_index: int
+) -> RecordedInput:
+    segments = list(recorded_input.text.segments)
+    segments[segment_index] = slice_sentence(segments[segment_index], start, end)
+    text = TextInput(tuple(segments))
+    return replace(recorded_input, window_index=window_index, text=text, tokens=encoder.tokenise([text])[0])
+
+
+def _tokens_per_word(tokens: TokenisedInput, segments: Sequence[Sentence], segment_index: int) -> list[int]:
+    """The number of tokens of each word of a segment; tokens outside words count for the word before them."""
+    first_word = sum(len(segment) for segment in segments[:segment_index])
+    sizes = [0] * len(segments[segment_index])
+    current = 0
+    for word in tokens.word_ids[tokens.segment_ids == segment_index].tolist() if sizes else ():
+        current = max(current, word - first_word)
+        sizes[current] += 1
+    return sizes
+
+
+def _length_refusal(encoder: Encoder, recorded_input: RecordedInput, limit: int) -> Refusal:
+    return Refusal(
+        f"{_describe(recorded_input)} cannot be shortened to {limit} tokens: "
+        "special tokens and the other segment leave no space",
+        f"space for a word of each segment within {limit} tokens for {encoder.name}",
+        "Raise --max-length, or use --overflow truncate or --overflow skip",
+    )
+
+
+def _describe(recorded_input: RecordedInput) -> str:
+    words = " ".join(recorded_input.text.words[:6])[:60]
+    return f'Example {recorded_input.example_index + 1} ("{words} ...")'

@@ -1,0 +1,132 @@
+"""Features of a token batch, computed once per batch: positions of special and non-special tokens as slices."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from bertology.arrays import BoolArray
+from bertology.encoder.tokens import SpecialToken, TokenisedInput
+from bertology.lazy import torch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from bertology.encoder.token_batch import TokenBatch
+
+Feature = TypeVar("Feature")
+
+
+def cached_per_batch(function: Callable[[TokenBatch], Feature]) -> Callable[[TokenBatch], Feature]:
+    """Cache a function of a batch as long as the batch exists."""
+    values: WeakKeyDictionary[TokenBatch, Feature] = WeakKeyDictionary()
+
+    @wraps(function)
+    def cached(batch: TokenBatch) -> Feature:
+        if batch not in values:
+            values[batch] = function(batch)
+        return values[batch]
+
+    return cached
+
+
+@dataclass(frozen=True)
+class TokenRuns:
+    """Consecutive batch rows of equal length with special tokens at the same positions.
+
+    `non_special` and `special` are the slices of adjacent tokens of either kind.
+    """
+
+    batch_rows: slice
+    length: int
+    non_special: tuple[slice, ...]
+    special: tuple[slice, ...]
+
+
+@cached_per_batch
+def token_runs(batch: TokenBatch) -> tuple[TokenRuns, ...]:
+    """Split a batch into groups of rows that can be sliced together, without masks and without copies.
+
+    Batches are sorted by length and most inputs are [CLS] tokens [SEP], so that there are few groups.
+    """
+    runs: list[TokenRuns] = []
+    start = 0
+    for key, rows in groupby(recorded.tokens.special_kinds.tobytes() for recorded in batch.inputs):
+        end = start + len(list(rows))
+        special_kinds = np.frombuffer(key, np.int32)
+        non_special, special = (tuple(_slices(special_kinds, is_special=flag)) for flag in (False, True))
+        runs.append(TokenRuns(slice(start, end), len(special_kinds), non_special, special))
+        start = end
+    return tuple(runs)
+
+
+def _slices(special_kinds: NDArray[np.int32], *, is_special: bool) -> Iterator[slice]:
+    start = 0
+    for special, run in groupby(kind != SpecialToken.NONE for kind in special_kinds.tolist()):
+        end = start + len(list(run))
+        if special is is_special:
+            yield slice(start, end)
+        start = end
+
+
+TOKEN_KINDS = ("[CLS]", "[SEP]", "punctuation", "other")
+SOURCE_GROUPS = ("all", "non-special", "separators")
+"""Groups of source tokens that `RowStatistics.mass_by_kind` sums over."""
+
+SpecialTokens = Literal["include", "exclude"]
+"""Whether an analysis includes special tokens, or excludes them and renormalises each row."""
+
+MIN_MASS = 1e-6
+"""Rows with less attention than this on non-special tokens are skipped if special tokens are excluded."""
+
+
+@cached_per_batch
+def token_kinds(batch: TokenBatch) -> Tensor:
+    """(batch, token, kind) booleans, all False for padding."""
+    cls, sep = (batch.token_mask & (batch.special_kinds == kind) for kind in (SpecialToken.CLS, SpecialToken.SEP))
+    punctuation = punctuation_mask(batch) & batch.token_mask
+    return torch.stack([cls, sep, punctuation, batch.token_mask & ~cls & ~sep & ~punctuation], -1)
+
+
+def punctuation_mask(batch: TokenBatch) -> Tensor:
+    """(batch, token): non-special tokens that consist of punctuation only."""
+    return batch.pad_flags([_punctuation_flags(recorded.tokens) for recorded in batch.inputs])
+
+
+def _punctuation_flags(tokens: TokenisedInput) -> BoolArray:
+    is_punctuation = np.array([_is_punctuation(token) for token in tokens.tokens], np.bool_)
+    return is_punctuation & (tokens.special_kinds == SpecialToken.NONE)
+
+
+@lru_cache(maxsize=2**16)
+def _is_punctuation(token: str) -> bool:
+    text = token.strip("▁Ġ#") or token
+    return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
+
+
+def mass_by_kind(weights: Tensor, kinds: Tensor, token_mask: Tensor) -> Tensor:
+    """(batch, head, kind): the share of each row of weights that falls on a kind, averaged over rows with any weight.
+
+    `weights` is (batch, head, from, to) and not negative. NaN where a sentence has no token of that kind.
+    """
+    flags = kinds.to(weights.dtype).unsqueeze(1)
+    totals = (weights @ token_mask.to(weights.dtype)[:, None, :, None]).squeeze(-1)
+    row_mask = token_mask.unsqueeze(1) & (totals > 0)
+    shares = (weights @ flags) / totals.where(row_mask, 1).unsqueeze(-1)
+    mean = (shares * row_mask.unsqueeze(-1)).sum(2) / row_mask.sum(2).unsqueeze(-1)
+    return mean.where(kinds.any(1).unsqueeze(1), float("nan"))
+
+
+def mass_by_kind_with_non_special(weights: Tensor, kinds: Tensor, batch: TokenBatch) -> Tensor:
+    """(batch, head, kind + 1): `mass_by_kind`, then the share of punctuation among non-special tokens only."""
+    index = TOKEN_KINDS.index("punctuation")
+    punctuation = mass_by_kind(weights, kinds[..., index : index + 1], batch.non_special_mask)
+    return torch.cat([mass_by_kind(weights, kinds, batch.token_mask), punctuation], -1)

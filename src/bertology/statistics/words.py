@@ -1,0 +1,291 @@
+"""Attention between words from attention between tokens (Clark et al. 2019, section 4.1), computed in the pass.
+
+Attention **to** a word is the sum over its tokens, attention **from** a word the mean over its tokens, so that rows
+still sum to 1. Words come first, at their own index; three further slots hold tokens outside words, see `NonWordSlot`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from bertology.arrays import IntArray
+from bertology.encoder.tokens import SpecialToken, TokenisedInput
+from bertology.lazy import torch
+from bertology.statistics.triton.accumulate import FusedLayers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.token_batch import TokenBatch
+    from bertology.statistics.triton.launch import WordTiles
+
+RowPooling = Literal["mean", "first", "max"]
+"""How the rows of a word's tokens become one: mean, first token, or maximum renormalised to a sum of 1."""
+MAX_HALF_INTEGER = 2048
+CHUNK_CELLS = 2**19
+"""Attention weights processed at once on a CPU: they and the intermediate results fit into its cache."""
+
+
+class NonWordSlot(IntEnum):
+    """Slots of tokens outside words, counted from the end of the words of the longest input."""
+
+    CLS = 0
+    SEP = 1
+    OTHER = 2
+
+
+@dataclass(frozen=True)
+class WordSlots:
+    """The tokens that make up the words of a batch; see `word_slots`.
+
+    `max_words` is the number of words of the longest input. `slot` is (batch, token): a word, a `NonWordSlot` after the
+    words, or the last slot, of padding. `token_order` lists the tokens by slot; `slot_starts`, (batch, slot), is where
+    each slot begins in that list, and `slot_sizes`, (batch, slot), its number of tokens.
+    """
+
+    max_words: int
+    slot: Tensor
+    token_order: Tensor
+    slot_starts: Tensor
+    slot_sizes: Tensor
+
+    @property
+    def has_tokens(self) -> Tensor:
+        """(batch, word): True for words with at least one token."""
+        return self.slot_sizes[:, : self.max_words] > 0
+
+    @property
+    def index_dtype(self) -> torch.dtype:
+        """The smallest floating-point type that holds word indices exactly."""
+        return torch.float16 if self.max_words <= MAX_HALF_INTEGER else torch.float32
+
+    @cached_property
+    def tile_cache(self) -> dict[tuple[int, int], list[HeadTile]]:
+        """Tiles of `word_attention` by number of heads and number of slots."""
+        return {}
+
+    @cached_property
+    def tiles(self) -> WordTiles | None:
+        """The batch in tiles of whole words for the Triton kernels; None if a word has too many tokens."""
+        from bertology.statistics.triton.launch import TILE_SIZE, WordTiles
+
+        slot = self.slot.cpu().numpy()
+        word_ids = np.where(slot < self.max_words, slot, -1).astype(np.int32)
+        tiles_by_row = [word_tiles(row, TILE_SIZE) for row in word_ids]
+        if None in tiles_by_row:
+            return None
+        max_tiles = max(1, *(len(tiles or ()) for tiles in tiles_by_row))
+        table = np.zeros((4, len(word_ids), max_tiles), np.int32)
+        for row, tiles in enumerate(tiles_by_row):
+            for index, tile in enumerate(tiles or ()):
+                table[:, row, index] = tile
+        device = self.slot.device
+        token_weights = torch.where(self.has_tokens, 1 / self.slot_sizes[:, : self.max_words].clamp(min=1), 0.0)
+        first_token, n_tokens, first_word, n_words = torch.from_numpy(table).to(device).unbind(0)
+        return WordTiles(
+            first_token, n_tokens, first_word, n_words, torch.from_numpy(word_ids).to(device), token_weights
+        )
+
+
+def word_tiles(word_ids: NDArray[np.int32], max_size: int) -> list[tuple[int, int, int, int]] | None:
+    """Split an input into tiles of whole words with at most `max_size` tokens and words; None if impossible.
+
+    A tile is (first token, number of tokens, first word, number of words).
+    """
+    positions = np.flatnonzero(word_ids >= 0)
+    words = word_ids[positions]
+    steps = np.diff(words, prepend=words[:1])
+    if (steps < 0).any():
+        return None
+    # All three lists are sorted, so that the end of a tile can be found by bisection in each of them.
+    position_list, word_list, gaps = positions.tolist(), words.tolist(), np.cumsum(steps > 1).tolist()
+    tiles: list[tuple[int, int, int, int]] = []
+    start = 0
+    while start < len(position_list):
+        end = min(
+            bisect_left(position_list, position_list[start] + max_size),
+            bisect_left(word_list, word_list[start] + max_size),
+            bisect_right(gaps, gaps[start]),  # words without tokens are in no tile
+        )
+        if end < len(position_list) and word_list[end] == word_list[end - 1]:
+            end = bisect_left(word_list, word_list[end])  # the word does not fit completely
+        if end <= start:
+            return None
+        first, last = position_list[start], position_list[end - 1]
+        tiles.append((first, last - first + 1, word_list[start], word_list[end - 1] - word_list[start] + 1))
+        start = end
+    return tiles
+
+
+def strongest_words(layer: LayerActivations, words: WordSlots, excluded_pairs: Tensor, pooling: RowPooling) -> Tensor:
+    """(batch, head, 2, word) indices: the word each word attends to most, and the word that attends to it most.
+
+    `excluded_pairs` is (batch, 1, word, word). -1 where all pairs are excluded.
+    """
+    if isinstance(layer, FusedLayers):
+        return layer.statistics.strongest_words(words)
+    if not words.max_words:
+        shape = len(words.slot_sizes), layer.heads, 2, 0
+        return torch.empty(shape, dtype=words.index_dtype, device=words.slot_sizes.device)
+    attention = word_attention(layer.attention, words, pooling=pooling).masked_fill(excluded_pairs, -1.0)
+    strongest = (attention.max(axis) for axis in (-1, -2))
+    return torch.stack([index.masked_fill_(weight < 0, -1) for weight, index in strongest], 2).to(words.index_dtype)
+
+
+def word_slots(batch: TokenBatch) -> WordSlots:
+    """The word slots of a batch."""
+    max_words = max(recorded.tokens.n_words for recorded in batch.inputs)
+    padding = max_words + len(NonWordSlot)
+    slot = np.full((len(batch.inputs), batch.padded_length), padding, np.int64)
+    for row, recorded in enumerate(batch.inputs):
+        slot[row, : len(recorded.tokens)] = _token_slots(recorded.tokens, max_words)
+    cells = slot + (padding + 1) * np.arange(len(slot))[:, None]
+    sizes = np.bincount(cells.ravel(), minlength=len(slot) * (padding + 1)).reshape(len(slot), -1)
+    starts = np.cumsum(sizes, axis=1) - sizes
+    arrays = (slot, np.argsort(slot, axis=1, kind="stable"), starts, sizes)
+    return WordSlots(max_words, *(torch.from_numpy(array).to(batch.device) for array in arrays))
+
+
+def word_attention(
+    attention: Tensor, words: WordSlots, *, pooling: RowPooling = "mean", include_special: bool = False
+) -> Tensor:
+    """(batch, head, from_word, to_word) from (batch, head, from, to).
+
+    With `include_special` both axes keep the three non-word slots and every row of a word with tokens sums to 1;
+    without, they are dropped and nothing is rescaled. Rows and columns of words without tokens are 0.
+    """
+    size = words.max_words + (len(NonWordSlot) if include_special else 0)
+    if pooling == "mean" and attention.device.type == "cpu" and not attention.requires_grad:
+        return _pool_in_chunks(attention, words, size)
+    if pooling == "max":
+        pooled = _pool_rows(_pool_columns(attention, words), words, pooling)
+        pooled = pooled / pooled.sum(-1, keepdim=True).clamp(min=torch.finfo(attention.dtype).tiny)
+    else:
+        pooled = _pool_columns(_pool_rows(attention, words, pooling), words)
+    return pooled[..., :size, :size]
+
+
+class HeadTile(NamedTuple):
+    """Some heads of some inputs, and the tokens that make up their words.
+
+    `row_bags` are the rows in slot order, the start of each slot, and the weight of each row. The other tensors are
+    (input, 1, 1, word) or (input, 1, 1, extra token): the first token of each word and whether it has one; the tokens
+    after the first, their slots, and their weights, 0 where an input has fewer of them.
+    """
+
+    slices: tuple[slice, slice]
+    row_bags: tuple[Tensor, Tensor, Tensor]
+    first_tokens: Tensor
+    has_tokens: Tensor
+    extra_tokens: Tensor
+    extra_slots: Tensor
+    extra_weights: Tensor
+
+
+def _pool_in_chunks(attention: Tensor, words: WordSlots, size: int) -> Tensor:
+    """Average rows, then sum columns: first tokens are copied, the few further ones added."""
+    out = attention.new_empty(*attention.shape[:2], size, size)
+    key = attention.shape[1], size
+    if key not in words.tile_cache:
+        words.tile_cache[key] = list(_head_tiles(words, *key))
+    for tile in words.tile_cache[key]:
+        chunk = attention[tile.slices]
+        means = _sum_bags(chunk.reshape(-1, chunk.shape[-1]), tile.row_bags)
+        means = means.view(*chunk.shape[:2], -1, chunk.shape[-1])[..., :size, :]
+        across = (*means.shape[:3], -1)
+        sums = torch.gather(means, -1, tile.first_tokens.expand(across), out=out[tile.slices])
+        if tile.extra_tokens.shape[-1]:
+            extra = means.gather(-1, tile.extra_tokens.expand(across)).mul_(tile.extra_weights)
+            sums.scatter_add_(-1, tile.extra_slots.expand(across), extra)
+        sums.mul_(tile.has_tokens)
+    return out
+
+
+def _head_tiles(words: WordSlots, heads: int, size: int) -> Iterator[HeadTile]:
+    """The tiles of a batch, for the tokens of the first `size` slots."""
+    n_rows, n_tokens = words.slot.shape
+    chunk_rows = max(1, CHUNK_CELLS // (heads * n_tokens * n_tokens))
+    chunk_heads = heads if chunk_rows > 1 else max(1, CHUNK_CELLS // (n_tokens * n_tokens))
+    for row in range(0, n_rows, chunk_rows):
+        rows = slice(row, row + chunk_rows)
+        tensors = (words.slot, words.token_order, words.slot_starts, words.slot_sizes)
+        subset = WordSlots(words.max_words, *(tensor[rows] for tensor in tensors))
+        columns = [tensor[:, None, None] for tensor in _column_indices(subset, size)]
+        for head in range(0, heads, chunk_heads):
+            chunk = slice(head, min(heads, head + chunk_heads))
+            yield HeadTile((rows, chunk), _row_bags(subset, chunk.stop - chunk.start, "mean"), *columns)
+
+
+def _column_indices(words: WordSlots, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The last five fields of a `HeadTile`, (input, ...)."""
+    order, starts = words.token_order, words.slot_starts
+    slots = words.slot.gather(1, order)
+    first = order.gather(1, starts[:, :size].clamp(max=order.shape[1] - 1))
+    is_extra = (slots < size) & (starts.gather(1, slots) != torch.arange(order.shape[1], device=order.device))
+    indices = is_extra.int().argsort(dim=1, descending=True, stable=True)[:, : int(is_extra.sum(1).max())]
+    weights, has_tokens = is_extra.gather(1, indices).float(), (words.slot_sizes[:, :size] > 0).float()
+    extra_slots = slots.gather(1, indices).clamp(max=max(0, size - 1))
+    return first, has_tokens, order.gather(1, indices), extra_slots, weights
+
+
+def _pool_rows(attention: Tensor, words: WordSlots, pooling: RowPooling) -> Tensor:
+    """(batch, head, slot, to) from (batch, head, token, to)."""
+    n_rows, heads, _, n_targets = attention.shape
+    bags = _row_bags(words, heads, pooling)
+    table = attention.reshape(-1, n_targets)
+    if pooling == "max":
+        pooled = torch.nn.functional.embedding_bag(bags[0], table, bags[1], mode="max")
+    else:
+        pooled = _sum_bags(table, bags)
+    return pooled.view(n_rows, heads, -1, n_targets)
+
+
+def _sum_bags(table: Tensor, bags: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """(bag, column): weighted sums of rows of the table."""
+    members, starts, weights = bags
+    return torch.nn.functional.embedding_bag(
+        members, table, starts, mode="sum", per_sample_weights=weights.to(table.dtype)
+    )
+
+
+def _row_bags(words: WordSlots, heads: int, pooling: RowPooling) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows of a batch of attention patterns in slot order, the start of each slot, and the weight of each row."""
+    n_rows, n_tokens = words.slot.shape
+    first_row = n_tokens * torch.arange(n_rows * heads, device=words.slot.device).view(n_rows, heads, 1)
+    members, starts = ((first_row + indices[:, None]).flatten() for indices in (words.token_order, words.slot_starts))
+    return members, starts, _row_weights(words, pooling)[:, None].expand(-1, heads, -1).flatten()
+
+
+def _row_weights(words: WordSlots, pooling: RowPooling) -> Tensor:
+    """(batch, token) weight of each token, in slot order, in the row of its slot."""
+    slots = words.slot.gather(1, words.token_order)
+    if pooling == "mean":
+        return 1 / words.slot_sizes.gather(1, slots)
+    return (words.slot_starts.gather(1, slots) == torch.arange(slots.shape[1], device=slots.device)).float()
+
+
+def _pool_columns(attention: Tensor, words: WordSlots) -> Tensor:
+    """(batch, head, from, slot) from (batch, head, from, token)."""
+    pooled = attention.new_zeros(*attention.shape[:3], words.slot_sizes.shape[1])
+    return pooled.scatter_add_(-1, words.slot[:, None, None].expand_as(attention), attention)
+
+
+def _token_slots(tokens: TokenisedInput, max_words: int) -> IntArray:
+    """The slot of each token: its word, or one of the three slots after the words."""
+    slot_of_kind = np.full(len(SpecialToken), NonWordSlot.OTHER)
+    slot_of_kind[SpecialToken.CLS], slot_of_kind[SpecialToken.SEP] = NonWordSlot.CLS, NonWordSlot.SEP
+    return np.where(tokens.word_ids >= 0, tokens.word_ids, max_words + slot_of_kind[tokens.special_kinds])
+
+
+DIRECTIONS = ("attends to", "attended by")
+NO_WORD = -1
+"""The value for a word without tokens, or without another word in the input."""

@@ -1,0 +1,99 @@
+"""The directory of a fine-tuning run: finished, interrupted, or of another run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bertology.atomic_files import atomic_directory, atomic_writer
+from bertology.errors import Refusal
+from bertology.training.job import save_model
+from bertology.training.trainable_model import TrainableModel
+
+METADATA_FILE = "finetuning.json"
+TRAINING_FOLDER = "training"
+KEY_FILE = "run.json"
+LAST_GOOD_FOLDER = "last-good"
+
+
+class RunDirectory:
+    """The directory of a run; `key` holds everything the weights and scores depend on."""
+
+    def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.training = folder / TRAINING_FOLDER
+        # As read back from JSON, for comparison with a stored key.
+        self.key: dict[str, Any] = json.loads(json.dumps(key))
+
+    def finished_metadata(self) -> dict[str, Any] | None:
+        """The metadata of a finished run with the same key, else None; a directory of another run is refused."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refusal(
+                f"The directory {self.folder} cannot be created ({error.strerror})",
+                "a writable directory",
+                "Choose another with -o",
+            ) from error
+        for file in (self.folder / METADATA_FILE, self.training / KEY_FILE):
+            if file.is_file():
+                self._refuse_other_run(file)
+        if (self.folder / METADATA_FILE).is_file():
+            shutil.rmtree(self.training, ignore_errors=True)
+            return json.loads((self.folder / METADATA_FILE).read_text("utf-8"))
+        if (self.folder / "config.json").is_file() and not self.training.is_dir():
+            raise Refusal(
+                f"{self.folder} already contains a model", "a new or empty directory", "Choose another with -o"
+            )
+        self.training.mkdir(exist_ok=True)
+        _write_json(self.training / KEY_FILE, self.key)
+        return None
+
+    def _refuse_other_run(self, file: Path) -> None:
+        stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        if stored.get("format") != self.key.get("format"):
+            raise Refusal(
+                f"{file} was written by another version of bertology (format {stored.get('format')})",
+                f"a new directory, or a run of format {self.key.get('format')}",
+                "Choose another directory with -o, or delete this one",
+            )
+        for name, value in self.key.items():
+            if name != "versions" and stored.get(name) != value:
+                difference = describe_difference(stored.get(name), value)
+                raise Refusal(
+                    f"{self.folder} contains a run with another {name} ({difference})",
+                    "a new directory, or one with an interrupted run of the same configuration",
+                    "Choose another directory with -o, or delete this one",
+                )
+
+    def finish(self, model: TrainableModel, metadata: Mapping[str, Any]) -> None:
+        """Write the model, then the metadata, which mark the run as finished."""
+        save_model(model, self.folder)
+        _write_json(self.folder / METADATA_FILE, metadata)
+        self.discard_training()
+
+    def discard_training(self) -> None:
+        """Delete the training state."""
+        shutil.rmtree(self.training, ignore_errors=True)
+
+
+def save_atomically(model: TrainableModel, folder: Path) -> None:
+    """Write a model such that the directory is complete or absent."""
+    with atomic_directory(folder) as partial:
+        save_model(model, partial)
+
+
+def describe_difference(previous: Any, current: Any) -> str:
+    """The first differences between two values of a key."""
+    if isinstance(previous, dict) and isinstance(current, dict):
+        names = [name for name in {**previous, **current} if previous.get(name) != current.get(name)]
+        return ", ".join(f"{name} {previous.get(name)}, now {current.get(name)}" for name in names[:3])
+    return f"{previous}, now {current}"
+
+
+def _write_json(file: Path, value: Mapping[str, Any]) -> None:
+    with atomic_writer(file) as stream:
+        stream.write((json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())

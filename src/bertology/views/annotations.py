@@ -1,0 +1,85 @@
+"""Results as annotations of a view: labels of heads and arcs over the tokens, and notes on results without use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertology.corpus.corpus import TextInput
+from bertology.encoder.encoder import Encoder
+from bertology.errors import Refusal
+from bertology.results.result import Result
+from bertology.results.shapes import Arcs
+from bertology.views.dependency_arcs import predicted_trees
+from bertology.views.head_labels import label_rank, labelling_analyses, labels_from_results
+from bertology.views.payload import DependencyTree, HeadLabel
+
+Results = Result | str | Path | Sequence[Result | str | Path]
+
+
+@dataclass(frozen=True)
+class ViewAnnotations:
+    """Head labels and trees for one model and input, and notes on results that could not be used."""
+
+    labels: list[HeadLabel]
+    trees: list[DependencyTree]
+    notes: list[str]
+
+
+def annotations_from_results(source: Results, encoder: Encoder, input_: TextInput) -> ViewAnnotations:
+    """Labels and trees from results, files of results (`bertology run ... --json`) or folders of such files."""
+    results = list(_read_results(source))
+    of_model = [result for result in results if _model_fingerprint(result) in {None, encoder.fingerprint}]
+    labelling = [result for result in of_model if label_rank(result)]
+    with_arcs = [result for result in of_model if isinstance(result.data, Arcs)]
+    trees = list(predicted_trees(with_arcs, input_))
+    notes: list[str] = []
+    if len(of_model) < len(results):
+        others = ", ".join(sorted({result.analysis for result in results if result not in of_model}))
+        notes.append(f"Ignored results of another model than {encoder.name}: {others}.")
+    if with_arcs and not trees:
+        notes.append("No arcs are shown: the results have none for exactly these words.")
+    unused = sorted({result.analysis for result in of_model if result not in labelling and result not in with_arcs})
+    if unused:
+        notes.append(f"Ignored results that neither label heads nor have arcs: {', '.join(unused)}.")
+    if not labelling and not with_arcs:
+        raise Refusal(
+            f"None of the {len(results)} results can be shown in this view. {' '.join(notes)}".strip(),
+            f"results of {encoder.name} from {', '.join(labelling_analyses())}, or arcs from probes/structural",
+            "Run one of these analyses on the model shown, or leave the results out",
+        )
+    return ViewAnnotations(labels_from_results(labelling, encoder.layers, encoder.heads), trees, notes)
+
+
+def _model_fingerprint(result: Result) -> str | None:
+    """The fingerprint of the analysed model; None if the result has none."""
+    recording: Any = result.inputs.get("model")
+    model: Any = recording.get("model") if isinstance(recording, Mapping) else None
+    return str(model["fingerprint"]) if isinstance(model, Mapping) and "fingerprint" in model else None
+
+
+def _read_results(source: Results) -> Iterator[Result]:
+    if isinstance(source, Result):
+        yield source
+    elif isinstance(source, str | Path):
+        yield from _read_path(Path(source))
+    else:
+        for member in source:
+            yield from _read_results(member)
+
+
+def _read_path(path: Path) -> Iterator[Result]:
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise Refusal(f"The folder {path} has no .json file", "results", "Write some with `bertology run ... --json`")
+    for file in files:
+        try:
+            yield Result.from_json(file.read_text("utf-8"))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Refusal(
+                f"{file} is not a result ({type(error).__name__})",
+                "the JSON object that `bertology run ... --json` prints",
+                "Write it with that command, or remove the file from the folder",
+            ) from error

@@ -1,0 +1,47 @@
+"""A self-contained page that notebooks show and that can be saved or opened in a browser."""
+
+from __future__ import annotations
+
+import tempfile
+import webbrowser
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from bertology.atomic_files import write_atomically
+from bertology.html import render
+
+
+class HtmlView(ABC):
+    """A self-contained HTML page."""
+
+    height: int = 760
+    """Height of its frame in a notebook, in pixels."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The title of the page."""
+
+    @abstractmethod
+    def html(self) -> str:
+        """The page; it needs no network."""
+
+    def content(self, suffix: str) -> bytes:
+        """The content of a file with this suffix."""
+        return self.html().encode()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file."""
+        target = Path(path)
+        return write_atomically(target, self.content(target.suffix))
+
+    def open(self) -> Path:
+        """Save the page to a temporary file and open it in the browser."""
+        path = self.save(Path(tempfile.mkdtemp(prefix="bertology-view-"), "view.html"))
+        webbrowser.open(path.as_uri())
+        return path
+
+    def _repr_html_(self) -> str:
+        """The page in a sandboxed frame, so that its scripts and the notebook's do not meet."""
+        title = self.title.encode("utf-8", "replace").decode("utf-8")
+        return render("frame.html", page=self.html(), title=title, height=self.height)

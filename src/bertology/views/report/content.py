@@ -1,0 +1,119 @@
+"""The content of a report, independent of its format: verdicts on claims, the analyses behind them, and methods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
+from bertology.citations import CITATIONS
+from bertology.claims.example_texts import ExampleTexts
+from bertology.claims.judge import count_outcomes
+from bertology.claims.run import ClaimResult
+from bertology.results.result import Result
+
+MIN_LISTED_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class AnalysisSection:
+    """One analysis and its result."""
+
+    analysis: Analysis
+    result: Result
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the documentation."""
+        return " ".join(self.analysis.description.split("\n\n")[0].split())
+
+    @property
+    def method(self) -> str:
+        """The first two sentences of the documentation."""
+        return " ".join(re.split(r"(?<=[.!?:])\s+(?=[A-Z`])", self.summary)[:2])
+
+    @property
+    def special_tokens(self) -> str:
+        """The special-token policy of the analysis."""
+        return str(self.result.provenance.get("special_tokens", ""))
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """Everything a report says.
+
+    `passes` are the forward passes over the corpora, `elapsed` the seconds of each pass and analysis that was not
+    cached, `attention_view` the HTML of an embedded view, `example_texts` the sentences behind claims by claim id, and
+    `not_run` the ids of claims that were not tested.
+    """
+
+    title: str
+    messages: Sequence[str]
+    claim_results: Sequence[ClaimResult]
+    sections: Sequence[AnalysisSection]
+    passes: Sequence[str] = ()
+    attention_view: str = ""
+    elapsed: Mapping[str, float] = field(default_factory=dict[str, float])
+    example_texts: Mapping[str, ExampleTexts] = field(default_factory=dict[str, ExampleTexts])
+    not_run: Sequence[str] = ()
+
+    @property
+    def summary(self) -> str:
+        """The number of claims and of each outcome."""
+        outcomes = count_outcomes(result.verdict.outcome for result in self.claim_results)
+        return f"{len(self.claim_results)} published claims tested: {outcomes}."
+
+    @property
+    def sections_by_heading(self) -> Iterator[tuple[str, list[AnalysisSection]]]:
+        """The headings that have sections, in order, with their sections."""
+        for heading in dict.fromkeys((*REPORT_SECTIONS, *(s.analysis.report_section for s in self.sections))):
+            sections = [section for section in self.sections if section.analysis.report_section == heading]
+            if sections:
+                yield heading, sections
+
+    @property
+    def references(self) -> list[str]:
+        """The cited papers, in full."""
+        return [CITATIONS[paper] for paper in sorted({result.claim.paper for result in self.claim_results})]
+
+    @property
+    def input_counts(self) -> dict[str, dict[str, Any]]:
+        """For each model and corpus the numbers of inputs read, truncated and skipped, and of aligned tokens."""
+        counts: dict[str, dict[str, Any]] = {}
+        for section in self.sections:
+            for recording in section.result.inputs.values():
+                if isinstance(recording, dict) and "counts" in recording:
+                    corpus = recording["corpus"]
+                    name = f"{recording['model']['name']} on {corpus['name']}"
+                    counts[name] = {**recording["counts"], **corpus["skipped"]}
+        return counts
+
+    @property
+    def timing_summary(self) -> str:
+        """The computing time, in a sentence; empty if everything was cached."""
+        if not self.elapsed:
+            return ""
+        slowest = sorted(self.elapsed.items(), key=lambda item: -item[1])
+        listed = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in slowest if seconds >= MIN_LISTED_SECONDS)
+        return f"Computation took {sum(self.elapsed.values()):.0f} s{f' ({listed})' if listed else ''}."
+
+    def distinguishing_facts(self, section: AnalysisSection) -> list[str]:
+        """The corpora of a section, and the options in which it differs from other sections of its analysis."""
+        result = section.result
+        same = [other.result for other in self.sections if other.result.analysis == result.analysis]
+        recordings = [value for value in result.inputs.values() if isinstance(value, dict) and "corpus" in value]
+        corpora = dict.fromkeys(recording["corpus"]["name"] for recording in recordings)
+        options = {k: v for k, v in result.options.items() if any(other.options.get(k) != v for other in same)}
+        return [*corpora, *(f"{name.replace('_', ' ')}: {value}" for name, value in options.items())]
+
+    def anchor(self, section: AnalysisSection) -> str:
+        """The id of a section on the page: the name of its analysis, numbered from the second section on."""
+        same = [other for other in self.sections if other.result.analysis == section.result.analysis]
+        number = next(i for i, other in enumerate(same, start=1) if other is section)
+        return section.result.analysis if number == 1 else f"{section.result.analysis}-{number}"
+
+    def find_section(self, result: Result) -> AnalysisSection | None:
+        """The section of a result."""
+        return next((section for section in self.sections if section.result is result), None)

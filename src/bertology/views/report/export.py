@@ -1,0 +1,100 @@
+"""A report as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bertology.citations import short_citation
+from bertology.claims.run import ClaimResult
+from bertology.results.html_table import format_value
+from bertology.views.report.content import AnalysisSection, ReportContent
+
+MAX_ROWS = 40
+
+
+def as_json(content: ReportContent) -> str:
+    """Everything: each claim with its verdict, and the complete result of every analysis."""
+    report = {
+        "title": content.title,
+        "messages": list(content.messages),
+        "summary": content.summary,
+        "forward_passes": list(content.passes),
+        "seconds": dict(content.elapsed),
+        "untested": list(content.not_run),
+        "claims": [as_record(claim_result) for claim_result in content.claim_results],
+        "examples": {claim: asdict(texts) for claim, texts in content.example_texts.items()},
+        "results": [section.result.to_json() for section in content.sections],
+    }
+    return json.dumps(report, ensure_ascii=False)
+
+
+def as_record(claim_result: ClaimResult) -> dict[str, Any]:
+    """A claim and its verdict as plain values."""
+    claim, verdict = claim_result.claim, claim_result.verdict
+    return {
+        "id": claim.id,
+        "claim": claim.statement,
+        "paper": claim.paper,
+        "section": claim.section,
+        "published": claim.published_value,
+        "analyses": [run.analysis for run in claim.all_runs.values()],
+        "verdict": verdict.outcome,
+        "explanation": verdict.reason,
+    }
+
+
+def as_markdown(content: ReportContent) -> str:
+    """The claims, a table for each analysis, and the methods."""
+    return "\n\n".join(_paragraphs(content)) + "\n"
+
+
+def _paragraphs(content: ReportContent) -> Iterator[str]:
+    yield f"# {content.title}"
+    yield from content.messages
+    yield f"## Claims\n\n{content.summary}"
+    yield _table([_claim_row(claim_result) for claim_result in content.claim_results])
+    for heading, sections in content.sections_by_heading:
+        yield f"## {heading}"
+        for section in sections:
+            yield from _section(section)
+    yield "## Methods"
+    if content.passes:
+        yield f"{len(content.passes)} forward passes over the corpora: {'; '.join(content.passes)}."
+    if content.timing_summary:
+        yield content.timing_summary
+    if content.input_counts:
+        yield _table([{"input": name, **counts} for name, counts in content.input_counts.items()])
+    yield "\n".join(f"- {reference}" for reference in content.references)
+
+
+def _claim_row(claim_result: ClaimResult) -> dict[str, Any]:
+    claim, verdict = claim_result.claim, claim_result.verdict
+    return {
+        "verdict": verdict.outcome,
+        "claim": claim.statement,
+        "this model": verdict.reason,
+        "published": f"{short_citation(claim.paper)}, {claim.section}: {claim.published_value}",
+    }
+
+
+def _section(section: AnalysisSection) -> Iterator[str]:
+    result = section.result
+    yield f"### {section.analysis.question}"
+    yield f"`{result.analysis}`, {result.sample_size}. {section.special_tokens} {section.method}"
+    rows = result.rows()
+    yield _table(rows[:MAX_ROWS])
+    if len(rows) > MAX_ROWS:
+        yield f"First {MAX_ROWS} of {len(rows)} rows; all rows are in the JSON."
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> str:
+    columns = list(dict.fromkeys(column for record in records for column in record))
+    cells = ([_cell(record.get(column, "")) for column in columns] for record in records)
+    return "\n".join(f"| {' | '.join(line)} |" for line in [columns, ["---"] * len(columns), *cells])
+
+
+def _cell(value: object) -> str:
+    return format_value(value).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,135 @@
+"""A result as HTML for the report and the documentation: figures, or a table of numbers for a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals
+from bertology.html import render_fragment
+from bertology.results.drawing.figure import draw_shape
+from bertology.results.drawing.panels import MeasureSeries, measure_series
+from bertology.results.html_table import html_table
+from bertology.results.result import Result
+from bertology.results.shapes import Head, HeadGrid, Table, UnmeasuredShape
+
+MAX_ROWS = 60
+"""Numbers of a table shown on the page; the JSON has all."""
+MAX_TABLE_NOTES = 4
+
+
+def render_result(result: Result, measures: Collection[str] = (), row_names: Collection[str] = ()) -> Markup:
+    """The result, or only some of its measures and rows, if it has them."""
+    data = result.data
+    if isinstance(data, Table):
+        return _render_table(data, measures, row_names)
+    drawing = draw_shape(data, measures)
+    return render_fragment(
+        "result.html",
+        shape=data.shape,
+        drawing=drawing,
+        table=_highest_heads(data, measures) if isinstance(data, HeadGrid) else "",
+        sample="" if isinstance(data, UnmeasuredShape) else data.describe_sample(),
+    )
+
+
+def _render_table(table: Table, measures: Collection[str], row_names: Collection[str]) -> Markup:
+    series = list(measure_series(table, measures))
+    empty = set() if row_names else set(table.empty_rows())
+    selected = [index for index, name in enumerate(table.row_names) if name in row_names]
+    rows = selected or [index for index in range(len(table.row_names)) if index not in empty]
+    notes = {
+        table.row_names[row]: table.notes[table.row_names[row]] for row in rows if table.row_names[row] in table.notes
+    }
+    in_column = len(rows) > MAX_TABLE_NOTES and len(notes) >= len(rows) / 2
+    groups: dict[tuple[str, ...], list[MeasureSeries]] = {}
+    for measure in series:
+        groups.setdefault(tuple(measure.baselines), []).append(measure)
+    shown = rows[: max(1, MAX_ROWS // len(series))]
+    return render_fragment(
+        "result_table.html",
+        tables=[html_table(_records(table, group, shown, notes if in_column else {})) for group in groups.values()],
+        attributes=_attribute_table(table, shown),
+        n_rows=len(rows),
+        n_shown=len(shown),
+        empty=[table.row_names[index] for index in sorted(empty)],
+        notes={} if in_column else notes,
+        units=_names_by_unit({measure.name: measure.unit for measure in series}),
+        sample=table.describe_sample(),
+    )
+
+
+def _records(
+    table: Table, group: Sequence[MeasureSeries], rows: Sequence[int], notes: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Rows of numbers for measures with the same baselines."""
+    header = _value_header(group)
+    records: list[dict[str, Any]] = []
+    for measure in group:
+        for row in rows:
+            name, estimate = table.row_names[row], measure.estimates[row]
+            record: dict[str, Any] = {"row": name}
+            if "head" in table.attributes:
+                record["head"] = table.attribute("head", row)
+            record |= {"measure": measure.name, header: _format_estimate(estimate), "n": estimate.n}
+            record |= {baseline: float(values.value[row]) for baseline, values in measure.baselines.items()}
+            records.append(record | ({"note": notes.get(name, "")} if notes else {}))
+    return records
+
+
+def _attribute_table(table: Table, rows: Sequence[int]) -> Markup:
+    """The attributes of the rows besides the head, which stands with the numbers."""
+    names = [name for name in table.attributes if name != "head"]
+    if not names:
+        return Markup()
+    return html_table(
+        [{"row": table.row_names[i], **{n.replace("_", " "): table.attribute(n, i) for n in names}} for i in rows]
+    )
+
+
+def _value_header(series: Sequence[MeasureSeries]) -> str:
+    intervals = describe_intervals({measure.name: measure.estimates for measure in series})
+    if intervals == INTERVAL_LABELS["exact"]:
+        return "value"
+    return f"value [{intervals.replace('[min, max]', 'min, max')}]"
+
+
+def _format_estimate(estimate: Estimate) -> str:
+    if not math.isfinite(estimate.value):
+        return "–"
+    return f"{estimate.value:.3g}" if estimate.interval == "exact" else str(estimate)
+
+
+def _names_by_unit(units: dict[str, str]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for measure, unit in units.items():
+        if unit:
+            names.setdefault(unit, []).append(measure)
+    return names
+
+
+def _highest_heads(grid: HeadGrid, measures: Collection[str]) -> Markup:
+    """For each measure the head with the highest value."""
+    series = list(measure_series(grid, measures))
+    header = _value_header(series)
+    records: list[dict[str, Any]] = []
+    for measure in series:
+        head = highest_head(measure.estimates)
+        if head is not None:
+            best: Estimate = measure.estimates[head]
+            record = {"measure": measure.name, "highest head": str(head), header: _format_estimate(best), "n": best.n}
+            baselines = {name: _format_estimate(values[head]) for name, values in measure.baselines.items()}
+            records.append({**record, **baselines})
+    return html_table(records) if records else Markup()
+
+
+def highest_head(estimates: Estimates) -> Head | None:
+    """The head with the highest value; None if all values are missing."""
+    if not np.isfinite(estimates.value).any():
+        return None
+    layer, head = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
+    return Head(int(layer), int(head))

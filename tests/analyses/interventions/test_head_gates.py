@@ -1,0 +1,145 @@
+"""Gates keep exactly the planted head with a penalty, all heads without one, and none with a high one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import planted_heads
+from bertology.analyses import registry
+from bertology.analyses.evaluation import gate_training
+from bertology.analyses.evaluation.gate_training import GateTrainingConfig, random_head_sets, train_gates
+from bertology.analyses.evaluation.head_ranking import prepare_ranking
+from bertology.analyses.interventions.head_gates import _expected_kept_proportion  # pyright: ignore[reportPrivateUsage]
+from bertology.analyses.run import FOLDER, RunInputs, run_analysis
+from bertology.corpus.read import load_corpus
+from bertology.encoder.load import load
+from bertology.errors import Refusal
+from bertology.results.shapes import Curve
+from planted_heads import HEADS, LAYERS, PLANTED, RANKED
+
+HEAD_GATES = registry.get("interventions/head_gates")
+
+
+def no_progress(done: int, total: int) -> None:
+    pass
+
+
+def run(inputs: RunInputs, **options: Any) -> Curve:
+    curve = run_analysis(HEAD_GATES, inputs, options).data
+    assert isinstance(curve, Curve)
+    return curve
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_exactly_the_planted_head_is_kept(seed: int) -> None:
+    encoder, corpus = planted_heads.one_head()
+    model, evaluation = prepare_ranking(encoder, corpus, task="auto", annotation="", sample_size=0, seed=0)
+    before = encoder.fingerprint
+    trained = train_gates(model, evaluation, GateTrainingConfig(0.03, 60, 8, 2.0, 0.2, False, seed), no_progress)
+    assert np.argwhere(trained.kept_heads).tolist() == [list(PLANTED)]
+    assert evaluation.scores(trained.encoder.forward).counts.score == 1
+    assert encoder.fingerprint == before
+
+
+def test_a_higher_penalty_keeps_the_most_important_heads() -> None:
+    encoder, corpus = planted_heads.ranked_heads()
+    model, evaluation = prepare_ranking(encoder, corpus, task="auto", annotation="", sample_size=0, seed=0)
+    configs = [GateTrainingConfig(penalty, 80, 24, 2.0, 0.2, False, 0) for penalty in (0.01, 0.15)]
+    low, high = (train_gates(model, evaluation, config, no_progress) for config in configs)
+    assert {(int(layer), int(head)) for layer, head in np.argwhere(low.kept_heads)} == set(RANKED)
+    assert not (high.kept_heads & ~low.kept_heads).any()
+    assert high.kept_heads[RANKED[0]] and not high.kept_heads[RANKED[-1]]
+    assert high.log_alpha[RANKED[0]] > high.log_alpha[RANKED[2]] > high.log_alpha[RANKED[3]]
+
+
+def test_the_curve_over_penalties(tmp_path: Path) -> None:
+    encoder, corpus = planted_heads.one_head()
+    inputs = RunInputs(corpus, encoder, store=tmp_path)
+    curve = run(inputs, sample_size=0, l0_penalties="0.03,5", n_seeds=2, steps=50, function_corpus="none")
+    assert curve.x_name == "L0 penalty" and curve.x.tolist() == [0.03, 5]
+    assert curve.measures["score"].value[0] == 1
+    assert curve.measures["score"].value[1] == pytest.approx(0.5, abs=0.1)
+    assert curve.measures["heads kept"].value.tolist() == [1, 0]
+    assert curve.measures["heads kept"].interval == "range" and curve.measures["score"].interval == "bootstrap"
+    # One random head of twelve is rarely the planted one.
+    assert curve.baselines["random heads (same number)"]["score"].value[0] < 0.8
+    assert curve.baselines["all heads"]["score"].value[0] == 1
+    assert curve.baselines["all heads"]["heads kept"].value[0] == LAYERS * HEADS
+    assert curve.baselines["majority class"]["score"].value[0] < 0.7
+
+
+def test_functions_are_compared_with_the_proportion_kept_of_all_heads() -> None:
+    inputs = RunInputs(load_corpus("english", limit=12), load("tiny"))
+    curve = run(inputs, l0_penalties="0", steps=2, n_seeds=1)
+    assert curve.measures["heads kept"].value.tolist() == [8]
+    for name in set(curve.measures) - {"score", "heads kept"}:
+        assert curve.measures[name].value.tolist() == [1]
+        assert curve.baselines["all heads kept (proportion)"][name].value.tolist() == [1]
+
+
+def test_weights_can_be_trained_with_the_gates() -> None:
+    encoder, corpus = planted_heads.one_head()
+    model, evaluation = prepare_ranking(encoder, corpus, task="auto", annotation="", sample_size=0, seed=0)
+    before = encoder.fingerprint
+    trained = train_gates(model, evaluation, GateTrainingConfig(0.03, 60, 8, 2.0, 0.2, True, 0), no_progress)
+    assert trained.kept_heads[PLANTED] and not trained.kept_heads.all()
+    assert evaluation.scores(trained.encoder.forward).counts.score == 1
+    assert not torch.equal(encoder.model.classifier.weight, trained.encoder.model.classifier.weight)
+    assert encoder.fingerprint == before
+
+
+def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, corpus = planted_heads.one_head()
+    options: dict[str, Any] = {
+        "sample_size": 16,
+        "l0_penalties": "0.01,0.1",
+        "n_seeds": 1,
+        "steps": 4,
+        "function_corpus": "none",
+    }
+    expected = run(RunInputs(corpus, encoder), **options)
+    original, calls = gate_training.train_gates, list[int]()
+
+    def interrupted(*args: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    monkeypatch.setattr(gate_training, "train_gates", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(RunInputs(corpus, encoder, store=tmp_path), **options)
+    assert len(list((tmp_path / FOLDER).glob("*.json"))) == 1
+    resumed = run(RunInputs(corpus, encoder, store=tmp_path), **options)
+    assert resumed.measures["score"] == expected.measures["score"]
+    assert len(calls) == 3
+
+
+def test_random_sets_have_the_same_size() -> None:
+    kept = [np.array([[True, False], [False, False]]), np.ones((2, 2), np.bool_)]
+    assert [int(heads.sum()) for heads in random_head_sets(kept, 2, 0)] == [1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("penalties", ["", "a", "-1", "nan"])
+def test_invalid_penalties_are_refused(penalties: str) -> None:
+    encoder, corpus = planted_heads.one_head()
+    with pytest.raises(Refusal, match="--l0-penalties"):
+        run(RunInputs(corpus, encoder), l0_penalties=penalties)
+
+
+def test_a_few_heads_may_all_be_kept_by_chance_and_many_may_not() -> None:
+    kept = np.zeros((2, 1, 8, 8), np.bool_)
+    kept[..., :6] = True
+    few, many = np.zeros((2, 8, 8), np.bool_)
+    few[0, :2] = True
+    many[:4] = True
+    expected = _expected_kept_proportion(kept, few)
+    assert (expected.value, expected.high) == (0.75, 1.0)
+    sampled = np.random.default_rng(0).permuted(np.tile(kept[0, 0].ravel(), (4000, 1)), axis=1)[:, :32].mean(1)
+    expected = _expected_kept_proportion(kept, many)
+    np.testing.assert_allclose([expected.low[0], expected.high[0]], np.quantile(sampled, [0.025, 0.975]), atol=1 / 32)

@@ -1,0 +1,69 @@
+"""Pseudo-log-likelihoods equal those of one forward pass per token, and those of minicons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from bertology.analyses.probing.pseudo_likelihood import Masking, masked_copies, masked_log_probs
+from bertology.corpus.corpus import corpus_from_texts
+from bertology.encoder.encoder import Encoder, ModelInputs, TaskEncoder
+from bertology.encoder.load import load
+from bertology.encoder.tokens import SpecialToken, TokenisedInput
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    return load("tiny")
+
+
+def tokenise(encoder: Encoder, *texts: str) -> list[TokenisedInput]:
+    return encoder.tokenise([example.text_inputs[0] for example in corpus_from_texts(*texts)])
+
+
+def log_probs_one_by_one(encoder: Encoder, tokens: TokenisedInput, masking: str) -> list[float]:
+    """The definition: one forward pass per token, without batches."""
+    log_probs: list[float] = []
+    for position in range(len(tokens)):
+        if tokens.special_kinds[position] != SpecialToken.NONE:
+            continue
+        ids = torch.tensor(tokens.ids.astype(np.int64))[None]
+        gold = int(ids[0, position])
+        for other in range(len(tokens)):
+            same_word = tokens.word_ids[other] == tokens.word_ids[position]
+            is_masked = {"token": other == position, "word-l2r": same_word and other >= position, "word": same_word}
+            if is_masked[masking]:
+                ids[0, other] = encoder.mask_token_id or 0
+        type_ids = torch.tensor(tokens.type_ids.astype(np.int64))[None]
+        with torch.no_grad():
+            logits = encoder.forward(ModelInputs(ids, type_ids, torch.ones_like(ids))).logits["mlm"][0, position]
+        log_probs.append(float(logits.log_softmax(-1)[gold]))
+    return log_probs
+
+
+@pytest.mark.parametrize("masking", ["token", "word-l2r", "word"])
+def test_log_probabilities_are_those_of_one_pass_per_token(tiny: Encoder, masking: Masking) -> None:
+    texts = ("An unbelievable chrysanthemum withered .", "Yes", "Cats , dogs and hippopotamuses")
+    inputs = tokenise(tiny, *texts)
+    assert any(len(tokens) > tokens.n_words + 2 for tokens in inputs), "no word is split into tokens"
+    copies = [copy for tokens in inputs for copy in masked_copies(tokens, masking)]
+    expected = [score for tokens in inputs for score in log_probs_one_by_one(tiny, tokens, masking)]
+    np.testing.assert_allclose(masked_log_probs(tiny, copies), expected, atol=1e-5)
+
+
+def _total(scores: torch.Tensor) -> float:
+    return float(scores.sum(0))
+
+
+def test_log_probabilities_agree_with_minicons(tiny: Encoder) -> None:
+    scorer = pytest.importorskip("minicons.scorer")
+    assert isinstance(tiny, TaskEncoder)
+    texts = ["The cat sat on the mat .", "An unbelievable chrysanthemum withered ."]
+    minicons = scorer.MaskedLMScorer(tiny.model, "cpu", tokenizer=tiny.hf_tokenizer)
+    inputs = tokenise(tiny, *texts)
+    metrics: dict[Masking, str] = {"token": "original", "word-l2r": "within_word_l2r"}
+    for masking, metric in metrics.items():
+        sums = [masked_log_probs(tiny, list(masked_copies(tokens, masking))).sum() for tokens in inputs]
+        expected = minicons.sequence_score(texts, reduction=_total, PLL_metric=metric)
+        np.testing.assert_allclose(sums, expected, atol=1e-4)

@@ -1,0 +1,60 @@
+"""One model compared with several: layer curves become a matrix, other results are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertology.analyses import registry
+from bertology.analyses.checkpoints import run_checkpoints
+from bertology.analyses.run import RunInputs, run_analysis
+from bertology.cli.options import expand_models
+from bertology.corpus.read import load_corpus
+from bertology.encoder.load import load
+from bertology.errors import Refusal
+from bertology.results.result import Result
+from bertology.results.shapes import LayerCurve, Matrix
+
+NAMES = ("tiny", "random:tiny@1", "random:tiny@2")
+OPTIONS = {"measures": "rsa"}
+
+
+def inputs() -> RunInputs:
+    return RunInputs(load_corpus("english", limit=12), load("tiny"), against=load(NAMES[0]), random_baseline=False)
+
+
+def test_rows_are_the_comparisons_one_by_one() -> None:
+    compared = registry.get("geometry/representation_similarity")
+    result = run_checkpoints(compared, inputs(), NAMES, map(load, NAMES[1:]), OPTIONS)
+    assert isinstance(result.data, Matrix)
+    assert result.data.row_names == NAMES and result.data.column_names == ("layer 0", "layer 1", "layer 2")
+    np.testing.assert_allclose(result.data.measures["RSA"].value[0], 1, atol=1e-6)
+    alone = run_analysis(compared, replace(inputs(), against=load(NAMES[2])), OPTIONS).data
+    assert isinstance(alone, LayerCurve)
+    np.testing.assert_allclose(result.data.measures["RSA"].value[2], alone.measures["RSA"].value, atol=1e-9)
+    assert {f"against {name}" for name in NAMES} <= set(result.inputs)
+    assert Result.from_json(result.to_json()).to_json() == result.to_json()
+    assert "shuffled stimuli" in result.data.baselines
+
+
+def test_attention_by_layer_can_be_followed_and_heads_cannot() -> None:
+    compared = registry.get("attention/model_similarity")
+    result = run_checkpoints(compared, inputs(), NAMES[:2], map(load, NAMES[1:2]), {"show": "layers"})
+    assert isinstance(result.data, Matrix) and result.data.column_names[0] == "layer 1"
+    with pytest.raises(Refusal, match="--show layers"):
+        run_checkpoints(compared, inputs(), NAMES[:2], map(load, NAMES[1:2]), {})
+    with pytest.raises(Refusal, match="analyses one model"):
+        run_checkpoints(registry.get("attention/entropy"), inputs(), NAMES[:2], [], {})
+
+
+def test_patterns_expand_to_directories_sorted_by_number(tmp_path: Path) -> None:
+    for step in (100, 90, 1000):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    (tmp_path / "checkpoint-5.txt").write_text("not a directory")
+    expanded = expand_models(["mini@10%", str(tmp_path / "checkpoint-*"), "mini@10%"])
+    assert expanded == ["mini@10%", *(str(tmp_path / f"checkpoint-{step}") for step in (90, 100, 1000))]
+    with pytest.raises(Refusal, match="No directory matches"):
+        expand_models([str(tmp_path / "nothing-*")])

@@ -1,0 +1,94 @@
+"""`analyses.run`: outcomes in request order, passes shared, progress that predicts the rest, elapsed time by part."""
+
+from __future__ import annotations
+
+import pytest
+
+from bertology.analyses import registry
+from bertology.analyses import run as module
+from bertology.analyses.declaration import MAX_SAMPLED_WORDS, Cost
+from bertology.analyses.run import ProgressEstimate, RunInputs, run_all
+from bertology.cli.options import time_left
+from bertology.corpus.corpus import corpus_from_texts
+from bertology.encoder.load import load
+from bertology.errors import Refusal
+from bertology.results.result import Result
+
+
+class Clock:
+    """A clock that is advanced by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "perf_counter", clock)
+    return clock
+
+
+def test_outcomes_are_in_request_order_and_refusals_do_not_stop_the_others() -> None:
+    names = ("attention/entropy", "heads/dependency", "attention/distance")
+    inputs = RunInputs(corpus_from_texts("The cat sat.", "A dog ran."), load("tiny"))
+    report = run_all([(registry.get(name), {}) for name in names], inputs)
+    first, refused, last = report.outcomes
+    assert isinstance(first, Result) and first.analysis == names[0]
+    assert isinstance(refused, Refusal) and "governors" in str(refused)
+    assert isinstance(last, Result) and last.analysis == names[2]
+    assert report.passes == ("tiny on texts", "random:tiny on texts") or len(report.passes) == 2
+    assert set(names) - {names[1]} <= set(report.elapsed)
+    with pytest.raises(Refusal):
+        report.results()
+
+
+def test_time_in_a_nested_step_counts_for_that_step_only(clock: Clock) -> None:
+    progress = ProgressEstimate(remaining=10.0)
+    with progress.step("analysis", 6.0):
+        clock.now += 1
+        with progress.step("pass", 4.0):
+            clock.now += 20
+        clock.now += 2
+    assert progress.elapsed == {"analysis": 3.0, "pass": 20.0}
+    assert (progress.completed, progress.remaining) == (10.0, 0.0)
+
+
+def test_cached_steps_are_removed_from_the_estimate(clock: Clock) -> None:
+    reported: list[tuple[int, int]] = []
+    progress = ProgressEstimate(lambda done, total: reported.append((done, total)), 30.0)
+    with progress.stage(20.0):
+        with progress.step("recorded before", 15.0) as update:
+            update(0, 0)
+        assert reported[-1] == (0, 15_000)
+        with progress.step("pass", 2.0) as update:
+            clock.now += 4
+            update(1, 2)
+            assert reported[-1] == (1000, 15_000)
+    assert reported[-1] == (2000, 12_000), "three seconds of the stage were not needed"
+    assert progress.elapsed == {"pass": 4.0}
+
+
+def test_the_cost_of_sampled_words_is_bounded() -> None:
+    cost = Cost(1.0, seconds_per_word=0.1, seconds_per_sampled_word=1.0)
+    assert cost.estimate(10) == 1.0 + 1.0 + 10.0
+    n_words = MAX_SAMPLED_WORDS + 100
+    assert cost.estimate(n_words) == pytest.approx(1.0 + 0.1 * n_words + MAX_SAMPLED_WORDS)
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "done", "total", "text"),
+    [
+        (10.0, 0, 100, ""),
+        (10.0, 1, 100, ""),
+        (10.0, 50, 100, "about 10 s left"),
+        (600.0, 25, 100, "about 30 min left"),
+        (10.0, 100, 100, ""),
+        (10.0, 0, 0, ""),
+    ],
+)
+def test_the_time_left_is_text(elapsed: float, done: int, total: int, text: str) -> None:
+    assert time_left(elapsed, done, total) == text

@@ -1,0 +1,22 @@
+"""Numbers are written between the marks of a page, and prose is wrapped but tables are not."""
+
+from __future__ import annotations
+
+from reproduction_scripts import load_script
+
+page = load_script("reproduction_page")
+
+
+def test_new_numbers_replace_the_old_ones() -> None:
+    text = f"text\n{page.BEGIN}\nold 1.00\n{page.END}\nmore"
+    assert page.replace_numbers(text, "new 2.00") == f"text\n{page.BEGIN}\n\nnew 2.00\n\n{page.END}\nmore"
+
+
+def test_long_prose_is_wrapped_and_tables_are_not() -> None:
+    row = f"| {'cell ' * 40}|"
+    item = f"- {'word ' * 40}".strip()
+    lines = page.join_parts([row, item]).split("\n")
+    assert lines[0] == row
+    assert all(len(line) <= page.LINE_LENGTH for line in lines[1:])
+    assert lines[2].startswith("- word") and lines[3].startswith("  word")
+    assert " ".join(" ".join(lines[2:]).split()) == item

@@ -1,0 +1,62 @@
+"""Operations on estimates keep values, intervals, sample sizes and the kind of interval together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bertology.estimates.estimate import Estimate, Estimates, describe_intervals
+
+
+def estimates_of(*values: float, interval: str = "bootstrap") -> Estimates:
+    value = np.array(values)
+    return Estimates(value=value, low=value - 1, high=value + 2, n=np.full(value.shape, 5), interval=interval)  # pyright: ignore[reportArgumentType]
+
+
+def test_indexing_gives_one_estimate_or_a_smaller_array() -> None:
+    estimates = estimates_of(1.0, 2.0, 3.0)
+    assert estimates[1] == Estimate(2.0, 1.0, 4.0, 5)
+    assert estimates[1:] == estimates_of(2.0, 3.0)
+
+
+def test_exact_numbers_have_no_width() -> None:
+    exact = Estimates.exact([0.5, 0.25], n=8)
+    assert exact.interval == "exact" and exact.n.tolist() == [8, 8]
+    assert exact.low.tolist() == exact.high.tolist() == [0.5, 0.25]
+
+
+def test_missing_values_are_nan_with_a_sample_size_of_zero() -> None:
+    empty = Estimates.empty((2, 3))
+    assert empty.shape == (2, 3) and np.isnan(empty.value).all() and (empty.n == 0).all()
+
+
+def test_stacking_adds_a_first_axis_and_concatenating_does_not() -> None:
+    stacked = Estimates.stack([estimates_of(1.0, 2.0), estimates_of(3.0, 4.0)])
+    assert stacked.shape == (2, 2) and stacked[1] == estimates_of(3.0, 4.0)
+    assert Estimates.stack([Estimate(1.0, 0.0, 3.0, 5), Estimate(2.0, 1.0, 4.0, 5)]) == estimates_of(1.0, 2.0)
+    assert Estimates.concatenate([estimates_of(1.0), estimates_of(2.0)]) == estimates_of(1.0, 2.0)
+
+
+def test_joined_estimates_must_have_one_kind_of_interval() -> None:
+    assert Estimates.stack([estimates_of(1.0), Estimates.empty(1)]).interval == "bootstrap"
+    with pytest.raises(ValueError, match="different intervals"):
+        Estimates.stack([estimates_of(1.0), estimates_of(1.0, interval="range")])
+
+
+def test_a_decreasing_function_swaps_the_ends_of_the_interval() -> None:
+    negated = estimates_of(1.0, interval="range").map(np.negative)
+    assert negated[0] == Estimate(-1.0, -3.0, 0.0, 5, "range")
+
+
+def test_broadcasting_and_other_sample_sizes() -> None:
+    assert estimates_of(1.0).broadcast_to((2, 3)).shape == (2, 3)
+    assert Estimate(1.0, 0.0, 3.0, 5).broadcast_to((2,)) == estimates_of(1.0, 1.0)
+    assert estimates_of(1.0, 2.0).with_n(9).n.tolist() == [9, 9]
+
+
+def test_intervals_are_described_with_names_only_if_they_differ() -> None:
+    bootstrap, seeds, exact = estimates_of(1.0), estimates_of(1.0, interval="range"), Estimates.exact([1.0])
+    assert describe_intervals({"a": bootstrap, "b": bootstrap}) == "95 % CI"
+    assert describe_intervals({"a": seeds}) == "[min, max] over seeds"
+    assert describe_intervals({"a": seeds, "b": bootstrap, "c": exact}) == "95 % CI; a: [min, max] over seeds"
+    assert describe_intervals({"a": exact}) == "no interval"

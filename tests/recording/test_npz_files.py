@@ -1,0 +1,137 @@
+"""Folders of .npz files: published ones open unchanged, faulty ones are refused with the name of the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.shared_data import shared
+
+from bertology.analyses.attention.entropy import entropy_site
+from bertology.analyses.attention.targets.analysis import targets_site
+from bertology.errors import Refusal
+from bertology.recording.manifest import open_recording
+
+TOKENS = ["[CLS]", "she", "ran", "[SEP]"]
+LINE: dict[str, Any] = {"file": "a.npz", "words": ["She", "ran"], "heads": [2, 0], "relations": ["nsubj", "root"]}
+
+
+def _attention(n: int = 4) -> Any:
+    return np.full((2, 3, n, n), 1 / n, np.float32)
+
+
+def _folder(path: Path, *lines: Any, **files: dict[str, Any]) -> Path:
+    for name, arrays in files.items():
+        np.savez(path / f"{name}.npz", **arrays)
+    if lines:
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        (path / "sentences.jsonl").write_text("\n".join(texts), "utf-8")
+    return path
+
+
+def test_a_folder_with_words_and_a_parse(tmp_path: Path) -> None:
+    folder = _folder(
+        tmp_path, LINE, a={"attention": _attention(), "tokens": TOKENS}, b={"attn": _attention(), "left": TOKENS}
+    )
+    recording = open_recording(folder)
+    assert len(recording) == 1
+    assert recording.counts["files without words skipped"] == 1
+    (sentence,) = recording.corpus[0].segments
+    assert (sentence.words, sentence.governors, sentence.relations) == (("She", "ran"), (1, -1), ("nsubj", "root"))
+
+
+def test_a_folder_without_words_and_a_single_file(tmp_path: Path) -> None:
+    arrays = {"attn": _attention(), "left": TOKENS, "model": ["a-model"]}
+    folder = _folder(tmp_path, a=arrays, b=arrays)
+    assert len(open_recording(folder)) == 2
+    assert open_recording(folder / "b.npz").encoder.name == "a-model"
+
+
+GOOD: dict[str, Any] = {"attention": _attention(), "tokens": TOKENS}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"attention": _attention()}, r"a\.npz has no list of tokens \(it has: attention\)"),
+        ({"tokens": TOKENS}, "Neither attention nor hidden"),
+        ({"attention": _attention(5), "tokens": TOKENS}, r"shape \(2, 3, 5, 5\)"),
+        ({"attention": _attention(), "tokens": np.array(TOKENS, object)}, "cannot be read"),
+        ({"attention": _attention() * 0.9, "tokens": TOKENS}, "do not sum to 1"),
+    ],
+)
+def test_bad_files_are_refused(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=message):
+        open_recording(_folder(tmp_path, a=arrays))
+
+
+def test_a_file_that_is_not_an_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 not an archive")
+    with pytest.raises(Refusal, match=r"a\.npz cannot be read"):
+        open_recording(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "does not describe an input"),
+        ({"words": ["She", "ran"]}, "KeyError: 'file'"),
+        (LINE | {"heads": [2]}, "differ in number|out of range|root|governor"),
+        (LINE | {"heads": [2, 1]}, "root|cycle|governor"),
+        (LINE | {"relations": ["root"]}, "differ in number"),
+        (LINE | {"file": "c.npz"}, r"c\.npz is missing"),
+        (LINE | {"words": ["He", "ran"], "heads": [2, 0]}, "do not spell"),
+    ],
+)
+def test_bad_lines_are_refused(line: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=message):
+        open_recording(_folder(tmp_path, line, a=GOOD))
+
+
+def test_files_of_several_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=r"several models \(one, unnamed\)"):
+        open_recording(_folder(tmp_path, a=GOOD | {"model": ["one"]}, b=GOOD))
+    with pytest.raises(Refusal, match=r"b\.npz has no hidden"):
+        open_recording(_folder(tmp_path, a=GOOD | {"hidden": np.zeros((3, 4, 8))}, b=GOOD))
+
+
+def test_published_attention_of_bert_base_shows_known_heads() -> None:
+    recording = open_recording(shared("data/bert-base-attention")).with_sites([targets_site, entropy_site])
+    assert (recording.encoder.layers, recording.encoder.heads, len(recording)) == (12, 12, 57)
+    assert recording.counts["words"] == 1501
+    assert "tokens across word boundaries" not in recording.counts
+    assert "words without tokens" not in recording.counts
+    means = recording.stack(targets_site).mean(0)  # the last two measures are among non-special tokens
+    to_previous, to_next = means[..., -2], means[..., -1]
+    assert to_next[2, 0] > 0.95, "head 3-1 attends to the next token"
+    assert to_next[2, 9] > 0.95, "and so does 3-10"
+    assert to_previous.argmax() == 3 * 12 + 5, "4-6 attends to the previous token"
+    to_sep = means[..., 1].mean(1)
+    assert to_sep[3:9].min() > 3 * to_sep[:3].max(), "the middle layers attend to [SEP]"
+    assert _accuracy(recording, "det")[7, 10] > 0.8, "8-11 finds the noun of a determiner (Clark et al. 2019)"
+
+
+def _accuracy(recording: Any, relation: str) -> Any:
+    """(layer, head): the proportion of words in this relation that attend most to their governor."""
+    is_correct: list[Any] = []
+    for recorded, attention in zip(recording.inputs, recording["attention"], strict=True):
+        (sentence,) = recorded.text.segments
+        is_token_of_word = (recorded.tokens.word_ids[:, None] == np.arange(len(sentence))).astype(np.float32)
+        pooled = (is_token_of_word / is_token_of_word.sum(0)).T @ np.asarray(attention, np.float32) @ is_token_of_word
+        pooled[..., np.arange(len(sentence)), np.arange(len(sentence))] = 0
+        predicted = pooled.argmax(-1)
+        words = zip(sentence.governors, sentence.relations, strict=True)
+        is_correct += [predicted[..., word] == gold for word, (gold, name) in enumerate(words) if name == relation]
+    return np.mean(is_correct, 0)
+
+
+def test_a_published_pair_has_two_segments() -> None:
+    recording = open_recording(shared("data/bert-base-attention/pretrained-pair.npz"))
+    assert recording.encoder.name == "bert-base-uncased"
+    assert [" ".join(segment.words) for segment in recording.corpus[0].segments] == [
+        "the rabbit quickly hopped",
+        "the turtle slowly crawled",
+    ]

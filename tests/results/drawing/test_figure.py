@@ -1,0 +1,194 @@
+"""Every shape has a well-formed figure whose marks are the data, with gaps for missing values and with baselines."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from bertology.estimates.estimate import Estimates
+from bertology.results.palette import PALETTES, Theme
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Scatter, Shape, Table
+from results.example_results import (
+    EMPTY_SHAPES,
+    LONG_NAME,
+    MEASURED,
+    ROW_NAMES,
+    SHAPES,
+    SPECIAL_TOKENS,
+    ParsedFigure,
+    estimates,
+    measures_and_baselines,
+    result,
+)
+
+
+@cache
+def figure(name: str) -> ParsedFigure:
+    return ParsedFigure(SHAPES[name])
+
+
+@pytest.mark.parametrize("theme", PALETTES)
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_shape_has_a_figure_in_both_themes(name: str, theme: Theme) -> None:
+    svg = result(SHAPES[name]).figure(theme).svg
+    assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+    assert PALETTES[theme].foreground in svg and "nan" not in svg.lower().replace("not measured", "")
+    assert svg.count("http") == 1  # the name of the vocabulary
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_figure_states_model_n_special_tokens_and_options(name: str) -> None:
+    text = " ".join(figure(name).text.split())
+    for fact in ("group/name", "a-model on a-corpus", result(SHAPES[name]).sample_size, SPECIAL_TOKENS, "show=layers"):
+        assert fact in text, fact
+    assert "seed" not in text
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measures_are_shown_with_unit_and_baselines(name: str) -> None:
+    text = figure(name).text
+    assert "proportion, 0 to 1" in text and "uniform attention" in text
+    assert LONG_NAME[:30] in text
+    if name != "Matrix":
+        assert "untrained model" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "tag", "tip", "count"),
+    [
+        ("HeadGrid", "rect", "head ", 12 + 11),
+        ("HeadGrid", "polyline", "uniform attention", 1 + 1),
+        ("HeadGrid", "text", "not measured", 1),
+        ("LayerCurve", "circle", "layer ", 5 + 4),
+        ("LayerCurve", "polyline", "model", 1 + 2 + 1),  # one run, two around the missing value, the untrained model
+        ("LayerCurve", "text", "not measured", 1),
+        ("Curve", "circle", "examples ", 4 + 3),
+        ("Curve", "polyline", "untrained model", 1),
+        ("Matrix", "rect", "", 25 + 24),
+        ("Matrix", "text", "not measured", 1),
+        ("Table", "circle", ", model: ", 5 + 4),
+        ("Table", "polygon", ", uniform attention: ", 5 + 5),
+        ("Table", "polygon", ", untrained model: ", 5),
+        ("Table", "text", "not measured", 1),
+        ("Scatter", "circle", "", 3),
+        ("Trajectory", "circle", "layer 1", 3 + 3),
+        ("Arcs", "path", "", 3),
+        ("Examples", "rect", "", 3),
+    ],
+)
+def test_marks_are_the_data(name: str, tag: str, tip: str, count: int) -> None:
+    assert len(figure(name).marks(tag, tip)) == count
+
+
+def test_tooltips_have_value_interval_n_and_baselines() -> None:
+    (tip,) = figure("HeadGrid").marks("rect", "head 1-1: 0.2 [0.15, 0.25], n = 7\nuniform attention: 0.5\nuntrained")
+    assert tip.endswith("95 % CI")
+
+
+def test_intervals_bands_and_lines_have_gaps_at_missing_values() -> None:
+    intervals = "".join(node.get("d", "") for node in figure("HeadGrid").elements("interval"))
+    assert intervals.count("M") == 12 + 11
+    assert len(figure("LayerCurve").elements("band")) == 2 + 1 + 1  # model around the gap, untrained, the other measure
+    assert len(figure("Table").elements("interval")) == 5 + 4 + 5
+    assert len(figure("Trajectory").elements("thin")) == 3 and len(figure("Examples").elements("word")) == 3 + 60
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_missing_values_are_explained(name: str) -> None:
+    assert "× not measured" in figure(name).text
+
+
+def test_points_without_coordinates_are_counted() -> None:
+    assert "Without coordinates, not drawn: 1" in figure("Scatter").text
+    assert "Without coordinates, not drawn: 2" in figure("Trajectory").text
+
+
+def test_layers_and_heads_count_from_one() -> None:
+    assert figure("HeadGrid").marks("rect", "head 3-4:") and not figure("HeadGrid").marks("rect", "head 0-")
+    assert figure("LayerCurve").marks("circle", "layer 5:") and not figure("LayerCurve").marks("circle", "layer 0:")
+
+
+def test_only_heads_whose_interval_overlaps_a_baseline_have_a_dot() -> None:
+    value = np.array([[0.1, 0.5, 0.9, np.nan]])
+    with_interval = Estimates(value=value, low=value - 0.05, high=value + 0.05, n=np.full((1, 4), 5))
+    missing = {"low": np.full((1, 4), np.nan), "high": np.full((1, 4), np.nan)}
+    baseline = {"uniform attention": {"m": Estimates.exact(np.full((1, 4), 0.52))}}
+    for measure, n_dots in ((with_interval, 1), (with_interval.model_copy(update=missing), 3)):
+        assert len(ParsedFigure(HeadGrid(measures={"m": measure}, baselines=baseline)).elements("quiet")) == n_dots
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        HeadGrid(**measures_and_baselines(24, 16)),
+        HeadGrid(**measures_and_baselines(1, 2)),
+        LayerCurve(**measures_and_baselines(2, missing=False)),
+        LayerCurve(measures={"m": estimates(1, missing=False)}, baselines={"b": {"m": estimates(1, missing=False)}}),
+        Curve(**measures_and_baselines(3), x_name="heads left", x=np.array([0.0, 5.0, 9.0])),
+        Matrix(**measures_and_baselines(1, 2), row_names=("a",), column_names=("b", "c")),
+        Matrix(**measures_and_baselines(40, 3), row_names=tuple(map(str, range(40))), column_names=("b", "c", "d")),
+        Table(**measures_and_baselines(2), row_names=ROW_NAMES[:2]),
+        Scatter(points=np.zeros((30, 2)), labels=("same",) * 30, groups=tuple(map(str, range(30)))),
+    ],
+    ids=["24x16", "1x2", "two layers", "one layer", "linear", "1x2 matrix", "40x3 matrix", "two rows", "one place"],
+)
+def test_large_and_small_shapes_are_drawn(shape: Shape) -> None:
+    parsed = ParsedFigure(shape)
+    assert parsed.marks("rect") or parsed.marks("circle")
+    if isinstance(shape, HeadGrid) and shape.measures["mass"].shape == (24, 16):
+        assert len(parsed.marks("rect")) == 2 * 24 * 16 - 1
+
+
+@pytest.mark.parametrize("name", ["HeadGrid", "LayerCurve", "Matrix", "Table"])
+def test_a_result_without_any_value_has_only_gaps(name: str) -> None:
+    shape: Any = SHAPES[name]
+    empty = {measure: Estimates.empty(e.shape) for measure, e in shape.measures.items()}
+    parsed = ParsedFigure(shape.model_copy(update={"measures": empty, "baselines": {"chance": empty}}))
+    assert len(parsed.marks("text", "not measured")) == sum(e.value.size for e in empty.values())
+    assert not parsed.marks("rect") and not parsed.marks("circle")
+
+
+@pytest.mark.parametrize("name", ["Table", "LayerCurve", "HeadGrid"])
+def test_ranges_over_seeds_are_not_called_confidence_intervals(name: str) -> None:
+    shape: Any = SHAPES[name]
+    ranges = {measure: e.model_copy(update={"interval": "range"}) for measure, e in shape.measures.items()}
+    bootstrap, seeds = "95 % CI", "[min, max] over seeds"
+    assert bootstrap in ParsedFigure(shape).text and seeds not in ParsedFigure(shape).text
+    parsed = ParsedFigure(shape.model_copy(update={"measures": ranges}))
+    assert seeds in parsed.text and bootstrap not in parsed.text
+
+
+def test_rows_with_the_same_name_are_numbered() -> None:
+    parsed = ParsedFigure(Table(**measures_and_baselines(3, missing=False), row_names=("det", "det", "amod")))
+    assert "det (2)" in parsed.text and len(parsed.marks("circle", "det")) == 2 * 2
+    names = ("a", "a", "b")
+    matrix = Matrix(**measures_and_baselines(3, 3, missing=False), row_names=names, column_names=names)
+    cells = [tip.split(":")[0] for tip in ParsedFigure(matrix).marks("rect")]
+    assert len(cells) == 2 * 9 and len(set(cells)) == 9
+
+
+@pytest.mark.parametrize("name", EMPTY_SHAPES)
+def test_an_empty_result_is_drawn(name: str) -> None:
+    assert "group/name" in ParsedFigure(EMPTY_SHAPES[name]).text
+
+
+def test_edges_join_points() -> None:
+    shape = Scatter(points=np.eye(3)[:, :2], labels=("a", "b", "c"), groups=("g", "g", "h"), edges=((0, 1), (2, 1)))
+    parsed = ParsedFigure(shape)
+    assert len(parsed.elements("thin")) == 2 and len(parsed.marks("circle")) == 3
+
+
+def test_many_rows_without_a_value_are_listed_instead_of_drawn() -> None:
+    value = np.array([0.5, *[np.nan] * 5])
+    names = ("known", "uno", "due", "tre", "quattro", "cinque")
+    score = Estimates(value=value, low=value - 0.1, high=value + 0.1, n=np.array([3, 0, 0, 0, 0, 0]))
+    level = {"significance level": {"score": Estimates.exact(np.full(6, 0.25))}}
+    parsed = ParsedFigure(Table(measures={"score": score}, baselines=level, row_names=names))
+    assert "Not measured (5 rows): uno, due, tre, quattro, cinque" in " ".join(parsed.text.split())
+    assert len(parsed.marks("circle", "known")) == 1 and not parsed.marks("polygon", "cinque")
+    few = ParsedFigure(Table(**measures_and_baselines(3), row_names=("a", "b", "c")))
+    assert few.marks("text", "not measured")

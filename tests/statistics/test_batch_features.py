@@ -1,0 +1,42 @@
+"""Inputs with special tokens at the same positions are grouped, and features are computed once per batch."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from tests.statistics.token_batches import CLS, INPUTS, NONE, SEP, make_input
+
+from bertology.encoder.token_batch import TokenBatch
+from bertology.statistics.batch_features import cached_per_batch, token_runs
+
+EQUAL = [make_input([-1, 0, 1, -1], [CLS, NONE, NONE, SEP], 2)] * 3
+
+
+def test_equal_inputs_are_grouped() -> None:
+    (run,) = token_runs(TokenBatch(EQUAL))
+    assert (run.batch_rows, run.length) == (slice(0, 3), 4)
+    assert (run.non_special, run.special) == ((slice(1, 3),), (slice(0, 1), slice(3, 4)))
+    assert [run.non_special for run in token_runs(TokenBatch(INPUTS))] == [
+        (slice(1, 5),),
+        (slice(1, 4), slice(5, 8)),
+        (),
+    ]
+
+
+def test_a_feature_is_computed_once_per_batch_and_dropped_with_it() -> None:
+    calls: list[int] = []
+
+    @cached_per_batch
+    def n_inputs(batch: TokenBatch) -> int:
+        calls.append(len(batch.inputs))
+        return len(batch.inputs)
+
+    batch = TokenBatch(INPUTS)
+    assert n_inputs(batch) == n_inputs(batch) == 3
+    assert calls == [3]
+    assert n_inputs(TokenBatch(EQUAL[:1])) == 1
+    reference = weakref.ref(batch)
+    del batch
+    gc.collect()
+    assert reference() is None

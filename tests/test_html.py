@@ -1,0 +1,25 @@
+"""HTML from templates: everything is escaped."""
+
+from __future__ import annotations
+
+import json
+
+from bertology.html import format_code, inline_json, keep_ranges_together, render
+
+
+def test_templates_escape_their_values() -> None:
+    page = render("frame.html", page='<p title="x">', title='"<b>', height=3)
+    assert 'srcdoc="&lt;p title=&#34;x&#34;&gt;"' in page and 'title="&#34;&lt;b&gt;"' in page
+
+
+def test_names_in_backticks_are_code_and_the_rest_is_escaped() -> None:
+    assert format_code("see `a<b` & c") == "see <code>a&lt;b</code> &amp; c"
+
+
+def test_heads_and_ranges_are_kept_on_one_line() -> None:
+    assert keep_ranges_together("head 3-3 <") == 'head <span class="range">3-3</span> &lt;'
+
+
+def test_json_cannot_end_a_script() -> None:
+    text = inline_json({"a": "</script><!-- é"})
+    assert "<" not in text and text.isascii() and json.loads(text) == {"a": "</script><!-- é"}

@@ -1,0 +1,50 @@
+"""A run that is killed at any moment and restarted ends with the weights of an uninterrupted run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertology.errors import Refusal
+from bertology.training.checkpointer import STATE_FILE, DirectoryCheckpointer
+from bertology.training.loop import TrainingHistory, TrainingState
+
+
+def test_a_killed_run_ends_with_the_same_weights(tmp_path: Path) -> None:
+    program = Path(__file__).with_name("interrupted_runs.py")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(program.parents[1])}
+    process = subprocess.run(
+        [sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, check=True, env=environment
+    )
+    summary = json.loads(process.stdout.splitlines()[-1])
+    assert summary["status"] == 0, process.stderr
+    assert summary["n_killed"] >= 4, summary
+    assert summary["same_logs"], summary
+    assert summary["same_weights"], summary
+    model_files = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    assert set(summary["files"]) == model_files | {"finetuning.json"}
+
+
+def test_a_state_is_saved_and_restored(tmp_path: Path) -> None:
+    checkpointer = DirectoryCheckpointer(tmp_path)
+    assert checkpointer.latest() is None
+    history = TrainingHistory(0.5, 1, [{"epoch": 1, "loss": 0.25}])
+    checkpointer.save(lambda: TrainingState(step=3, losses=[1.0], history=history), force=True)
+    state = checkpointer.latest()
+    assert state is not None and (state.step, state.losses, state.history) == (3, [1.0], history)
+
+
+def test_unreadable_and_old_states_are_refused(tmp_path: Path) -> None:
+    checkpointer = DirectoryCheckpointer(tmp_path)
+    torch.save({"step": 3, "progress": {}}, tmp_path / STATE_FILE)
+    with pytest.raises(Refusal, match="written by an earlier version of bertology"):
+        checkpointer.latest()
+    (tmp_path / STATE_FILE).write_bytes(b"no state")
+    with pytest.raises(Refusal, match="cannot be read"):
+        checkpointer.latest()

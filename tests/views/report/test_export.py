@@ -1,0 +1,53 @@
+"""Reports as Markdown and JSON say what the page says."""
+
+from __future__ import annotations
+
+import json
+
+from bertology.claims.example_texts import ExampleTexts, TextMeasurement
+from bertology.claims.judge import Verdict
+from bertology.claims.run import ClaimResult
+from bertology.results.shapes import HeadGrid, LayerCurve
+from bertology.views.report.export import as_json, as_markdown, as_record
+from results.example_results import measures_and_baselines, result
+from views.report.example_content import CLAIM, content, section
+
+RESULT = result(LayerCurve(**measures_and_baselines(2)))
+CLAIM_RESULT = ClaimResult(CLAIM, Verdict("fails", "a | b"), (RESULT,))
+
+
+def test_markdown_has_claims_sections_and_methods() -> None:
+    text = as_markdown(content(section(RESULT), messages=["message"], claim_results=[CLAIM_RESULT], passes=["mini"]))
+    assert text.startswith("# title\n\nmessage\n\n## Claims") and "| verdict | claim | this model | published |" in text
+    assert "| fails |" in text and "a \\| b" in text and "## Further analyses" in text
+    assert "1 forward passes over the corpora: mini." in text and "Clark et al. 2019" in text
+
+
+def test_long_tables_are_cut() -> None:
+    text = as_markdown(content(section(result(HeadGrid(**measures_and_baselines(4, 4))))))
+    assert "First 40 of 80 rows; all rows are in the JSON." in text
+
+
+def test_json_has_everything() -> None:
+    texts = ExampleTexts(
+        ("a", "b"), (TextMeasurement("Yes.", (0.9, 0.1)),), (TextMeasurement("No.", (0.2, 0.1)),), 16, 356
+    )
+    report = content(
+        section(RESULT),
+        claim_results=[CLAIM_RESULT],
+        example_texts={CLAIM.id: texts},
+        not_run=["slow"],
+        elapsed={"a": 1.0},
+    )
+    written = json.loads(as_json(report))
+    assert list(written) == [
+        "title", "messages", "summary", "forward_passes", "seconds", "untested", "claims", "examples", "results",
+    ]  # fmt: skip
+    assert written["claims"] == [as_record(CLAIM_RESULT)] and written["results"][0]["analysis"] == RESULT.analysis
+    assert written["examples"][CLAIM.id]["weakest"][0]["text"] == "No." and written["untested"] == ["slow"]
+
+
+def test_a_claim_is_a_record() -> None:
+    record = as_record(CLAIM_RESULT)
+    assert record["verdict"] == "fails" and record["explanation"] == "a | b" and record["claim"] == CLAIM.statement
+    assert list(record)[:5] == ["id", "claim", "paper", "section", "published"]

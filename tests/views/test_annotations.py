@@ -1,0 +1,175 @@
+"""Results as annotations: head labels with evidence, arcs over the same words, notes on results without use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bertology
+from bertology.corpus.corpus import Example
+from bertology.corpus.sentence import ROOT, Sentence
+from bertology.encoder.load import load
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.results.result import Result
+from bertology.results.shapes import Arc, ArcDiagram, Arcs, HeadGrid, LayerCurve, Shape, Table
+from bertology.views.payload import HeadLabel, ModelRun
+from views.annotated_sentences import annotated_sentence
+
+WORDS = ("The", "strawberries", "are", "here", ".")
+GOVERNORS = (1, 3, 3, ROOT, 3)
+RELATIONS = ("det", "nsubj", "cop", "root", "punct")
+
+
+def sentence() -> Sentence:
+    return annotated_sentence(WORDS, GOVERNORS, RELATIONS)
+
+
+def result(analysis: str, data: Shape, model: str = "tiny") -> Result:
+    inputs = {"model": {"model": {"name": model, "fingerprint": load(model).fingerprint}}}
+    return Result(analysis=analysis, version=1, options={}, inputs=inputs, n=9, data=data, provenance={})
+
+
+def estimates(value: Any, half_width: float = 0.05) -> Estimates:
+    array = np.asarray(value, np.float64)
+    return Estimates(value=array, low=array - half_width, high=array + half_width, n=np.full(array.shape, 30))
+
+
+def word_patterns() -> Result:
+    """1-2 attends to the next word, 2-4 to the previous; 1-1 is above the baseline, but its interval is not."""
+    low, baseline = np.full((2, 4), 0.1), estimates(np.full((2, 4), 0.1))
+    following, previous = low.copy(), low.copy()
+    following[0, 1], previous[1, 3], following[0, 0] = 0.8, 0.7, 0.15
+    measures = {"next word": estimates(following), "previous word": estimates(previous)}
+    baselines = {"uniform attention": dict.fromkeys(measures, baseline)}
+    return result("attention/word_patterns", HeadGrid(measures=measures, baselines=baselines))
+
+
+def functions() -> Result:
+    """Rows are heads; the second has no confirmed function."""
+    table = Table(
+        measures={"score": estimates([0.9, 0.9])},
+        baselines={"best other": {"score": estimates([0.1, 0.1])}},
+        row_names=("1-2", "2-1"),
+        attributes={"head": ("1-2", "2-1"), "function": ("positional: next word", None)},
+    )
+    return result("heads/functions", table)
+
+
+def dependency() -> Result:
+    """Rows are relations with a selected head: one is significant, one is not, one has too few examples."""
+    measures = {
+        "accuracy (held out)": estimates([0.8, 0.8, np.nan]),
+        "p (Holm)": Estimates.exact([0.001, 0.2, np.nan]),
+    }
+    baselines = {
+        "best fixed offset": {"accuracy (held out)": estimates([0.3, 0.3, np.nan])},
+        "significance level": {"p (Holm)": Estimates.exact([0.05] * 3)},
+    }
+    attributes = {
+        "head": ("2-3", "1-1", None),
+        "direction": ("dependent to governor", "governor to dependent", None),
+    }
+    table = Table(measures=measures, baselines=baselines, row_names=("nsubj", "det", "iobj"), attributes=attributes)
+    return result("heads/dependency", table)
+
+
+def structural_probe() -> Result:
+    """The first edge is gold, the second is not; the other sentence has other words."""
+    gold = tuple(Arc(start=governor, end=word) for word, governor in enumerate(GOVERNORS) if governor != ROOT)
+    predicted = (Arc(start=0, end=1, weight=0.9), Arc(start=0, end=3, weight=1.4))
+    other = ArcDiagram(words=("Other",), arcs=())
+    return result("probes/structural", Arcs(sentences=(other, ArcDiagram(words=WORDS, arcs=predicted, gold=gold))))
+
+
+def entropy_curve() -> Result:
+    measures = {"m": estimates([0.1, 0.2])}
+    return result("attention/entropy", LayerCurve(measures=measures, baselines={"b": measures}))
+
+
+def first_run(**arguments: Any) -> ModelRun:
+    return bertology.view("tiny", sentence(), **arguments).payload.runs[0]
+
+
+def labels_by_head(labels: list[HeadLabel]) -> dict[str, list[str]]:
+    by_head: dict[str, list[str]] = {}
+    for label in labels:
+        by_head.setdefault(f"{label.layer + 1}-{label.head + 1}", []).append(label.label)
+    return by_head
+
+
+def test_heads_clearly_above_their_baselines_are_labelled() -> None:
+    labels = first_run(results=word_patterns()).labels
+    assert labels_by_head(labels) == {"1-2": ["next word"], "2-4": ["previous word"]}
+    assert labels[0].evidence == "0.8 [0.75, 0.85], n = 30; uniform attention 0.1; attention/word_patterns"
+
+
+def test_tables_label_the_heads_of_their_rows() -> None:
+    labels = first_run(results=[dependency(), functions()]).labels
+    assert labels_by_head(labels) == {"1-2": ["positional: next word"], "2-3": ["nsubj, dependent to governor"]}
+    assert "accuracy (held out) 0.8 [0.75, 0.85]" in labels[1].evidence
+    assert "best fixed offset 0.3" in labels[1].evidence
+
+
+def test_labels_are_ordered_by_declared_rank_after_those_of_the_user() -> None:
+    labels = first_run(results=[word_patterns(), functions()], labels={"1-2": "mine (seen)"}).labels
+    assert labels_by_head(labels)["1-2"] == ["mine", "positional: next word", "next word"]
+
+
+def test_a_table_without_heads_labels_none() -> None:
+    table = dependency().data
+    assert isinstance(table, Table)
+    without = result("heads/dependency", table.model_copy(update={"attributes": {}}))
+    with pytest.raises(Refusal, match="None of the 1 results can be shown"):
+        first_run(results=without)
+
+
+def test_an_analysis_labels_heads_of_a_trained_model() -> None:
+    texts = ("The cat sat on the mat.", "It is here.", "We like red roses.", "They came home late.")
+    patterns = bertology.run("attention/word_patterns", "mini", bertology.corpus_from_texts(*texts))
+    labels = labels_by_head(bertology.view("mini", "The cat sat.", results=patterns).payload.runs[0].labels)
+    assert any("previous" in label for label in labels["3-8"]) and any("next" in label for label in labels["3-3"])
+
+
+def test_an_annotated_text_has_gold_arcs() -> None:
+    (tree,) = first_run().trees
+    assert tree.directed and [(arc.start, arc.end, arc.label) for arc in tree.arcs] == [
+        (0, 1, "det"), (1, 3, "nsubj"), (2, 3, "cop"), (4, 3, "punct"),
+    ]  # fmt: skip
+    pair = Example((sentence(), sentence()), "pair")
+    assert [(arc.start, arc.end) for arc in bertology.view("tiny", pair).payload.runs[0].trees[0].arcs][4] == (5, 6)
+    assert bertology.view("tiny", "The strawberries are here.").payload.runs[0].trees == []
+
+
+def test_predicted_arcs_are_those_over_the_same_words() -> None:
+    gold, predicted = first_run(results=structural_probe()).trees
+    assert not predicted.directed and [(arc.start, arc.end) for arc in predicted.arcs] == [(0, 1), (0, 3)]
+    assert "1 of 2 edges are among the 4 gold edges" in predicted.description and gold.name == "gold"
+    notes = bertology.view("tiny", "Something else.", results=[structural_probe(), word_patterns()]).payload.notes
+    assert notes == ["No arcs are shown: the results have none for exactly these words."]
+
+
+def test_ignored_results_are_noted() -> None:
+    of_another = result("heads/functions", functions().data, "random:tiny@7")
+    notes = bertology.view("tiny", sentence(), results=[word_patterns(), of_another, entropy_curve()]).payload.notes
+    assert "another model than tiny: heads/functions" in notes[0]
+    assert "neither label heads nor have arcs: attention/entropy" in notes[1]
+    with pytest.raises(Refusal, match="None of the 1 results can be shown"):
+        bertology.view("tiny", sentence(), results=of_another)
+
+
+def test_a_folder_of_results_is_read(tmp_path: Path) -> None:
+    for number, member in enumerate((word_patterns(), structural_probe())):
+        (tmp_path / f"{number}.json").write_text(json.dumps(member.to_json()), "utf-8")
+    run = first_run(results=tmp_path)
+    assert len(run.labels) == 2 and len(run.trees) == 2
+    (tmp_path / "bad.json").write_text("{}", "utf-8")
+    with pytest.raises(Refusal, match=r"bad\.json is not a result"):
+        first_run(results=tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Refusal, match=r"no \.json file"):
+        first_run(results=str(tmp_path / "empty"))
