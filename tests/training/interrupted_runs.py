@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from planted_tasks import planted_corpus
 from safetensors.torch import load_file
 
 from bertology.encoder.builtin import tiny_encoder
@@ -23,6 +22,7 @@ from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.task_heads import add_task_head
 from bertology.training.finetune import finetune
 from bertology.training.loop import TrainingConfig
+from planted_tasks import planted_corpus
 
 N_KILLS = 8
 CONFIG = TrainingConfig(epochs=3, learning_rate=3e-3, batch_size=8)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted_tasks import planted_corpus
 
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import ROOT, Span, sentence_from_text, sentence_from_words
@@ -19,6 +18,7 @@ from bertology.training.tasks.multiple_choice import MultipleChoice
 from bertology.training.tasks.question_answering import QuestionAnswering
 from bertology.training.tasks.text_classification import TextClassification
 from bertology.training.tasks.token_classification import TokenClassification
+from planted_tasks import planted_corpus
 
 TOKENISE = load("tiny").tokenise
 
