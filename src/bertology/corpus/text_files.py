@@ -18,9 +18,9 @@ from bertology.corpus.corpus import SkippedExample
 from bertology.errors import Refusal
 
 OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
-    ".gz": lambda path: cast(BinaryIO, gzip.open(path, "rb")),  # noqa: SIM115
-    ".xz": lambda path: cast(BinaryIO, lzma.open(path, "rb")),  # noqa: SIM115
-    ".bz2": lambda path: cast(BinaryIO, bz2.open(path, "rb")),  # noqa: SIM115
+    ".gz": lambda path: cast(BinaryIO, gzip.open(path, "rb")),  # noqa: SIM115  # closed by the caller
+    ".xz": lambda path: cast(BinaryIO, lzma.open(path, "rb")),  # noqa: SIM115  # closed by the caller
+    ".bz2": lambda path: cast(BinaryIO, bz2.open(path, "rb")),  # noqa: SIM115  # closed by the caller
 }
 MAX_DIGITS = 9
 NumberedLines = list[tuple[int, str]]
