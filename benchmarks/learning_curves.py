@@ -2,7 +2,7 @@
 
     python benchmarks/learning_curves.py                     # 240 sentences, 7 sizes x 5 seeds x 4 features
     python benchmarks/learning_curves.py --sample-size 60    # a quick look
-    python benchmarks/learning_curves.py --no-peer           # without the comparison
+    python benchmarks/learning_curves.py --no-comparison         # without the comparison
     python benchmarks/learning_curves.py --store DIRECTORY   # stores finished cells: run it again to resume
 
 The curves are those of `features/learning_curves` (parts of speech, linear classifiers) for the model's last layer, its
@@ -78,11 +78,11 @@ def main() -> None:
     print(f"{options.model} on {options.corpus}: {dataset.sample}; sizes {', '.join(map(str, sizes))}")
     scores, recording, training = record_once(dataset, features, sizes, cache)
     print(f"{'recorded once':<24}{recording + training:>8.1f} s: {recording:.1f} recording, {training:.1f} training")
-    if options.no_peer:
+    if options.no_comparison:
         return
-    peer_scores, seconds = encode_each_time(dataset, features, sizes)
+    repeated_scores, seconds = encode_each_time(dataset, features, sizes)
     print(f"{'encoded each time':<24}{seconds:>8.1f} s")
-    print(f"largest difference of a score {np.abs(scores - peer_scores).max():.3f}")
+    print(f"largest difference of a score {np.abs(scores - repeated_scores).max():.3f}")
     print(f"target: {TARGET} x; {seconds / (recording + training):.1f} x")
 
 
@@ -102,7 +102,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--n-train-sizes", type=int, default=7, help="number of training sizes")
     parser.add_argument("--n-seeds", type=int, default=5, help="number of repetitions")
     parser.add_argument("--store", type=Path, help="directory for features and finished cells")
-    parser.add_argument("--no-peer", action="store_true", help="skip the comparison")
+    parser.add_argument("--no-comparison", action="store_true", help="skip the comparison")
     parser.add_argument("--threads", type=int, default=1, help="threads of the linear algebra")
     options = parser.parse_args()
     threads = str(options.threads)

@@ -1,12 +1,12 @@
-"""How fast representations are compared: RSA over all pairs of stimuli, beside scipy's pdist and pearsonr.
+"""Speed of RSA over all pairs of stimuli, compared with scipy's pdist and pearsonr.
 
     python benchmarks/similarity.py          # 1,000 stimuli, 3 layers: some seconds
-    python benchmarks/similarity.py --full   # 5,000 stimuli, 13 layers, as in the issue: minutes, nearly all scipy's
-    python benchmarks/similarity.py --memory # peak memory at two numbers of stimuli, each in a process of its own
+    python benchmarks/similarity.py --full   # 5,000 stimuli, 13 layers, minutes, nearly all of them in scipy
+    python benchmarks/similarity.py --memory # peak memory for two numbers of stimuli, one process each
 
-Stimuli are made: a second model that sees the first one's states turned, with noise. `intervals` leaves out each of 20
-groups of sentences as the analysis does; `blockwise` is the way of kernels that are no inner product. The target is
-that of processor time, one thread unless --threads says otherwise.
+States are synthetic: those of the second model are those of the first, rotated and with noise. `intervals` are the
+analysis's jackknife over 20 groups of sentences; `blockwise` computes kernels that are not inner products. The target
+is in processor time, on one thread by default.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from bertology.analyses.geometry.representation_similarity.kernel_similarity imp
 from bertology.estimates.jackknife import assign_groups
 
 TARGET = 5
-GROUPS, SENTENCE = 20, 20
+GROUPS, STIMULI_PER_SENTENCE = 20, 20
 MEMORY_SIZES = (2000, 8000)
 
 States = NDArray[np.float32]
 
 
-def layer(number: int, stimuli: int, width: int) -> tuple[States, States]:
-    """States of one layer in two models, in a narrow cone as those of trained encoders are."""
+def synthetic_layer(number: int, stimuli: int, width: int) -> tuple[States, States]:
+    """States of one layer in two models, anisotropic like those of trained encoders."""
     generator = np.random.default_rng(number)
     first = generator.normal(size=(stimuli, width)) + 1
-    turned = first @ np.linalg.qr(generator.normal(size=(width, width)))[0]
-    return first.astype(np.float32), (turned + 0.5 * generator.normal(size=(stimuli, width))).astype(np.float32)
+    rotated = first @ np.linalg.qr(generator.normal(size=(width, width)))[0]
+    return first.astype(np.float32), (rotated + 0.5 * generator.normal(size=(stimuli, width))).astype(np.float32)
 
 
 def with_scipy(first: States, second: States) -> float:
-    found = pearsonr(pdist(first, "cosine"), pdist(second, "cosine"))
-    return float(found[0])  # pyright: ignore[reportArgumentType]  # scipy types it as any object
+    correlation = pearsonr(pdist(first, "cosine"), pdist(second, "cosine"))
+    return float(correlation[0])  # pyright: ignore[reportArgumentType]  # scipy types it as any object
 
 
 def without_intervals(first: States, second: States) -> float:
@@ -54,7 +54,7 @@ def without_intervals(first: States, second: States) -> float:
 
 
 def with_intervals(first: States, second: States) -> float:
-    groups = assign_groups(np.arange(len(first)) // SENTENCE, GROUPS, seed=0)
+    groups = assign_groups(np.arange(len(first)) // STIMULI_PER_SENTENCE, GROUPS, seed=0)
     return float(
         pearson(
             kernel_similarity.feature_kernel_sums(
@@ -69,7 +69,7 @@ def blockwise(first: States, second: States) -> float:
     return float(pearson(kernel_similarity.kernel_sums(rows[0], rows[1], np.zeros(len(first), np.intp)))[0])
 
 
-WAYS: dict[str, Callable[[States, States], float]] = {
+METHODS: dict[str, Callable[[States, States], float]] = {
     "scipy: pdist, pearsonr": with_scipy,
     "bertology": without_intervals,
     "bertology, with intervals": with_intervals,
@@ -85,53 +85,55 @@ def main() -> None:
         return
     if options.peak:
         before = _peak()
-        WAYS[options.peak](*layer(0, options.stimuli, options.width))
+        METHODS[options.peak](*synthetic_layer(0, options.stimuli, options.width))
         print(_peak() - before)
         return
     stimuli, layers = (5000, 13) if options.full else (options.stimuli, options.layers)
     print(f"{stimuli} stimuli, {layers} layers of width {options.width}")
-    taken, values = dict.fromkeys(WAYS, 0.0), {name: np.zeros(layers) for name in WAYS}
+    seconds_by_method, values = dict.fromkeys(METHODS, 0.0), {name: np.zeros(layers) for name in METHODS}
     for number in range(layers):
-        states = layer(number, stimuli, options.width)
-        for name, way in WAYS.items():
+        states = synthetic_layer(number, stimuli, options.width)
+        for name, method in METHODS.items():
             start = time.process_time()
-            values[name][number] = way(*states)
-            taken[name] += time.process_time() - start
-    slow = taken["scipy: pdist, pearsonr"]
-    for name, seconds in taken.items():
-        apart = np.abs(values[name] - values["scipy: pdist, pearsonr"]).max()
-        print(f"{name:<28}{seconds:>8.2f} s{slow / seconds:>8.1f} x faster, largest difference {apart:.1e}")
-    print(f"target: {TARGET} x; with intervals {slow / taken['bertology, with intervals']:.1f} x")
+            values[name][number] = method(*states)
+            seconds_by_method[name] += time.process_time() - start
+    scipy_seconds = seconds_by_method["scipy: pdist, pearsonr"]
+    for name, seconds in seconds_by_method.items():
+        difference = np.abs(values[name] - values["scipy: pdist, pearsonr"]).max()
+        print(
+            f"{name:<28}{seconds:>8.2f} s{scipy_seconds / seconds:>8.1f} x faster, largest difference {difference:.1e}"
+        )
+    print(f"target: {TARGET} x; with intervals {scipy_seconds / seconds_by_method['bertology, with intervals']:.1f} x")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--full", action="store_true", help="5,000 stimuli and 13 layers")
-    parser.add_argument("--stimuli", type=int, default=1000)
-    parser.add_argument("--layers", type=int, default=3)
-    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--stimuli", type=int, default=1000, help="number of stimuli")
+    parser.add_argument("--layers", type=int, default=3, help="number of layers")
+    parser.add_argument("--width", type=int, default=384, help="size of the hidden states")
     parser.add_argument("--threads", type=int, default=1, help="threads of the linear algebra")
     parser.add_argument("--memory", action="store_true", help="peak memory instead of time")
-    parser.add_argument("--peak", choices=list(WAYS), help="what one way takes over its stimuli, in MB")
+    parser.add_argument("--peak", choices=list(METHODS), help="peak memory of one method beyond its stimuli, in MB")
     options = parser.parse_args()
-    wanted = str(options.threads)
-    if os.environ.get("OMP_NUM_THREADS") != wanted:  # read when NumPy is imported, so begin again
-        os.environ |= {"OMP_NUM_THREADS": wanted, "OPENBLAS_NUM_THREADS": wanted, "MKL_NUM_THREADS": wanted}
+    threads = str(options.threads)
+    if os.environ.get("OMP_NUM_THREADS") != threads:  # read when NumPy is imported, so start again
+        os.environ |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
         os.execv(sys.executable, [sys.executable, *sys.argv])
     return options
 
 
 def _peaks(stimuli: int, width: int) -> list[str]:
-    found: list[str] = []
-    for name in WAYS:
+    peaks: list[str] = []
+    for name in METHODS:
         command = [sys.executable, __file__, "--peak", name, "--stimuli", str(stimuli), "--width", str(width)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found.append(f"{name} {float(done.stdout):.0f} MB")
-    return found
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(f"{name} {float(process.stdout):.0f} MB")
+    return peaks
 
 
 def _peak() -> float:
-    """The most memory this process has had, in MB."""
+    """The peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

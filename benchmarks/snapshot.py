@@ -32,21 +32,21 @@ LIMIT, TOLERANCE = 40, 1e-6
 
 def variants(analysis: Analysis) -> list[dict[str, Any]]:
     """The default options, and each literal or boolean option changed alone."""
-    changed: list[dict[str, Any]] = [{}]
+    combinations: list[dict[str, Any]] = [{}]
     for name, option in analysis.options.items():
         if option.choices:
-            changed += [{name: value} for value in option.choices if value != option.default]
+            combinations += [{name: value} for value in option.choices if value != option.default]
         elif isinstance(option.default, bool):
-            changed.append({name: not option.default})
-    return changed
+            combinations.append({name: not option.default})
+    return combinations
 
 
 def write(path: Path, only: str) -> None:
-    model, partner = load("mini"), load("mini-pairs")
+    model, finetuned = load("mini"), load("mini-pairs")
     snapshot: dict[str, Any] = {}
     for analysis in registry.load_all():
         corpus = load_corpus((analysis.test_corpus or "english").partition("+")[0], limit=LIMIT)
-        inputs = RunInputs(corpus, model, against=partner if "against" in analysis.inputs else None)
+        inputs = RunInputs(corpus, model, against=finetuned if "against" in analysis.inputs else None)
         for options in variants(analysis):
             key = f"{analysis.name} {json.dumps(options)}"
             if not re.search(only, key):
@@ -61,11 +61,11 @@ def write(path: Path, only: str) -> None:
     path.write_text(json.dumps(snapshot), "utf-8")
 
 
-def arrays(record: dict[str, Any]) -> dict[str, Any]:
+def estimate_arrays(snapshot_result: dict[str, Any]) -> dict[str, Any]:
     """(value, low, high) of every measure and baseline."""
-    series = {"": record["data"].get("measures", {}), **record.get("baselines", {})}
+    series = {"": snapshot_result["data"].get("measures", {}), **snapshot_result.get("baselines", {})}
     return {
-        f"{baseline} {measure}".strip(): np.array([estimates[k] for k in ("value", "low", "high")], float)
+        f"{baseline} {measure}".strip(): np.array([estimates[key] for key in ("value", "low", "high")], float)
         for baseline, measures in series.items()
         for measure, estimates in measures.items()
     }
@@ -74,22 +74,22 @@ def arrays(record: dict[str, Any]) -> dict[str, Any]:
 def compare(before: Path, after: Path, renamed: Path | None) -> int:
     old, new = (json.loads(path.read_text("utf-8")) for path in (before, after))
     names: dict[str, str] = json.loads(renamed.read_text("utf-8")) if renamed else {}
-    differing = 0
-    for key, record in old.items():
-        other = new.get(names.get(key, key))
-        if other is None or ("refused" in record) != ("refused" in other):
+    differences = 0
+    for key, before_result in old.items():
+        after_result = new.get(names.get(key, key))
+        if after_result is None or ("refused" in before_result) != ("refused" in after_result):
             print(f"missing or refused in one of the files: {key}")
-            differing += 1
+            differences += 1
             continue
-        if "refused" in record:
+        if "refused" in before_result:
             continue
-        candidates = list(arrays(other).values())
-        for name, values in arrays(record).items():
+        candidates = list(estimate_arrays(after_result).values())
+        for name, values in estimate_arrays(before_result).items():
             if not any(_same(values, candidate) for candidate in candidates):
                 print(f"differs: {key}: {name}")
-                differing += 1
-    print(f"{len(old)} runs compared, {differing} differences above {TOLERANCE:g}")
-    return 1 if differing else 0
+                differences += 1
+    print(f"{len(old)} runs compared, {differences} differences above {TOLERANCE:g}")
+    return 1 if differences else 0
 
 
 def _same(values: Any, candidate: Any) -> bool:

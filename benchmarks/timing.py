@@ -1,4 +1,4 @@
-"""Time several methods in turns, so that other load on the machine affects all of them alike."""
+"""Time several methods in alternation, so that other load on the machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def interleave(limit: Run, methods: Mapping[str, Run], rounds: int) -> tuple[dic
     return {name: _ratio(times[name], times[""]) for name in methods}, seconds
 
 
-def paired(limit: Run, method: Run, pairs: int) -> Ratio:
+def time_pairs(limit: Run, method: Run, pairs: int) -> Ratio:
     """The ratio of a method from runs that each follow a run of the limit."""
     elapsed = [(measure_time(limit), measure_time(method)) for _ in range(pairs)]
     return _ratio([method_times for _, method_times in elapsed], [limit_times for limit_times, _ in elapsed])

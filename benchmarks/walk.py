@@ -2,11 +2,12 @@
 
 Everything is imported first, so that a module counts only if one of its functions runs. Run:
 
-    python benchmarks/walk.py
+    python benchmarks/walk.py           # --list prints the modules
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib
 import io
@@ -37,7 +38,7 @@ COMMANDS = {
     "attention/entropy": (["run", "attention/entropy", "--model", "tiny"], 40),
     "claims of clark2019": (["claims", "tiny", "--paper", "clark2019"], 60),
 }
-OPTIONAL = ("bertology.statistics.triton", "bertology.views.widget")
+OPTIONAL = ("bertology.statistics.triton",)
 
 
 def import_everything() -> None:
@@ -47,7 +48,7 @@ def import_everything() -> None:
 
 
 def modules_entered(arguments: list[str]) -> dict[str, set[str]]:
-    """The functions each module of the package ran for one command."""
+    """The functions that one command runs, by module."""
     from bertology.cli.main import app
 
     entered: dict[str, set[str]] = {}
@@ -69,6 +70,9 @@ def modules_entered(arguments: list[str]) -> dict[str, set[str]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="print the modules with their number of functions")
+    options = parser.parse_args()
     import_everything()
     with tempfile.TemporaryDirectory() as directory:
         corpus = Path(directory) / "two.conllu"
@@ -77,7 +81,7 @@ def main() -> None:
             entered = modules_entered([*arguments, "--corpus", str(corpus), "--no-store"])
             functions = sum(map(len, entered.values()))
             print(f"{name}: {len(entered)} modules (at most {limit}), {functions} functions")
-            if "--list" in sys.argv:
+            if options.list:
                 for module in sorted(entered):
                     print(f"  {module} {len(entered[module])}")
 

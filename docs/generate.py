@@ -115,7 +115,8 @@ def corpora_page() -> str:
         suffixes = ", ".join(f"`{suffix}`" for suffix in reader.suffixes) or f"`--format {reader.name}`"
         lines += [f"## {reader.name}", "", f"{reader.description} ({suffixes})", ""]
         lines += [f"    {line}" for line in reader.example.splitlines()]
-        options = [f"`{name}` (default `{p.default}`)" for name, p in reader.options.items()]
+        parameters = inspect.signature(reader.function).parameters.values()
+        options = [f"`{p.name}` (default `{p.default}`)" for p in parameters if p.kind is p.KEYWORD_ONLY]
         lines += ["", f"Options (`--format-option NAME=VALUE`): {', '.join(options)}.", ""] if options else [""]
     return "\n".join(lines)
 

@@ -7,29 +7,31 @@ import torch
 from torch.optim import Optimizer
 from transformers import BertForPreTraining
 
-from pretraining.recipe import Recipe
+from pretraining.config import PretrainingConfig
 
-NAME = "latest.pt"
-
-
-def save_checkpoint(folder: Path, recipe: Recipe, step: int, model: BertForPreTraining, optimiser: Optimizer) -> None:
-    """Write weights, optimiser and the number of steps done; the old file is replaced only by a whole new one."""
-    state = {"recipe": asdict(recipe), "step": step, "model": model.state_dict(), "optimiser": optimiser.state_dict()}
-    part = folder / f"{NAME}.part"
-    torch.save(state, part)
-    part.replace(folder / NAME)
+CHECKPOINT_FILE = "latest.pt"
 
 
-def load_checkpoint(folder: Path, recipe: Recipe, model: BertForPreTraining, optimiser: Optimizer) -> int:
-    """Put back the state, if there is one, and return the steps done; another recipe's checkpoint is refused."""
-    path = folder / NAME
+def save_checkpoint(
+    directory: Path, config: PretrainingConfig, step: int, model: BertForPreTraining, optimiser: Optimizer
+) -> None:
+    """Write weights, optimiser state and the number of finished steps; an interrupted write leaves the old file."""
+    state = {"config": asdict(config), "step": step, "model": model.state_dict(), "optimiser": optimiser.state_dict()}
+    partial_file = directory / f"{CHECKPOINT_FILE}.part"
+    torch.save(state, partial_file)
+    partial_file.replace(directory / CHECKPOINT_FILE)
+
+
+def load_checkpoint(directory: Path, config: PretrainingConfig, model: BertForPreTraining, optimiser: Optimizer) -> int:
+    """Restore a saved state and return its number of finished steps, 0 without one; the configuration must match."""
+    path = directory / CHECKPOINT_FILE
     if not path.exists():
         return 0
     state = torch.load(path, map_location=model.device, weights_only=True)
-    if state["recipe"] != asdict(recipe):
+    if state["config"] != asdict(config):
         raise ValueError(
-            f"{path} is of another recipe: found {state['recipe']}, asked for {asdict(recipe)}; "
-            "give the same options to resume, or another folder to start afresh"
+            f"{path} has another configuration: {state['config']} instead of {asdict(config)}; "
+            "repeat the options of the first run to resume it, or choose another directory"
         )
     model.load_state_dict(state["model"])
     optimiser.load_state_dict(state["optimiser"])

@@ -13,56 +13,56 @@ from typing import Any
 import torch
 
 from pretraining.corpus import Document, read_documents
-from pretraining.evaluation.attention import attention_figures, pair_shares
+from pretraining.evaluation.attention import measure_attention, measure_pair_attention
 from pretraining.evaluation.blimp import blimp_accuracy
-from pretraining.evaluation.following import draw_pairs, next_sentence_accuracy
-from pretraining.evaluation.masked import word_accuracy
-from pretraining.evaluation.probe import structural_probe
-from pretraining.evaluation.subject import Subject, load_subject
+from pretraining.evaluation.evaluated_model import EvaluatedModel, load_model
+from pretraining.evaluation.masked_words import masked_word_accuracy
+from pretraining.evaluation.next_sentence import next_sentence_accuracy, sample_pairs
+from pretraining.evaluation.structural_probe import structural_probe
 from pretraining.evaluation.treebank import Tree, read_trees
-from pretraining.stream import HELD_OUT
+from pretraining.stream import HELD_OUT_EVERY
 
 
 @dataclass(frozen=True)
-class Material:
-    """What the model is judged on; a part that is None is not measured."""
+class EvaluationData:
+    """The data to evaluate on; measures whose data is None are skipped."""
 
     dev: list[Tree]
     train: list[Tree] | None
     blimp: Path | None
-    pairs: int | None
+    pairs_per_paradigm: int | None
     held_out: list[Document] | None
 
 
-def figures(subject: Subject, material: Material) -> dict[str, Any]:
-    """All figures as plain values, by name, with the seconds each took on standard error."""
+def evaluate(model: EvaluatedModel, data: EvaluationData) -> dict[str, Any]:
+    """All scores as plain values, by measure; the seconds of each measure are printed to standard error."""
     measures: dict[str, Callable[[], object]] = {
-        "mlm": lambda: word_accuracy(subject, material.dev),
-        "nsp_treebank": lambda: next_sentence_accuracy(subject, draw_pairs(subject, by_document(material.dev))),
-        "attention": lambda: attention_figures(subject, material.dev),
+        "mlm": lambda: masked_word_accuracy(model, data.dev),
+        "nsp_treebank": lambda: next_sentence_accuracy(model, sample_pairs(model, group_by_document(data.dev))),
+        "attention": lambda: measure_attention(model, data.dev),
     }
-    if material.held_out is not None:
-        pairs = draw_pairs(subject, material.held_out)
-        measures["nsp_held_out"] = lambda: next_sentence_accuracy(subject, pairs)
-        measures["pair_shares"] = lambda: pair_shares(subject, pairs)
-    if (train := material.train) is not None:
-        measures["probe"] = lambda: structural_probe(subject, train, material.dev)
-    if (folder := material.blimp) is not None:
-        measures["blimp"] = lambda: blimp_accuracy(subject, folder, pairs=material.pairs)
-    values: dict[str, Any] = {}
+    if data.held_out is not None:
+        pairs = sample_pairs(model, data.held_out)
+        measures["nsp_held_out"] = lambda: next_sentence_accuracy(model, pairs)
+        measures["pair_attention"] = lambda: measure_pair_attention(model, pairs)
+    if (train := data.train) is not None:
+        measures["structural_probe"] = lambda: structural_probe(model, train, data.dev)
+    if (directory := data.blimp) is not None:
+        measures["blimp"] = lambda: blimp_accuracy(model, directory, max_pairs=data.pairs_per_paradigm)
+    scores: dict[str, Any] = {}
     for name, measure in measures.items():
         start = time.monotonic()
-        values[name] = asdict(measure())  # pyright: ignore[reportArgumentType]
+        scores[name] = asdict(measure())  # pyright: ignore[reportArgumentType]
         print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
-    return values
+    return scores
 
 
 def held_out_documents(text: Path) -> list[Document]:
-    """The documents of a training text that training never draws."""
-    return list(islice(read_documents(text), HELD_OUT - 1, None, HELD_OUT))
+    """The documents of a training text that are held out of training."""
+    return list(islice(read_documents(text), HELD_OUT_EVERY - 1, None, HELD_OUT_EVERY))
 
 
-def by_document(trees: list[Tree]) -> list[list[str]]:
+def group_by_document(trees: list[Tree]) -> list[list[str]]:
     """The sentences of each document as text, words joined by spaces."""
     documents: dict[str, list[str]] = {}
     for tree in trees:
@@ -70,68 +70,69 @@ def by_document(trees: list[Tree]) -> list[list[str]]:
     return list(documents.values())
 
 
-def summary(values: dict[str, Any]) -> str:
-    """The figures that matter most, as a few lines of text."""
-    mlm, attention = values["mlm"], values["attention"]
+def summary(scores: dict[str, Any]) -> str:
+    """The main scores as a few lines of text."""
+    mlm, attention = scores["mlm"], scores["attention"]
     lines = [
-        f"mlm top-1 {mlm['top1']:.4f} (no punctuation {mlm['top1_without_punctuation']:.4f}) n={mlm['n']}",
-        f"mlm perplexity {mlm['perplexity']:.2f}",
-        f"nsp treebank {values['nsp_treebank']['accuracy']:.4f}",
-        f"next {attention['next_head']} {attention['next_share']:.3f} mass {attention['next_mass']:.3f}",
-        f"previous {attention['previous_head']} {attention['previous_share']:.3f}"
-        f" mass {attention['previous_mass']:.3f}",
-        f"sep by layer {_row(attention['sep'])} (uniform {attention['uniform']:.3f})",
-        f"cls by layer {_row(attention['cls'])}",
-        f"sep of best head {_row(attention['sep_of_best_head'])}",
+        f"MLM top-1 {mlm['top1']:.4f} (no punctuation {mlm['top1_without_punctuation']:.4f}) n={mlm['n']}",
+        f"MLM perplexity {mlm['perplexity']:.2f}",
+        f"NSP treebank {scores['nsp_treebank']['accuracy']:.4f}",
+        f"next token: head {attention['next_head']} {attention['next_accuracy']:.3f},"
+        f" attention {attention['next_attention']:.3f}",
+        f"previous token: head {attention['previous_head']} {attention['previous_accuracy']:.3f},"
+        f" attention {attention['previous_attention']:.3f}",
+        f"attention to [SEP] by layer {_by_layer(attention['sep'])} (uniform {attention['uniform']:.3f})",
+        f"attention to [CLS] by layer {_by_layer(attention['cls'])}",
+        f"attention to [SEP], highest head by layer {_by_layer(attention['sep_highest_head'])}",
     ]
-    for name, best in attention["relations"].items():
-        offset = f"offset {best['offset']:+d} {best['offset_accuracy']:.3f}"
-        lines.append(f"{name} {best['head']} {best['accuracy']:.3f} ({offset}) n={best['n']}")
-    if "nsp_held_out" in values:
-        shares = values["pair_shares"]
-        lines.append(f"nsp held-out {values['nsp_held_out']['accuracy']:.4f}")
-        lines.append(f"pairs: sep {_row(shares['sep'])} (uniform {shares['uniform_sep']:.3f})")
-        lines.append(f"pairs: cls {_row(shares['cls'])} (uniform {shares['uniform_cls']:.3f})")
-    if "probe" in values:
-        lines.append(f"uuas {_row(values['probe']['uuas'])} chain {values['probe']['chain']:.3f}")
-    if "blimp" in values:
-        lines.append(f"blimp {values['blimp']['accuracy']:.4f} n={values['blimp']['n']}")
+    for relation, best in attention["relations"].items():
+        offset = f"best fixed offset {best['offset']:+d} {best['offset_accuracy']:.3f}"
+        lines.append(f"{relation}: head {best['head']} {best['accuracy']:.3f} ({offset}) n={best['n']}")
+    if "nsp_held_out" in scores:
+        pairs = scores["pair_attention"]
+        lines.append(f"NSP held-out documents {scores['nsp_held_out']['accuracy']:.4f}")
+        lines.append(f"pairs: attention to [SEP] {_by_layer(pairs['sep'])} (uniform {pairs['uniform_sep']:.3f})")
+        lines.append(f"pairs: attention to [CLS] {_by_layer(pairs['cls'])} (uniform {pairs['uniform_cls']:.3f})")
+    if "structural_probe" in scores:
+        probe = scores["structural_probe"]
+        lines.append(f"UUAS by layer {_by_layer(probe['uuas'])} (linear chain {probe['linear_chain']:.3f})")
+    if "blimp" in scores:
+        lines.append(f"BLiMP {scores['blimp']['accuracy']:.4f} n={scores['blimp']['n']}")
     return "\n".join(lines)
 
 
-def _row(shares: list[float]) -> str:
-    return " ".join(f"{share:.3f}" for share in shares)
+def _by_layer(values: list[float]) -> str:
+    return " ".join(f"{value:.3f}" for value in values)
 
 
 def main() -> None:
-    """Measure a model directory and write the figures as JSON; a short table goes to standard error."""
+    """Evaluate a model and write the scores as JSON; a summary is printed to standard error."""
     parser = argparse.ArgumentParser(prog="python -m pretraining.evaluate", description=main.__doc__)
     parser.add_argument("model", type=Path, help="BertForPreTraining directory")
-    parser.add_argument("--dev", type=Path, required=True, help="CoNLL-U to judge on")
-    parser.add_argument("--train", type=Path, help="CoNLL-U the structural probe learns from")
-    parser.add_argument("--blimp", type=Path, help="folder of BLiMP paradigms (*.jsonl)")
-    parser.add_argument("--pairs", type=int, help="first pairs of each paradigm only")
+    parser.add_argument("--dev", type=Path, required=True, help="CoNLL-U treebank to evaluate on")
+    parser.add_argument("--train", type=Path, help="CoNLL-U treebank to train the structural probe on")
+    parser.add_argument("--blimp", type=Path, help="directory of BLiMP paradigms (*.jsonl)")
+    parser.add_argument("--pairs-per-paradigm", type=int, help="use only the first N pairs of each paradigm")
+    parser.add_argument("--text", type=Path, help="training text; its held-out documents are evaluated")
+    parser.add_argument("--max-sentences", type=int, help="use only the first N sentences of each treebank")
     parser.add_argument(
-        "--text", type=Path, help="the training text; figures are of its documents held out of training"
+        "--untrained", type=int, metavar="SEED", help="evaluate random weights of the same architecture instead"
     )
-    parser.add_argument("--sentences", type=int, help="first sentences of each treebank only")
-    parser.add_argument("--random", type=int, metavar="SEED", help="judge fresh weights of the same shape instead")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("-o", "--output", type=Path, help="JSON file; standard output without it")
-    arguments = parser.parse_args()
-    material = Material(
-        dev=read_trees(arguments.dev)[: arguments.sentences],
-        train=read_trees(arguments.train)[: arguments.sentences] if arguments.train else None,
-        blimp=arguments.blimp,
-        pairs=arguments.pairs,
-        held_out=held_out_documents(arguments.text) if arguments.text else None,
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
+    parser.add_argument("-o", "--output", type=Path, help="JSON file (default: standard output)")
+    options = parser.parse_args()
+    data = EvaluationData(
+        dev=read_trees(options.dev)[: options.max_sentences],
+        train=read_trees(options.train)[: options.max_sentences] if options.train else None,
+        blimp=options.blimp,
+        pairs_per_paradigm=options.pairs_per_paradigm,
+        held_out=held_out_documents(options.text) if options.text else None,
     )
-    subject = load_subject(arguments.model, device=arguments.device, random_seed=arguments.random)
-    values = figures(subject, material)
-    print(summary(values), file=sys.stderr)
-    text = json.dumps(values, indent=1)
-    if arguments.output:
-        arguments.output.write_text(text + "\n", encoding="utf-8")
+    scores = evaluate(load_model(options.model, device=options.device, random_seed=options.untrained), data)
+    print(summary(scores), file=sys.stderr)
+    text = json.dumps(scores, indent=1)
+    if options.output:
+        options.output.write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
 

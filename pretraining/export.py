@@ -10,13 +10,13 @@ from transformers import BertForPreTraining
 TOKENISER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
 
 
-def export_model(model: BertForPreTraining, tokeniser: Path, folder: Path) -> None:
+def export_model(model: BertForPreTraining, tokeniser: Path, directory: Path) -> None:
     """Write `config.json`, `model.safetensors` (float16, tied weights once) and the tokeniser's files."""
-    half = copy.deepcopy(model)
-    torch.nn.Module.to(half, device="cpu", dtype=torch.float16)
-    for name, weights in half.named_parameters():
+    half_model = copy.deepcopy(model)
+    torch.nn.Module.to(half_model, device="cpu", dtype=torch.float16)
+    for name, weights in half_model.named_parameters():
         if not bool(torch.isfinite(weights).all()):
-            raise ValueError(f"{name} does not fit float16; the model has diverged or must be kept in float32")
-    half.save_pretrained(folder)
+            raise ValueError(f"{name} overflows float16: the model has diverged or needs float32")
+    half_model.save_pretrained(directory)
     for name in TOKENISER_FILES:
-        shutil.copyfile(tokeniser / name, folder / name)
+        shutil.copyfile(tokeniser / name, directory / name)

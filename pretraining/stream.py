@@ -7,84 +7,91 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from pretraining.tokens import Tokens
+from pretraining.tokens import EncodedText
 
-HELD_OUT = 100
-"""Every hundredth document is never drawn, so that held-out figures can be measured on it."""
+HELD_OUT_EVERY = 100
+"""Every hundredth document is held out of training, to evaluate on."""
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A way to draw sentences: the summed chances of documents, and how many first sentences of each may be drawn."""
+class SentenceDistribution:
+    """Cumulative probabilities of documents, and the number of leading sentences of each that can be sampled."""
 
-    cumulated: Tensor
+    cumulative: Tensor
     counts: Tensor
 
 
 @dataclass(frozen=True)
-class Stream:
-    """Tokens as tensors, with two drawings: sentences another follows, and sentences a full row follows."""
+class TokenStream:
+    """The encoded text as tensors, with distributions over first sentences.
+
+    `followed` covers the sentences with a following one in their document, `long_enough` those from which their
+    document has at least `max_length` more tokens.
+    """
 
     ids: Tensor
     sentences: Tensor
     documents: Tensor
     document_of: Tensor
-    followed: Drawing
-    full: Drawing
-    width: int
+    followed: SentenceDistribution
+    long_enough: SentenceDistribution
+    max_length: int
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors lie."""
+        """The device of the tensors."""
         return self.ids.device
 
 
-def held_out(tokens: Tokens) -> list[int]:
-    """The numbers of the documents that are never drawn."""
-    return list(range(HELD_OUT - 1, len(tokens.documents) - 1, HELD_OUT))
+def held_out_indices(text: EncodedText) -> list[int]:
+    """Indices of the documents that are never sampled."""
+    return list(range(HELD_OUT_EVERY - 1, len(text.documents) - 1, HELD_OUT_EVERY))
 
 
-def make_stream(tokens: Tokens, *, width: int, power: float, device: str) -> Stream:
-    """Chances go with (pieces in the document) ** power: 1 draws all text alike, less favours short documents.
+def make_stream(text: EncodedText, *, max_length: int, length_exponent: float, device: str) -> TokenStream:
+    """Move the text to a device and sample documents by (number of tokens) ** length_exponent.
 
-    `width` is that of full rows: only sentences with as many pieces to their document's end begin one.
+    An exponent of 1 samples all tokens equally often; a lower one favours short documents.
     """
-    ends = tokens.sentences[tokens.documents[1:]]
-    chances = (ends - tokens.sentences[tokens.documents[:-1]]).astype(np.float64) ** power
-    chances[held_out(tokens)] = 0
-    counts = np.diff(tokens.documents)
+    ends = text.sentences[text.documents[1:]]
+    weights = (ends - text.sentences[text.documents[:-1]]).astype(np.float64) ** length_exponent
+    weights[held_out_indices(text)] = 0
+    counts = np.diff(text.documents)
     document_of = np.repeat(np.arange(len(counts)), counts)
-    roomy = ends[document_of] - tokens.sentences[:-1] >= width
-    return Stream(
-        ids=torch.from_numpy(tokens.ids.astype(np.int32)).to(device),
-        sentences=torch.from_numpy(tokens.sentences).to(device),
-        documents=torch.from_numpy(tokens.documents).to(device),
+    is_long_enough = ends[document_of] - text.sentences[:-1] >= max_length
+    long_enough_counts = np.minimum(np.add.reduceat(is_long_enough, text.documents[:-1]), counts - 1)
+    return TokenStream(
+        ids=torch.from_numpy(text.ids.astype(np.int32)).to(device),
+        sentences=torch.from_numpy(text.sentences).to(device),
+        documents=torch.from_numpy(text.documents).to(device),
         document_of=torch.from_numpy(document_of).to(device),
-        # The last sentence of a document has none after it.
-        followed=_drawing(chances, counts - 1, device),
-        full=_drawing(chances, np.minimum(np.add.reduceat(roomy, tokens.documents[:-1]), counts - 1), device),
-        width=width,
+        # The last sentence of a document has no following one.
+        followed=_distribution(weights, counts - 1, device),
+        long_enough=_distribution(weights, long_enough_counts, device),
+        max_length=max_length,
     )
 
 
-def _drawing(chances: NDArray[np.float64], counts: NDArray[np.int64], device: str) -> Drawing:
-    """Documents with no sentence to draw have no chance."""
-    allowed = np.where(counts > 0, chances, 0)
+def _distribution(weights: NDArray[np.float64], counts: NDArray[np.int64], device: str) -> SentenceDistribution:
+    """Documents without a sentence that can be sampled get probability 0."""
+    allowed = np.where(counts > 0, weights, 0)
     if not allowed.any():
-        raise ValueError("no document is long enough to draw from: give longer documents or a smaller width")
-    cumulated = np.cumsum(allowed / allowed.sum()).astype(np.float32)
-    # Rounding must not leave a gap below 1 that no document owns.
-    cumulated[np.flatnonzero(allowed)[-1] :] = 1
-    return Drawing(torch.from_numpy(cumulated).to(device), torch.from_numpy(counts).to(device))
+        raise ValueError("no document is long enough to sample from: use longer documents or a smaller --max-length")
+    cumulative = np.cumsum(allowed / allowed.sum()).astype(np.float32)
+    # Rounding must not leave a gap below 1 that belongs to no document.
+    cumulative[np.flatnonzero(allowed)[-1] :] = 1
+    return SentenceDistribution(torch.from_numpy(cumulative).to(device), torch.from_numpy(counts).to(device))
 
 
-def uniform(stream: Stream, count: int, generator: Generator) -> Tensor:
-    """`count` numbers in [0, 1)."""
+def uniform(stream: TokenStream, count: int, generator: Generator) -> Tensor:
+    """`count` random numbers in [0, 1)."""
     return torch.rand(count, generator=generator, device=stream.device)
 
 
-def draw_sentences(stream: Stream, drawing: Drawing, count: int, generator: Generator) -> Tensor:
-    """Sentence numbers: a document by its chance, then one of its drawable sentences, all alike."""
-    documents = torch.searchsorted(drawing.cumulated, uniform(stream, count, generator), right=True)
-    many = drawing.counts[documents]
-    return stream.documents[documents] + (uniform(stream, count, generator) * many).long().minimum(many - 1)
+def sample_sentences(
+    stream: TokenStream, distribution: SentenceDistribution, count: int, generator: Generator
+) -> Tensor:
+    """Indices of sentences: a document by its probability, then one of its sentences uniformly."""
+    documents = torch.searchsorted(distribution.cumulative, uniform(stream, count, generator), right=True)
+    counts = distribution.counts[documents]
+    return stream.documents[documents] + (uniform(stream, count, generator) * counts).long().minimum(counts - 1)

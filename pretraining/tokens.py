@@ -14,10 +14,10 @@ from pretraining.corpus import Document, read_documents
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Piece ids in reading order; `sentences[i]` is where sentence i begins, `documents[d]` its first sentence.
+class EncodedText:
+    """Token ids in reading order, the first token of each sentence and the first sentence of each document.
 
-    Both end with one entry more, the total, so differences are lengths.
+    `sentences` and `documents` end with the total, so that their differences are lengths.
     """
 
     ids: NDArray[np.uint16]
@@ -30,32 +30,32 @@ class Tokens:
         np.savez(path, ids=self.ids, sentences=self.sentences, documents=self.documents)
 
 
-def load_tokens(path: Path) -> Tokens:
-    """Read what `Tokens.save` wrote."""
+def load_encoded_text(path: Path) -> EncodedText:
+    """Read the archive that `EncodedText.save` writes."""
     with np.load(path) as arrays:
-        return Tokens(arrays["ids"], arrays["sentences"], arrays["documents"])
+        return EncodedText(arrays["ids"], arrays["sentences"], arrays["documents"])
 
 
-def encode_documents(documents: Iterable[Document], tokenizer: Tokenizer, *, at_once: int = 2_000) -> Tokens:
-    """Encode without special pieces, `at_once` documents together so that all cores work; empty sentences go."""
+def encode_documents(documents: Iterable[Document], tokenizer: Tokenizer, *, batch_size: int = 2_000) -> EncodedText:
+    """Encode documents without special tokens; sentences without tokens are dropped."""
     ids: list[NDArray[np.uint16]] = []
     sentence_lengths: list[int] = []
     document_lengths: list[int] = []
-    for batch in _groups(iter(documents), at_once):
-        flat = [sentence for document in batch for sentence in document]
-        encoded = iter(tokenizer.encode_batch_fast(flat, add_special_tokens=False))
+    for batch in _batches(iter(documents), batch_size):
+        texts = [sentence for document in batch for sentence in document]
+        encoded = iter(tokenizer.encode_batch_fast(texts, add_special_tokens=False))
         for document in batch:
-            pieces = [one for _ in document if (one := next(encoded).ids)]
-            if pieces:
-                ids.extend(np.array(one, dtype=np.uint16) for one in pieces)
-                sentence_lengths.extend(len(one) for one in pieces)
-                document_lengths.append(len(pieces))
-    return Tokens(np.concatenate(ids), _starts(sentence_lengths), _starts(document_lengths))
+            sentences = [sentence_ids for _ in document if (sentence_ids := next(encoded).ids)]
+            if sentences:
+                ids.extend(np.array(sentence_ids, dtype=np.uint16) for sentence_ids in sentences)
+                sentence_lengths.extend(map(len, sentences))
+                document_lengths.append(len(sentences))
+    return EncodedText(np.concatenate(ids), _starts(sentence_lengths), _starts(document_lengths))
 
 
-def _groups(documents: Iterator[Document], size: int) -> Iterator[list[Document]]:
-    while group := list(islice(documents, size)):
-        yield group
+def _batches(documents: Iterator[Document], size: int) -> Iterator[list[Document]]:
+    while batch := list(islice(documents, size)):
+        yield batch
 
 
 def _starts(lengths: list[int]) -> NDArray[np.int64]:
@@ -63,18 +63,16 @@ def _starts(lengths: list[int]) -> NDArray[np.int64]:
 
 
 def main() -> None:
-    """Encode TEXT with a tokeniser's directory into one archive."""
+    """Encode TEXT with a tokeniser into one archive."""
     parser = argparse.ArgumentParser(prog="python -m pretraining.tokens", description=main.__doc__)
-    parser.add_argument("text", type=Path, help="sentences a line, documents between blank lines; may be .xz")
+    parser.add_argument("text", type=Path, help="one sentence per line, a blank line between documents; may be .xz")
     parser.add_argument("tokeniser", type=Path, help="directory with tokenizer.json")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="the .npz to write")
-    arguments = parser.parse_args()
-    tokenizer = Tokenizer.from_file(str(arguments.tokeniser / "tokenizer.json"))
-    tokens = encode_documents(read_documents(arguments.text), tokenizer)
-    tokens.save(arguments.output)
-    print(
-        f"{len(tokens.ids):,} pieces, {len(tokens.sentences) - 1:,} sentences, {len(tokens.documents) - 1:,} documents"
-    )
+    parser.add_argument("-o", "--output", type=Path, required=True, help=".npz file to write")
+    options = parser.parse_args()
+    tokenizer = Tokenizer.from_file(str(options.tokeniser / "tokenizer.json"))
+    text = encode_documents(read_documents(options.text), tokenizer)
+    text.save(options.output)
+    print(f"{len(text.ids):,} tokens, {len(text.sentences) - 1:,} sentences, {len(text.documents) - 1:,} documents")
 
 
 if __name__ == "__main__":

@@ -32,13 +32,13 @@ def order_matters(count: int, seed: int = 0) -> Corpus:
 
 
 @cache
-def bag_of_words() -> TaskEncoder:
+def bag_of_words_classifier() -> TaskEncoder:
     """A classifier without positions that predicts good if a good word occurs."""
     return _train(planted_corpus("sentence", 120), positions=False)
 
 
 @cache
-def reader_of_order() -> TaskEncoder:
+def word_order_classifier() -> TaskEncoder:
     """A classifier that predicts good if `red` stands before `blue`."""
     return _train(order_matters(120), positions=True)
 

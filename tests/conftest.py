@@ -16,7 +16,7 @@ import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_thread() -> None:
+def single_thread() -> None:
     """Tiny models are fastest, and repeatable to the bit, on one thread."""
     import torch
 
@@ -24,8 +24,8 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recordings go to the test's own folder."""
+def temporary_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings are stored in the temporary folder of the test."""
     monkeypatch.setenv("BERTOLOGY_HOME", str(tmp_path / "home"))
 
 

@@ -150,3 +150,10 @@ def random_head(seed: int) -> HeadAttention:
         return np.random.default_rng([seed, *recorded.tokens.ids.tolist()]).dirichlet(np.ones(n), size=n)
 
     return head
+
+
+def merge_words(recorded_input: RecordedInput, n_tokens: int = 2) -> RecordedInput:
+    """The same tokens, with every `n_tokens` neighbouring words as the tokens of one word."""
+    words = recorded_input.tokens.word_ids
+    merged = np.where(words < 0, -1, words // n_tokens).astype(np.int32)
+    return replace(recorded_input, tokens=replace(recorded_input.tokens, word_ids=merged))

@@ -29,13 +29,13 @@ from bertology.results.shapes import Head
 LAYERS, HEADS, SIZE = 3, 4, 8
 WIDTH = HEADS * SIZE
 PLANTED = Head(1, 2)
-"""The only head that the predictions of `one_head` depend on; without it half of them are right."""
+"""The only head that the predictions of `single_head` depend on; without it half of them are right."""
 RANKED = (Head(2, 1), Head(0, 3), Head(1, 2), Head(2, 0))
 """The heads that the predictions of `ranked_heads` depend on, the most important first."""
-SHARES = (8, 4, 2, 1)
+EXAMPLE_COUNTS = (8, 4, 2, 1)
 """Of 15 examples, how many depend on each of `RANKED`.
 
-Removing a head costs half of its share of the accuracy, whatever else has been removed, so that every pruning order has
+Removing a head costs half the accuracy on its examples, whatever else has been removed, so that every pruning order has
 known scores.
 """
 DEAD = Head(0, 0)
@@ -55,25 +55,30 @@ ANSWER_SCALE = 2.0
 EPSILON = 1e6
 
 
-def one_head() -> tuple[HuggingFaceEncoder, Corpus]:
+def single_head() -> tuple[HuggingFaceEncoder, Corpus]:
     """A classifier that depends on `PLANTED` only, and 64 examples that it classifies without error."""
     return classifier((PLANTED,)), build_corpus((1,), 64)
 
 
 def ranked_heads(count: int = 120) -> tuple[HuggingFaceEncoder, Corpus]:
-    """A classifier that depends on `RANKED`, and examples in the proportions of `SHARES`; `count` a multiple of 60."""
-    return classifier(RANKED), build_corpus(SHARES, count)
+    """A classifier that depends on `RANKED`, and a multiple of 60 examples in the proportions of `EXAMPLE_COUNTS`."""
+    return classifier(RANKED), build_corpus(EXAMPLE_COUNTS, count)
 
 
 def accuracy_without(removed: Sequence[Head]) -> float:
     """The accuracy of `ranked_heads` without these heads."""
-    return 1 - sum(share for head, share in zip(RANKED, SHARES, strict=True) if head in removed) / sum(SHARES) / 2
+    return (
+        1
+        - sum(weight for head, weight in zip(RANKED, EXAMPLE_COUNTS, strict=True) if head in removed)
+        / sum(EXAMPLE_COUNTS)
+        / 2
+    )
 
 
-def build_corpus(shares: Sequence[int], count: int) -> Corpus:
+def build_corpus(proportions: Sequence[int], count: int) -> Corpus:
     """Examples of each kind in these proportions; half of each are good, and half of these have good echoes."""
     rng = random.Random(0)
-    kinds = [kind for kind, share in enumerate(shares) for _ in range(share * count // sum(shares))]
+    kinds = [kind for kind, weight in enumerate(proportions) for _ in range(weight * count // sum(proportions))]
     return Corpus(tuple(_build_example(rng, kind, number) for number, kind in enumerate(kinds)), name="planted heads")
 
 

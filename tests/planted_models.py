@@ -27,11 +27,12 @@ LAYERS, HEADS, WIDTH = 12, 2, 24
 CLS, SEP = 1, 2
 ENGLISH = load_corpus("english")
 WORD_IDS = {word: index for index, word in enumerate(sorted({w for s in ENGLISH.sentences for w in s.words}))}
-PUNCTUATION = tuple(10 + WORD_IDS[mark] for mark in (".", ",") if mark in WORD_IDS)
+PUNCTUATION = tuple(10 + WORD_IDS[sign] for sign in (".", ",") if sign in WORD_IDS)
 
 
-def generator(*parts: object) -> np.random.Generator:
-    return np.random.default_rng(list(hashlib.sha256(repr(parts).encode()).digest()[:16]))
+def generator(*key: object) -> np.random.Generator:
+    """A random generator that depends on the key only."""
+    return np.random.default_rng(list(hashlib.sha256(repr(key).encode()).digest()[:16]))
 
 
 def attention_to(*targets: int) -> AttentionFunction:

@@ -6,10 +6,14 @@ import re
 import runpy
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bertology.analyses import registry
+from bertology.claims.claim import all_claims
 from bertology.cli.main import COMMANDS
+from bertology.corpus.read import readers
 from command import bertology
 
 ROOT = Path(__file__).parents[1]
@@ -56,12 +60,28 @@ def test_links_between_documents_resolve(document: Path) -> None:
         assert (document.parent / target).exists(), target
 
 
-def test_the_command_line_page_names_existing_options() -> None:
-    pytest.importorskip("mkdocs", reason="the documentation's packages are not installed")
-    page = runpy.run_path(str(ROOT / "docs" / "generate.py"))["_command_line"]()
+@pytest.fixture(scope="module")
+def generated_pages() -> dict[str, Any]:
+    """The functions of docs/generate.py by name."""
+    return runpy.run_path(str(ROOT / "docs" / "generate.py"))
+
+
+def test_generated_pages_name_every_analysis_claim_and_corpus_format(generated_pages: dict[str, Any]) -> None:
+    analyses = registry.load_all()
+    overview, claims, corpora = (generated_pages[name] for name in ("analyses_overview", "claims_page", "corpora_page"))
+    assert all(f"](analyses/{analysis.name}.md)" in overview(analyses) for analysis in analyses)
+    assert all(claim.statement in claims() for claim in all_claims())
+    assert all(f"## {name}\n" in corpora() for name in readers())
+    for analysis in analyses:
+        page = generated_pages["analysis_page"](analysis)
+        assert analysis.question in page and all(f"`--{o.flag}`" in page for o in analysis.options.values())
+
+
+def test_the_command_line_page_names_existing_options(generated_pages: dict[str, Any]) -> None:
+    page = generated_pages["command_line_page"]()
     for name, part in zip(COMMANDS, page.split("\n## bertology ")[1:], strict=True):
         listed = re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)
         help_text = bertology(name, "--help").out
         assert part.startswith(f"{name}\n") and listed
-        for flag in re.findall(r"--?[a-z][a-z-]*", " ".join(listed)):
+        for flag in re.findall(r"--?[a-z][a-z0-9-]*", " ".join(listed)):
             assert re.search(rf"(?<![\w-]){flag}(?![\w-])", help_text), f"bertology {name} {flag}"

@@ -42,7 +42,7 @@ from tiny_tokenisers import (
     byte_level,
     keep_space_in_offsets,
     unigram,
-    word_piece,
+    wordpiece,
 )
 
 LAYERS, HEADS, WIDTH, POSITIONS = 2, 4, 32, 64
@@ -121,7 +121,7 @@ FAMILIES: dict[str, TinyFamily] = {
         "Bert",
         lambda size: transformers.BertConfig(vocab_size=size, max_position_embeddings=POSITIONS, **COMMON),
         BERT_SPECIAL,
-        lambda: add_cls_and_sep(word_piece(BERT_SPECIAL), BERT_SPECIAL),
+        lambda: add_cls_and_sep(wordpiece(BERT_SPECIAL), BERT_SPECIAL),
         ("ForPreTraining", "ForNextSentencePrediction", *TASK_HEADS),
     ),
     "roberta": TinyFamily(
@@ -144,7 +144,7 @@ FAMILIES: dict[str, TinyFamily] = {
             initializer_range=0.2,
         ),
         BERT_SPECIAL,
-        lambda: add_cls_and_sep(word_piece(BERT_SPECIAL), BERT_SPECIAL),
+        lambda: add_cls_and_sep(wordpiece(BERT_SPECIAL), BERT_SPECIAL),
     ),
     "electra": TinyFamily(
         "Electra",
@@ -152,7 +152,7 @@ FAMILIES: dict[str, TinyFamily] = {
             vocab_size=size, max_position_embeddings=POSITIONS, embedding_size=16, **COMMON
         ),
         BERT_SPECIAL,
-        lambda: add_cls_and_sep(word_piece(BERT_SPECIAL), BERT_SPECIAL),
+        lambda: add_cls_and_sep(wordpiece(BERT_SPECIAL), BERT_SPECIAL),
         ("ForPreTraining", *TASK_HEADS),
     ),
     "albert": TinyFamily(
@@ -171,7 +171,7 @@ FAMILIES: dict[str, TinyFamily] = {
         "MPNet",
         lambda size: transformers.MPNetConfig(vocab_size=size, max_position_embeddings=POSITIONS + 2, **COMMON),
         MPNET_SPECIAL,
-        lambda: add_roberta_tokens(word_piece(MPNET_SPECIAL)),
+        lambda: add_roberta_tokens(wordpiece(MPNET_SPECIAL)),
     ),
     "deberta-v2": TinyFamily("DebertaV2", _deberta, DEBERTA_SPECIAL, _deberta_tokenizer),
     "modernbert": TinyFamily(

@@ -41,7 +41,7 @@ DEBERTA_SPECIAL = Specials(("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"), "[CLS
 GPT2_SPECIAL = Specials(("<|endoftext|>", "<|pad|>"), None, None, "<|pad|>", "<|endoftext|>", None)
 
 
-def word_piece(special: Specials) -> Tokenizer:
+def wordpiece(special: Specials) -> Tokenizer:
     """Lower-casing WordPiece, as in BERT.
 
     Not trained: the trainers of WordPiece and unigram models break ties differently every time.

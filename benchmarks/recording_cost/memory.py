@@ -1,7 +1,6 @@
-"""Peak memory while reduced sites are recorded into a folder, each size in a process of its own.
+"""Peak memory while reduced sites are recorded to disk, one process per corpus size.
 
-As in the command line, torch keeps no kernels of shapes it has seen (`--keep-kernels` of `record.py` lets it, and shows
-what that costs).
+As in the command line, oneDNN does not cache kernels by shape; `--keep-kernels` of `record.py` turns the cache on.
 """
 
 from __future__ import annotations
@@ -20,36 +19,36 @@ from pathlib import Path
 from bertology.analyses import registry
 from bertology.corpus.corpus import Corpus
 from bertology.recording.recorder import record
-from recording_cost.material import load_sentences, setting
+from recording_cost.setup import load_sentences, prepare_setup
 
 SIZES = (1000, 4000, 12000)
 ANALYSES = ("attention/targets", "attention/entropy")
-LONGEST = 60
-"""A pass needs memory by its longest input, and more sentences have longer ones: the few above this are left out."""
+MAX_WORDS = 60
+"""Longer inputs are skipped: the longest one determines the memory of a pass, and larger corpora have longer ones."""
 
 
 def print_memory(
     model: str, analyses: Sequence[str] = ANALYSES, sizes: Sequence[int] = SIZES, *, keep_kernels: bool = False
 ) -> None:
-    """A table of peaks; the passes must not need more for more sentences."""
+    """Print a table of peaks; the memory of the passes must not grow with the corpus."""
     environment = dict(os.environ) if keep_kernels else {**os.environ, "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"}
     print(f"{'sentences':>9}{'seconds':>9}{'peak MiB':>10}{'model':>9}{'corpus':>9}{'tokens':>9}{'passes':>9}")
     for size in sizes:
         command = [sys.executable, "-m", "recording_cost.memory", str(size), model, *analyses]
-        ran = subprocess.run(
+        process = subprocess.run(
             command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1], env=environment
         )
-        found: dict[str, float] = json.loads(ran.stdout)
-        cells = "".join(f"{found[name]:>9.0f}" for name in ("model", "corpus", "tokens", "passes"))
-        print(f"{size:>9}{found['seconds']:>9.0f}{found['peak']:>10.0f}{cells}", flush=True)
+        memory: dict[str, float] = json.loads(process.stdout)
+        cells = "".join(f"{memory[name]:>9.0f}" for name in ("model", "corpus", "tokens", "passes"))
+        print(f"{size:>9}{memory['seconds']:>9.0f}{memory['peak']:>10.0f}{cells}", flush=True)
     print(
-        "\npeak = interpreter, torch and model + the corpus as read + its tokens and their description on disk"
-        "\n       + what the forward passes add, which must be flat"
+        "\npeak = interpreter, torch and model + corpus + its tokens and recording plan"
+        "\n       + forward passes, which must not grow"
     )
 
 
-def _no_longer_than(words: int, corpus: Corpus) -> Corpus:
-    return replace(corpus, examples=tuple(example for example in corpus if len(example.segments[0]) <= words))
+def _shorter_sentences(corpus: Corpus, max_words: int) -> Corpus:
+    return replace(corpus, examples=tuple(example for example in corpus if len(example.segments[0]) <= max_words))
 
 
 def _resident() -> float:
@@ -62,31 +61,31 @@ def _peak() -> float:
 
 
 def measure(size: int, model: str, analyses: Sequence[str]) -> dict[str, float]:
-    """MiB of this process at each step, and the seconds recording took."""
+    """Memory of this process after each step in MiB, and the seconds of recording."""
     declared = [registry.get(name) for name in analyses]
     sites = [site for analysis in declared for site in analysis.sites(analysis.resolve_options({}))]
-    encoder = setting(model, load_sentences(8)).encoder
+    encoder = prepare_setup(model, load_sentences(8)).encoder
     record(encoder, load_sentences(8), sites)
-    steps = [_resident()]
-    corpus = _no_longer_than(LONGEST, load_sentences(size))
-    steps.append(_resident())
+    resident = [_resident()]
+    corpus = _shorter_sentences(load_sentences(size), MAX_WORDS)
+    resident.append(_resident())
 
-    def note(done: int, total: int) -> None:
+    def after_planning(done: int, total: int) -> None:
         if not done:
-            steps.append(_resident())
+            resident.append(_resident())
 
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        recording = record(encoder, corpus, sites, folder=Path(folder), progress=note)
+    with tempfile.TemporaryDirectory() as directory:
+        recording = record(encoder, corpus, sites, folder=Path(directory), progress=after_planning)
         assert len(recording) == len(corpus), "every sentence is recorded"
-    loaded, read, planned = steps
+    with_model, with_corpus, with_plan = resident
     return {
         "seconds": time.perf_counter() - start,
         "peak": _peak(),
-        "model": loaded,
-        "corpus": read - loaded,
-        "tokens": planned - read,
-        "passes": _peak() - planned,
+        "model": with_model,
+        "corpus": with_corpus - with_model,
+        "tokens": with_plan - with_corpus,
+        "passes": _peak() - with_plan,
     }
 
 

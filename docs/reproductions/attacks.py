@@ -1,10 +1,10 @@
 """The numbers of attacks.md: what small models lose to unreadable text, similar words and unanswerable training.
 
-    python docs/reproductions/attacks.py READER MR SNLI                     # prints the tables
-    python docs/reproductions/attacks.py READER MR SNLI --store S --write   # stores results in S, writes the page
+    python docs/reproductions/attacks.py CHOICE_MODEL MR SNLI                     # prints the tables
+    python docs/reproductions/attacks.py CHOICE_MODEL MR SNLI --store S --write   # stores results in S, writes the page
 
-READER is a model fine-tuned on `generated:reading_comprehension` (the page says how); MR and SNLI are files of labelled
-texts and pairs.
+CHOICE_MODEL is a model fine-tuned on `generated:reading_comprehension` (the page says how); MR and SNLI are files of
+labelled texts and pairs.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ PUBLISHED_RANGES = {
 
 
 @dataclass(frozen=True)
-class Subjects:
+class ModelsAndData:
     """Models and data of the page."""
 
-    reader: str
+    choice_model: str
     sentiment_model: str
     pair_model: str
     base_model: str
@@ -68,28 +68,28 @@ class Sizes:
     store: Path | None
 
 
-def tables(subjects: Subjects, sizes: Sizes) -> str:
+def tables(models_and_data: ModelsAndData, sizes: Sizes) -> str:
     """All tables as Markdown; each is printed as soon as it is measured."""
     parts: list[str] = []
     store = sizes.store
     for title, model, corpus, sample_size in (
-        ("film reviews (MR)", subjects.sentiment_model, str(subjects.reviews), sizes.texts),
-        ("entailment templates (`generated:nli`)", subjects.pair_model, NLI, sizes.texts),
-        ("SNLI", subjects.pair_model, str(subjects.entailment), sizes.texts),
-        ("multiple choice (`generated:reading_comprehension`)", subjects.reader, READING, sizes.questions),
+        ("film reviews (MR)", models_and_data.sentiment_model, str(models_and_data.reviews), sizes.texts),
+        ("entailment templates (`generated:nli`)", models_and_data.pair_model, NLI, sizes.texts),
+        ("SNLI", models_and_data.pair_model, str(models_and_data.entailment), sizes.texts),
+        ("multiple choice (`generated:reading_comprehension`)", models_and_data.choice_model, READING, sizes.questions),
     ):
         table = bertology.run("interventions/attacks", model, corpus, sample_size=sample_size, store=store).data
         parts.append(_print_part(f"### Attacks: {title}", _attacks(table)))
     for title, model, corpus in (
-        ("film reviews (MR)", subjects.sentiment_model, str(subjects.reviews)),
-        ("entailment templates", subjects.pair_model, NLI),
+        ("film reviews (MR)", models_and_data.sentiment_model, str(models_and_data.reviews)),
+        ("entailment templates", models_and_data.pair_model, NLI),
     ):
         size = sizes.substituted
         table = bertology.run("interventions/word_substitution", model, corpus, sample_size=size, store=store).data
         parts.append(_print_part(f"### Word substitution: {title}", _word_substitution(table)))
     table = bertology.run(
         "interventions/unanswerable_training",
-        subjects.base_model,
+        models_and_data.base_model,
         f"generated:reading_comprehension@2019:{sizes.training_questions}",
         sample_size=sizes.training_questions,
         epochs=sizes.epochs,
@@ -99,7 +99,9 @@ def tables(subjects: Subjects, sizes: Sizes) -> str:
     title = "### Unanswerable training (`generated:reading_comprehension`)"
     parts.append(_print_part(title, _unanswerable_training(table)))
     size = min(sizes.texts, 100)
-    curve = bertology.run("interventions/attack_divergence", subjects.pair_model, NLI, sample_size=size, store=store)
+    curve = bertology.run(
+        "interventions/attack_divergence", models_and_data.pair_model, NLI, sample_size=size, store=store
+    )
     parts.append(_print_part("### Divergence of shuffled pairs by layer", _divergence(curve.data)))
     return join_parts(parts)
 
@@ -214,7 +216,7 @@ def _two_digits(estimate: Estimate) -> str:
 def main() -> None:
     """Print the tables; with --write, also write them into the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("reader", help="model fine-tuned for multiple choice on generated:reading_comprehension")
+    parser.add_argument("choice_model", help="model fine-tuned for multiple choice on generated:reading_comprehension")
     parser.add_argument("reviews", type=Path, help="labelled texts (MR)")
     parser.add_argument("entailment", type=Path, help="labelled pairs (SNLI)")
     parser.add_argument("--sentiment-model", default="mini-sentiment", help="classifier of texts")
@@ -228,8 +230,8 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="directory for finished results")
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     options = parser.parse_args()
-    subjects = Subjects(
-        options.reader,
+    models_and_data = ModelsAndData(
+        options.choice_model,
         options.sentiment_model,
         options.pair_model,
         options.base_model,
@@ -244,7 +246,7 @@ def main() -> None:
         options.epochs,
         options.store,
     )
-    numbers = tables(subjects, sizes)
+    numbers = tables(models_and_data, sizes)
     if options.write:
         write_numbers(PAGE, numbers)
 

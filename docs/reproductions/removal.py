@@ -37,8 +37,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     corpus = load_corpus(options.corpus)
     encoder = bertology.load(options.model)
 
-    def run(name: str, **more: Any) -> Any:
-        result = bertology.run(name, encoder, corpus, store=options.store, sample_size=options.sample_size, **more)
+    def run(name: str, **analysis_options: Any) -> Any:
+        result = bertology.run(
+            name, encoder, corpus, store=options.store, sample_size=options.sample_size, **analysis_options
+        )
         return result.data
 
     heads = run("interventions/head_ablation")

@@ -53,7 +53,7 @@ def join_parts(parts: Iterable[str]) -> str:
 
 
 def replace_numbers(page: str, numbers: str) -> str:
-    """The text of a page with other numbers between its two marks."""
+    """The text of a page with new numbers between its markers."""
     return re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{numbers}\n\n{END}", page, flags=re.DOTALL)
 
 

@@ -35,10 +35,10 @@ export function Controls({ state, update, source, sources, palette, exports }: P
         ))}
       </div>
       {sources.length > 1 && state.view !== "difference" && (
-        <Choice name="Run" value={String(state.run)} options={sources.map((one, index) => [String(index), one.run.name])} choose={(value) => update({ run: Number(value) })} />
+        <Choice name="Run" value={String(state.run)} options={sources.map((each, index) => [String(index), each.run.name])} choose={(value) => update({ run: Number(value) })} />
       )}
       {run.quantities.length > 1 && (
-        <Choice name="Quantity" value={String(state.quantity)} options={run.quantities.map((one, index) => [String(index), one.name])} choose={(value) => update({ quantity: Number(value) })} />
+        <Choice name="Quantity" value={String(state.quantity)} options={run.quantities.map((quantity, index) => [String(index), quantity.name])} choose={(value) => update({ quantity: Number(value) })} />
       )}
       {state.view !== "model" && state.view !== "difference" && <LayerChoice state={state} update={update} layers={source.layers} />}
       {(state.view === "head" || state.view === "matrix" || state.view === "neuron") && <HeadChoice state={state} update={update} source={source} palette={palette} />}

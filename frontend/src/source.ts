@@ -67,7 +67,7 @@ export class Source {
   }
 
   labels(layer: number, head: number): HeadLabel[] {
-    return this.run.labels.filter((one) => one.layer === layer && one.head === head);
+    return this.run.labels.filter((label) => label.layer === layer && label.head === head);
   }
 
   /** The tokens visible to a token in a layer: the first, and the one after the last. */

@@ -109,10 +109,10 @@ function labelWidth(label: string): number {
 /** The labels from top to bottom, moved down just enough not to overlap. */
 function separateLabels(labels: [number, number, string][], away: 1 | -1): [number, number, string][] {
   const placed: [number, number, string][] = [];
-  for (const [x, selected, label] of [...labels].sort((a, b) => a[1] - b[1])) {
+  for (const [x, preferred, label] of [...labels].sort((a, b) => a[1] - b[1])) {
     const span = (at: number, text: string) => (away < 0 ? [at - labelWidth(text), at] : [at, at + labelWidth(text)]);
     const [left, right] = span(x, label);
-    let y = selected;
+    let y = preferred;
     for (const [otherX, otherY, other] of placed) {
       const [from, to] = span(otherX, other);
       if (from < right && to > left && Math.abs(otherY - y) < LABEL_HEIGHT) y = otherY + LABEL_HEIGHT;
@@ -124,7 +124,7 @@ function separateLabels(labels: [number, number, string][], away: 1 | -1): [numb
 
 /** The edges of a token in words, one line per tree. */
 export function edgesOfUnit(arcs: Arcs[], unit: number, picture: Picture): string[] {
-  const named = (units: number[]) => units.map((one) => picture.units[one].text.replace(/^##/, "")).join("");
+  const named = (units: number[]) => units.map((index) => picture.units[index].text.replace(/^##/, "")).join("");
   return arcs.flatMap(({ tree, edges }) => {
     const described = edges.flatMap(({ start, end, label }) => {
       const relation = label ? ` (${label})` : "";

@@ -1,1 +1,1 @@
-"""What does a pre-trained model show? One measurement a file; `pretraining.evaluate` runs them all."""
+"""Evaluation of a pre-trained model, one measure per module; `pretraining.evaluate` runs them all."""

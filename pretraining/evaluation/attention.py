@@ -1,4 +1,4 @@
-"""Where does attention go? Shares by layer, neighbour heads, and heads that find a dependency (Clark et al. 2019)."""
+"""Attention to special and neighbouring tokens, and heads that follow a dependency relation (Clark et al. 2019)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,18 +7,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pretraining.evaluation.following import Pairs
-from pretraining.evaluation.states import averaging
-from pretraining.evaluation.subject import Pieces, Subject, padded_batches
+from pretraining.evaluation.evaluated_model import EvaluatedModel, TokenisedSentence, padded_batches
+from pretraining.evaluation.next_sentence import PassagePairs
 from pretraining.evaluation.treebank import Tree
+from pretraining.evaluation.word_states import averaging_matrix
 
-LEAST = 100
-"""Relations with fewer dependents than this are not reported."""
+MIN_DEPENDENTS = 100
+"""Relations with fewer dependents are not reported."""
+BATCH_TOKENS = 4_096
+
+RelationDirection = tuple[str, str]
+"""A dependency relation and the direction in which it is followed."""
 
 
 @dataclass(frozen=True)
-class Best:
-    """The head that most often finds a relation's other end, beside the best fixed offset; heads are 1-based."""
+class BestHead:
+    """The head that most accurately follows a relation (1-based layer-head), with the best fixed offset."""
 
     head: str
     accuracy: float
@@ -29,38 +33,42 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Attention:
-    """Shares are of a layer's attention mass from every place, mean over heads; neighbours, argmax over all places."""
+class AttentionMeasures:
+    """Attention to special tokens by layer, and heads that attend to neighbouring tokens or follow a relation.
+
+    `sep`, `cls` and `uniform` are shares of the attention of all tokens, averaged over heads and sentences. The
+    accuracy of a neighbour head is the proportion of tokens whose highest weight is on the neighbour.
+    """
 
     sep: list[float]
     cls: list[float]
-    sep_of_best_head: list[float]
+    sep_highest_head: list[float]
     uniform: float
     next_head: str
-    next_share: float
-    next_mass: float
+    next_accuracy: float
+    next_attention: float
     previous_head: str
-    previous_share: float
-    previous_mass: float
-    relations: dict[str, Best]
-    specialists: int
+    previous_accuracy: float
+    previous_attention: float
+    relations: dict[str, BestHead]
+    n_best_heads: int
     sentences: int
 
 
 @torch.inference_mode()
-def maps(subject: Subject, sentences: Sequence[Pieces]) -> Iterator[tuple[int, Tensor]]:
-    """For each sentence its number and its attention `(layers, heads, places, places)` without padding."""
-    for batch in padded_batches([one.ids for one in sentences], subject.device, tokens=4_096):
-        out = subject.model.bert(batch.ids, attention_mask=batch.mask, output_attentions=True)
-        stack = torch.stack(out.attentions)
-        for row, number in enumerate(batch.indices):
-            size = len(sentences[number].ids)
-            yield number, stack[:, row, :, :size, :size]
+def iterate_attention(model: EvaluatedModel, sentences: Sequence[TokenisedSentence]) -> Iterator[tuple[int, Tensor]]:
+    """For each sentence its index and its attention `(layers, heads, tokens, tokens)` without padding."""
+    for batch in padded_batches([sentence.ids for sentence in sentences], model.device, max_tokens=BATCH_TOKENS):
+        output = model.model.bert(batch.ids, attention_mask=batch.mask, output_attentions=True)
+        attention = torch.stack(output.attentions)
+        for row, index in enumerate(batch.indices):
+            length = len(sentences[index].ids)
+            yield index, attention[:, row, :, :length, :length]
 
 
 @dataclass(frozen=True)
-class PairShares:
-    """Shares of a layer's attention mass on the two [SEP] and on [CLS] in pairs, beside uniform attention's."""
+class PairAttention:
+    """Shares of each layer's attention to the two [SEP] and to [CLS] in pairs, with those of uniform attention."""
 
     sep: list[float]
     cls: list[float]
@@ -70,106 +78,114 @@ class PairShares:
 
 
 @torch.inference_mode()
-def pair_shares(subject: Subject, pairs: Pairs, *, first: int = 400) -> PairShares:
-    """Over the first `first` pairs, from every place, mean over heads and pairs."""
-    sequences, segments = pairs.sequences[:first], pairs.segments[:first]
-    sep = torch.zeros(subject.config.num_hidden_layers, device=subject.device)
+def measure_pair_attention(model: EvaluatedModel, pairs: PassagePairs, *, max_pairs: int = 400) -> PairAttention:
+    """Mean attention of all tokens to special tokens, over heads and the first `max_pairs` pairs."""
+    sequences, segments = pairs.sequences[:max_pairs], pairs.segments[:max_pairs]
+    sep = torch.zeros(model.config.num_hidden_layers, device=model.device)
     cls = sep.clone()
-    for batch in padded_batches(sequences, subject.device, segments=segments, tokens=4_096):
-        out = subject.model.bert(
+    for batch in padded_batches(sequences, model.device, segments=segments, max_tokens=BATCH_TOKENS):
+        output = model.model.bert(
             batch.ids, attention_mask=batch.mask, token_type_ids=batch.segments, output_attentions=True
         )
-        stack = torch.stack(out.attentions).mean(dim=2)
-        from_place = batch.mask / batch.mask.sum(dim=1, keepdim=True)
-        sep += torch.einsum("lbij,bi,bj->l", stack, from_place, (batch.ids == subject.sep).float())
-        cls += torch.einsum("lbij,bi,bj->l", stack, from_place, (batch.ids == subject.cls).float())
-    uniform = sum(1 / len(sequence) for sequence in sequences) / len(sequences)
-    return PairShares(
-        (sep / len(sequences)).tolist(), (cls / len(sequences)).tolist(), 2 * uniform, uniform, len(sequences)
-    )
+        attention = torch.stack(output.attentions).mean(dim=2)
+        token_weights = batch.mask / batch.mask.sum(dim=1, keepdim=True)
+        sep += torch.einsum("lbij,bi,bj->l", attention, token_weights, (batch.ids == model.sep).float())
+        cls += torch.einsum("lbij,bi,bj->l", attention, token_weights, (batch.ids == model.cls).float())
+    n = len(sequences)
+    uniform = sum(1 / len(sequence) for sequence in sequences) / n
+    return PairAttention((sep / n).tolist(), (cls / n).tolist(), 2 * uniform, uniform, n)
 
 
-def word_attention(attention: Tensor, average: Tensor) -> Tensor:
-    """`(layers, heads, words, words)`: summed to a word's pieces, averaged from them; special places left out."""
-    inner = attention[..., 1:-1, 1:-1]
-    return average @ inner @ (average > 0).float().T
+def word_attention(attention: Tensor, averages: Tensor) -> Tensor:
+    """`(layers, heads, words, words)`: summed to a word's tokens, averaged from them, without special tokens."""
+    non_special = attention[..., 1:-1, 1:-1]
+    return averages @ non_special @ (averages > 0).float().T
 
 
-def attention_figures(subject: Subject, trees: Sequence[Tree]) -> Attention:
-    """All figures in one pass over `[CLS] sentence [SEP]`, sentences that do not fit left out."""
-    kept = [(tree, pieces) for tree in trees if (pieces := subject.pieces(tree.words)) is not None]
-    layers, heads = subject.config.num_hidden_layers, subject.config.num_attention_heads
-    zeros = torch.zeros(layers, heads, device=subject.device)
-    sep, cls, after, before, after_mass, before_mass = (zeros.clone() for _ in range(6))
-    uniform, steps = 0.0, 0
-    found: dict[tuple[str, str], Tensor] = {}
-    offsets: dict[tuple[str, str], Counter[int]] = {}
-    for number, attention in maps(subject, [pieces for _, pieces in kept]):
-        tree, pieces = kept[number]
-        size = len(pieces.ids)
+def measure_attention(model: EvaluatedModel, trees: Sequence[Tree]) -> AttentionMeasures:
+    """All measures in one pass over `[CLS] sentence [SEP]`; sentences that are too long are skipped."""
+    inputs = [(tree, sentence) for tree in trees if (sentence := model.tokenise(tree.words)) is not None]
+    layers, heads = model.config.num_hidden_layers, model.config.num_attention_heads
+    zeros = torch.zeros(layers, heads, device=model.device)
+    sep, cls, next_hits, previous_hits, next_attention, previous_attention = (zeros.clone() for _ in range(6))
+    uniform, n_neighbours = 0.0, 0
+    hits: dict[RelationDirection, Tensor] = {}
+    offsets: dict[RelationDirection, Counter[int]] = {}
+    for index, attention in iterate_attention(model, [sentence for _, sentence in inputs]):
+        tree, sentence = inputs[index]
+        length = len(sentence.ids)
         sep += attention[..., -1].mean(dim=-1)
         cls += attention[..., 0].mean(dim=-1)
-        uniform += 1 / size
-        top = attention.argmax(dim=-1)
-        place = torch.arange(size, device=subject.device)
-        after += (top[..., :-1] == place[1:]).sum(dim=-1)
-        before += (top[..., 1:] == place[:-1]).sum(dim=-1)
-        after_mass += attention.diagonal(1, -2, -1).sum(dim=-1)
-        before_mass += attention.diagonal(-1, -2, -1).sum(dim=-1)
-        steps += size - 1
-        _count_relations(tree, word_attention(attention, averaging(pieces.words, subject.device)), found, offsets)
-    relations = _best_heads(found, offsets)
-    head_share = (sep / len(kept)).max(dim=1).values
-    return Attention(
-        sep=(sep.mean(dim=1) / len(kept)).tolist(),
-        cls=(cls.mean(dim=1) / len(kept)).tolist(),
-        sep_of_best_head=head_share.tolist(),
-        uniform=uniform / len(kept),
-        next_head=_name(after),
-        next_share=float(after.max()) / steps,
-        next_mass=float(after_mass.max()) / steps,
-        previous_head=_name(before),
-        previous_share=float(before.max()) / steps,
-        previous_mass=float(before_mass.max()) / steps,
+        uniform += 1 / length
+        strongest = attention.argmax(dim=-1)
+        positions = torch.arange(length, device=model.device)
+        next_hits += (strongest[..., :-1] == positions[1:]).sum(dim=-1)
+        previous_hits += (strongest[..., 1:] == positions[:-1]).sum(dim=-1)
+        next_attention += attention.diagonal(1, -2, -1).sum(dim=-1)
+        previous_attention += attention.diagonal(-1, -2, -1).sum(dim=-1)
+        n_neighbours += length - 1
+        between_words = word_attention(attention, averaging_matrix(sentence.word_indices, model.device))
+        _count_relations(tree, between_words, hits, offsets)
+    relations = _best_heads(hits, offsets)
+    n = len(inputs)
+    return AttentionMeasures(
+        sep=(sep.mean(dim=1) / n).tolist(),
+        cls=(cls.mean(dim=1) / n).tolist(),
+        sep_highest_head=(sep / n).max(dim=1).values.tolist(),
+        uniform=uniform / n,
+        next_head=_highest_head(next_hits),
+        next_accuracy=float(next_hits.max()) / n_neighbours,
+        next_attention=float(next_attention.max()) / n_neighbours,
+        previous_head=_highest_head(previous_hits),
+        previous_accuracy=float(previous_hits.max()) / n_neighbours,
+        previous_attention=float(previous_attention.max()) / n_neighbours,
         relations=relations,
-        specialists=len({best.head for best in relations.values()}),
-        sentences=len(kept),
+        n_best_heads=len({best.head for best in relations.values()}),
+        sentences=n,
     )
 
 
 def _count_relations(
-    tree: Tree, words: Tensor, found: dict[tuple[str, str], Tensor], offsets: dict[tuple[str, str], Counter[int]]
+    tree: Tree,
+    attention: Tensor,
+    hits: dict[RelationDirection, Tensor],
+    offsets: dict[RelationDirection, Counter[int]],
 ) -> None:
-    """Add, for each head and both directions, how often the strongest other word is the right one."""
+    """Count, for each head and both directions, how often the strongest other word is the right one."""
     if len(tree.words) < 2:
         return
-    barred = words - torch.eye(len(tree.words), device=words.device) * 2
-    top = barred.argmax(dim=-1)
-    for word, (head, relation) in enumerate(zip(tree.heads, tree.relations, strict=True)):
-        if head < 0 or relation == "punct":
+    without_self = attention - torch.eye(len(tree.words), device=attention.device) * 2
+    strongest = without_self.argmax(dim=-1)
+    for word, (governor, relation) in enumerate(zip(tree.governors, tree.relations, strict=True)):
+        if governor < 0 or relation == "punct":
             continue
-        for direction, here, there in (("dependent to head", word, head), ("head to dependent", head, word)):
+        for direction, source, target in (
+            ("dependent to governor", word, governor),
+            ("governor to dependent", governor, word),
+        ):
             key = (relation, direction)
-            hits = (top[..., here] == there).float()
-            found[key] = found[key] + hits if key in found else hits
-            offsets.setdefault(key, Counter())[there - here] += 1
+            is_hit = (strongest[..., source] == target).float()
+            hits[key] = hits[key] + is_hit if key in hits else is_hit
+            offsets.setdefault(key, Counter())[target - source] += 1
 
 
-def _best_heads(found: dict[tuple[str, str], Tensor], offsets: dict[tuple[str, str], Counter[int]]) -> dict[str, Best]:
-    """For each frequent relation, the better direction's best head; the offset baseline is that direction's."""
-    best: dict[str, Best] = {}
-    for (relation, direction), hits in found.items():
-        count = offsets[relation, direction].total()
-        if count < LEAST:
+def _best_heads(
+    hits: dict[RelationDirection, Tensor], offsets: dict[RelationDirection, Counter[int]]
+) -> dict[str, BestHead]:
+    """For each frequent relation, the best head in the better direction, with that direction's best fixed offset."""
+    best: dict[str, BestHead] = {}
+    for (relation, direction), head_hits in hits.items():
+        n = offsets[relation, direction].total()
+        if n < MIN_DEPENDENTS:
             continue
-        offset, times = offsets[relation, direction].most_common(1)[0]
-        one = Best(_name(hits), float(hits.max()) / count, offset, times / count, direction, count)
-        if relation not in best or one.accuracy > best[relation].accuracy:
-            best[relation] = one
-    return dict(sorted(best.items(), key=lambda item: -item[1].n))
+        offset, offset_hits = offsets[relation, direction].most_common(1)[0]
+        accuracy = float(head_hits.max()) / n
+        if relation not in best or accuracy > best[relation].accuracy:
+            best[relation] = BestHead(_highest_head(head_hits), accuracy, offset, offset_hits / n, direction, n)
+    return dict(sorted(best.items(), key=lambda relation_and_head: -relation_and_head[1].n))
 
 
-def _name(grid: Tensor) -> str:
-    """The 1-based `layer-head` of the largest entry."""
-    layer, head = divmod(int(grid.argmax()), grid.shape[1])
+def _highest_head(values: Tensor) -> str:
+    """The 1-based `layer-head` of the highest value in a (layer, head) grid."""
+    layer, head = divmod(int(values.argmax()), values.shape[1])
     return f"{layer + 1}-{head + 1}"

@@ -1,16 +1,16 @@
-"""Does it prefer the grammatical sentence? BLiMP's minimal pairs by pseudo-log-likelihood (Warstadt et al. 2020)."""
+"""BLiMP: which sentence of a minimal pair has the higher pseudo-log-likelihood (Warstadt et al. 2020)."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pretraining.evaluation.masked import pseudo_log_likelihoods
-from pretraining.evaluation.subject import Subject
+from pretraining.evaluation.evaluated_model import EvaluatedModel
+from pretraining.evaluation.masked_words import pseudo_log_likelihoods
 
 
 @dataclass(frozen=True)
-class Blimp:
-    """Mean over paradigms of the share of pairs whose good sentence scores higher (chance .5), and each paradigm's."""
+class BlimpAccuracy:
+    """Mean accuracy over paradigms (chance 0.5), with the accuracy of each paradigm and each linguistic term."""
 
     accuracy: float
     n: int
@@ -18,20 +18,20 @@ class Blimp:
     terms: dict[str, float]
 
 
-def blimp_accuracy(subject: Subject, folder: Path, *, pairs: int | None = None) -> Blimp:
-    """All paradigms of a folder of JSON lines; `pairs` keeps the first of each. A tie counts as wrong."""
+def blimp_accuracy(model: EvaluatedModel, directory: Path, *, max_pairs: int | None = None) -> BlimpAccuracy:
+    """Accuracy on all paradigms (*.jsonl), on the first `max_pairs` pairs of each. A tie counts as wrong."""
     paradigms: dict[str, float] = {}
     terms: dict[str, list[float]] = {}
-    total = 0
-    for path in sorted(folder.glob("*.jsonl")):
-        items = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:pairs]
-        good = pseudo_log_likelihoods(subject, [item["sentence_good"] for item in items])
-        bad = pseudo_log_likelihoods(subject, [item["sentence_bad"] for item in items])
-        accuracy = sum(one > other for one, other in zip(good, bad, strict=True)) / len(items)
+    n_pairs = 0
+    for path in sorted(directory.glob("*.jsonl")):
+        pairs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:max_pairs]
+        good = pseudo_log_likelihoods(model, [pair["sentence_good"] for pair in pairs])
+        bad = pseudo_log_likelihoods(model, [pair["sentence_bad"] for pair in pairs])
+        accuracy = sum(good_score > bad_score for good_score, bad_score in zip(good, bad, strict=True)) / len(pairs)
         paradigms[path.stem] = accuracy
-        terms.setdefault(items[0]["linguistics_term"], []).append(accuracy)
-        total += len(items)
+        terms.setdefault(pairs[0]["linguistics_term"], []).append(accuracy)
+        n_pairs += len(pairs)
     if not paradigms:
-        raise FileNotFoundError(f"no BLiMP paradigms (*.jsonl) in {folder}")
-    means = {term: sum(values) / len(values) for term, values in terms.items()}
-    return Blimp(sum(paradigms.values()) / len(paradigms), total, paradigms, means)
+        raise FileNotFoundError(f"no BLiMP paradigms (*.jsonl) in {directory}")
+    means = {term: sum(accuracies) / len(accuracies) for term, accuracies in terms.items()}
+    return BlimpAccuracy(sum(paradigms.values()) / len(paradigms), n_pairs, paradigms, means)

@@ -1,4 +1,4 @@
-"""Which sentences and trees is the model judged on? A reader of CoNLL-U for the columns the figures need."""
+"""A reader of CoNLL-U for the columns that the evaluation needs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,17 +6,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Tree:
-    """One sentence: words, universal tags, 0-based heads (-1 the root's), relations, and its document."""
+    """One sentence: words, universal tags, 0-based governors (-1 for the root), relations and document."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    heads: tuple[int, ...]
+    governors: tuple[int, ...]
     relations: tuple[str, ...]
     document: str
 
 
 def read_trees(path: Path) -> list[Tree]:
-    """All sentences in file order; multi-word ranges and empty nodes are left out, as UD's own tools do."""
+    """All sentences in file order, without multi-word ranges and empty nodes, as in UD's tools."""
     trees: list[Tree] = []
     rows: list[list[str]] = []
     document = ""
@@ -37,7 +37,7 @@ def _tree(rows: list[list[str]], document: str) -> Tree:
     return Tree(
         words=tuple(row[1] for row in rows),
         tags=tuple(row[3] for row in rows),
-        heads=tuple(int(row[6]) - 1 for row in rows),
+        governors=tuple(int(row[6]) - 1 for row in rows),
         relations=tuple(row[7] for row in rows),
         document=document,
     )

@@ -38,7 +38,7 @@ _MODULES = {
     "record": "bertology.recording.recorder",
     "reduction": "bertology.recording.sites",
     "run": "bertology.api",
-    "show": "bertology.views.result_view",
+    "show": "bertology.views.html_view",
     "view": "bertology.views.view",
 }
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from bertology.views.bertviz import head_view as head_view
     from bertology.views.bertviz import model_view as model_view
     from bertology.views.bertviz import neuron_view as neuron_view
-    from bertology.views.result_view import show as show
+    from bertology.views.html_view import show as show
     from bertology.views.view import view as view
 
 

@@ -143,11 +143,10 @@ def _machine_id() -> str:
 
 def _is_running(process_id: int) -> bool:
     try:
-        os.kill(process_id, 0)
+        with suppress(PermissionError):  # a process of another user
+            os.kill(process_id, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:
-        return True
     return True
 
 

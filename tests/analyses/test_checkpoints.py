@@ -1,4 +1,4 @@
-"""One model compared with several: layer curves become a matrix, other results are refused."""
+"""Comparing several models with one: layer curves become a matrix, other results are refused."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def inputs() -> RunInputs:
     return RunInputs(load_corpus("english", limit=12), load("tiny"), against=load(NAMES[0]), random_baseline=False)
 
 
-def test_rows_are_the_comparisons_one_by_one() -> None:
-    compared = registry.get("geometry/representation_similarity")
-    result = run_checkpoints(compared, inputs(), NAMES, map(load, NAMES[1:]), OPTIONS)
+def test_rows_equal_single_comparisons() -> None:
+    similarity = registry.get("geometry/representation_similarity")
+    result = run_checkpoints(similarity, inputs(), NAMES, map(load, NAMES[1:]), OPTIONS)
     assert isinstance(result.data, Matrix)
     assert result.data.row_names == NAMES and result.data.column_names == ("layer 0", "layer 1", "layer 2")
     np.testing.assert_allclose(result.data.measures["RSA"].value[0], 1, atol=1e-6)
-    alone = run_analysis(compared, replace(inputs(), against=load(NAMES[2])), OPTIONS).data
-    assert isinstance(alone, LayerCurve)
-    np.testing.assert_allclose(result.data.measures["RSA"].value[2], alone.measures["RSA"].value, atol=1e-9)
+    single = run_analysis(similarity, replace(inputs(), against=load(NAMES[2])), OPTIONS).data
+    assert isinstance(single, LayerCurve)
+    np.testing.assert_allclose(result.data.measures["RSA"].value[2], single.measures["RSA"].value, atol=1e-9)
     assert {f"against {name}" for name in NAMES} <= set(result.inputs)
     assert Result.from_json(result.to_json()).to_json() == result.to_json()
     assert "shuffled stimuli" in result.data.baselines
 
 
-def test_attention_by_layer_can_be_followed_and_heads_cannot() -> None:
-    compared = registry.get("attention/model_similarity")
-    result = run_checkpoints(compared, inputs(), NAMES[:2], map(load, NAMES[1:2]), {"show": "layers"})
+def test_results_by_layer_become_a_matrix_and_grids_of_heads_are_refused() -> None:
+    similarity = registry.get("attention/model_similarity")
+    result = run_checkpoints(similarity, inputs(), NAMES[:2], map(load, NAMES[1:2]), {"show": "layers"})
     assert isinstance(result.data, Matrix) and result.data.column_names[0] == "layer 1"
     with pytest.raises(Refusal, match="--show layers"):
-        run_checkpoints(compared, inputs(), NAMES[:2], map(load, NAMES[1:2]), {})
+        run_checkpoints(similarity, inputs(), NAMES[:2], map(load, NAMES[1:2]), {})
     with pytest.raises(Refusal, match="analyses one model"):
         run_checkpoints(registry.get("attention/entropy"), inputs(), NAMES[:2], [], {})
 

@@ -1,4 +1,4 @@
-"""Registered means checked: what every analysis must do."""
+"""The contract that every registered analysis fulfils."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CORPORA = (
 
 
 @cache
-def read(name: str) -> Corpus:
+def read_corpus(name: str) -> Corpus:
     """A corpus by name; `+senses`, `+roles` and `+questions` plant annotations."""
     base, _, planted_annotation = name.partition("+")
     if planted_annotation == "senses":
@@ -80,8 +80,8 @@ def analysis_under_test(request: pytest.FixtureRequest) -> Analysis | None:
 def corpus(request: pytest.FixtureRequest) -> Corpus:
     analysis = analysis_under_test(request)
     if analysis is not None and analysis.test_corpus is not None:
-        return read(analysis.test_corpus)
-    return next(c for c in map(read, CORPORA) if analysis is None or is_annotated(c, analysis))
+        return read_corpus(analysis.test_corpus)
+    return next(c for c in map(read_corpus, CORPORA) if analysis is None or is_annotated(c, analysis))
 
 
 @pytest.fixture
@@ -116,8 +116,8 @@ def test_the_declaration_is_complete(analysis: Analysis) -> None:
 
 @every_analysis
 def test_same_seed_same_result(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
-    first, again = (run_tiny(analysis, encoder, corpus).to_json() for _ in range(2))
-    assert first == again
+    first, second = (run_tiny(analysis, encoder, corpus).to_json() for _ in range(2))
+    assert first == second
 
 
 @every_analysis
@@ -129,8 +129,8 @@ def test_batches_change_nothing(analysis: Analysis, encoder: Encoder, corpus: Co
 
 @every_analysis
 def test_sentence_order_changes_nothing(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
-    backwards = replace(corpus, examples=corpus.examples[::-1])
-    reversed_values = values_by_measure(run_tiny(analysis, encoder, backwards))
+    reversed_corpus = replace(corpus, examples=corpus.examples[::-1])
+    reversed_values = values_by_measure(run_tiny(analysis, encoder, reversed_corpus))
     for name, values in values_by_measure(run_tiny(analysis, encoder, corpus)).items():
         np.testing.assert_allclose(values, reversed_values[name], atol=2e-5, err_msg=name)
 
@@ -164,15 +164,17 @@ def test_missing_annotation_is_refused(analysis: Analysis, encoder: Encoder) -> 
 
 
 @every_analysis
-def test_every_measure_has_company(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
+def test_every_measure_has_a_baseline_an_interval_and_a_unit(
+    analysis: Analysis, encoder: Encoder, corpus: Corpus
+) -> None:
     result = run_tiny(analysis, encoder, corpus)
     if isinstance(result.data, MeasuredShapes):
         assert result.n == max(estimates.n.max() for estimates in result.data.measures.values()) > 0
         for name, estimates in result.data.measures.items():
             assert any(name in baseline for baseline in result.data.baselines.values()), name
-            there = estimates.n > 1
-            assert (estimates.low[there] <= estimates.value[there] + 1e-9).all(), name
-            assert (estimates.high[there] >= estimates.value[there] - 1e-9).all(), name
+            has_interval = estimates.n > 1
+            assert (estimates.low[has_interval] <= estimates.value[has_interval] + 1e-9).all(), name
+            assert (estimates.high[has_interval] >= estimates.value[has_interval] - 1e-9).all(), name
             assert result.data.units.get(name), f"{name} has no unit"
     assert result.provenance["versions"]["bertology"]
     assert result.provenance["special_tokens"] == analysis.special_tokens
@@ -181,8 +183,8 @@ def test_every_measure_has_company(analysis: Analysis, encoder: Encoder, corpus:
 @every_analysis
 def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
     result = run_tiny(analysis, encoder, corpus)
-    whole = result.to_json()
-    assert Result.from_json(json.dumps(whole, allow_nan=False)).to_json() == whole
+    serialised = result.to_json()
+    assert Result.from_json(json.dumps(serialised, allow_nan=False)).to_json() == serialised
     assert len(result.to_pandas()) == len(result.rows()) > 0
     with redirect_stdout(io.StringIO()) as printed:
         print_result(result, analysis)

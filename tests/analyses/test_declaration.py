@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 import pytest
 from annotated_types import Ge
 
@@ -16,6 +18,7 @@ from bertology.analyses.declaration import REPORT_SECTIONS, Analysis, Option, an
 from bertology.cli.list_command import list_command
 from bertology.corpus.corpus import corpus_from_texts
 from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
 from bertology.results.shapes import HeadGrid
 from bertology.views.head_labels import labels_from_results
 from bertology.views.report.content import AnalysisSection, ReportContent
@@ -61,6 +64,35 @@ def test_options_come_from_the_signature() -> None:
         declared.options["n_seeds"].validate(0)
 
 
+@dataclass(frozen=True)
+class Split:
+    train_size: Annotated[int, Ge(1), "how many examples to train on"] = 10
+    seed: Annotated[int, "the seed"] = 0
+
+
+def test_the_fields_of_a_dataclass_are_options() -> None:
+    received: list[tuple[str, Split]] = []
+
+    @analysis(name="x/y", question="?", special_tokens="Special tokens: included.", citations=())
+    def declared(*, label: Annotated[str, "the label"] = "upos", split: Split = Split(seed=7)) -> HeadGrid:
+        received.append((label, split))
+        ones = {"score": Estimates.exact(np.ones((1, 1)))}
+        return HeadGrid(measures=ones, baselines={"chance": ones}, units={"score": "proportion, 0 to 1"})
+
+    assert {name: option.default for name, option in declared.options.items()} == {
+        "label": "upos",
+        "train_size": 10,
+        "seed": 7,
+    }
+    assert declared.options["train_size"].minimum == 1
+    declared(train_size=3)
+    assert received == [("upos", Split(train_size=3, seed=7))]
+    with pytest.raises(Refusal, match="--train-size was given 0"):
+        declared(train_size=0)
+    with pytest.raises(Refusal, match="split"):
+        declared(split=Split())
+
+
 def test_an_option_needs_a_description_and_a_default() -> None:
     assert Option("seed", int, 0, "the seed").flag == "seed"
 
@@ -96,9 +128,9 @@ def first_of_all(recording, *, seed: Annotated[int, "Random seed."] = 0) -> Head
     value = np.zeros((layers, heads))
     value[0, 0] = 1
     n = np.full(value.shape, 2)
-    found = Estimates(value=value, low=value - 0.1, high=value + 0.1, n=n)
+    estimates = Estimates(value=value, low=value - 0.1, high=value + 0.1, n=n)
     return HeadGrid(
-        measures={"first": found},
+        measures={"first": estimates},
         baselines={"chance": {"first": Estimates.exact(np.full(value.shape, 0.5))}},
         units={"first": "proportion, 0 to 1"},
     )
@@ -107,13 +139,13 @@ def first_of_all(recording, *, seed: Annotated[int, "Random seed."] = 0) -> Head
 
 @pytest.fixture
 def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A temporary package with one analysis, found through its entry point."""
+    """A temporary package with one analysis, registered by its entry point."""
     (tmp_path / "a_plug_in.py").write_text(PLUG_IN, "utf-8")
     info = tmp_path / "a_plug_in-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plug-in\nVersion: 1.0\n", "utf-8")
-    entry = "[bertology.analyses]\nattention/first_of_all = a_plug_in:first_of_all\n"
-    (info / "entry_points.txt").write_text(entry, "utf-8")
+    entry_points = "[bertology.analyses]\nattention/first_of_all = a_plug_in:first_of_all\n"
+    (info / "entry_points.txt").write_text(entry_points, "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     registry.clear_caches()
     yield "attention/first_of_all"
@@ -122,7 +154,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     registry.clear_caches()
 
 
-def test_a_new_analysis_is_known_everywhere_without_touching_another_file(
+def test_a_new_analysis_appears_everywhere_without_a_change_to_another_file(
     plug_in: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     declared = registry.get(plug_in)

@@ -29,11 +29,11 @@ TEXTS = ("the cat saw the dog .", "the dog ran , the cat sat", ("where is the ca
 
 SMALL = {"min_occurrences": 2, "min_examples": 2, "n_positions": 4}
 """Options for a corpus of few words."""
-ANNOTATED = {"geometry/phrase_clusters"}
-"""Analyses that need one of several annotations, which these texts do not have."""
+NEEDS_ANNOTATION = {"geometry/phrase_clusters"}
+"""Analyses that need one of several annotations; these texts have none."""
 
 
-def hidden(recorded: RecordedInput) -> planted.FloatArray:
+def hidden_states(recorded: RecordedInput) -> planted.FloatArray:
     generator = np.random.default_rng(recorded.tokens.ids.tolist())
     return generator.normal(size=(3, len(recorded.tokens), 6)) + np.arange(3)[:, None, None]
 
@@ -41,7 +41,7 @@ def hidden(recorded: RecordedInput) -> planted.FloatArray:
 def inputs() -> RunInputs:
     sep_head = planted.special_head(SpecialToken.SEP)
     heads = [planted.offset_head(-1), planted.random_head(1), sep_head, planted.uniform_head]
-    return RunInputs(recording=planted.make_recording(planted.make_corpus(*TEXTS), [heads, heads[::-1]], hidden))
+    return RunInputs(recording=planted.make_recording(planted.make_corpus(*TEXTS), [heads, heads[::-1]], hidden_states))
 
 
 def can_run(analysis: Analysis) -> bool:
@@ -52,7 +52,7 @@ def can_run(analysis: Analysis) -> bool:
         for s in sites
     )
     from_recording = set(analysis.inputs) <= {"recording", "randomised"}
-    return recorded and from_recording and not analysis.annotations and analysis.name not in ANNOTATED
+    return recorded and from_recording and not analysis.annotations and analysis.name not in NEEDS_ANNOTATION
 
 
 def numbers(analysis: Analysis) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import planted
 import tiny_models
 from bertology.analyses import registry
 from bertology.analyses.attention.entropy import entropy_site
-from bertology.analyses.head_grids import uniform_baseline
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, uniform_baseline
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.read import load_corpus
@@ -26,8 +26,7 @@ from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 
 WINDOW = 3
-EVEN = "uniform attention"
-LONG = RecordingConfig(overflow="truncate")
+TRUNCATING = RecordingConfig(overflow="truncate")
 
 RUNS: list[tuple[str, dict[str, Any]]] = [
     ("attention/targets", {}),
@@ -55,11 +54,11 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
 @cache
 def uniform_model() -> HuggingFaceEncoder:
     """A ModernBERT with zero queries: every head has uniform attention over visible tokens; layer 1 has no window."""
-    made = tiny_models.model("modernbert")
-    for layer in made.layers:
+    model = tiny_models.model("modernbert")
+    for layer in model.layers:
         with torch.no_grad():
             layer.attn.Wqkv.weight[: tiny_models.WIDTH] = 0.0
-    return tiny_models.wrap_model(made, "modernbert")
+    return tiny_models.wrap_model(model, "modernbert")
 
 
 @cache
@@ -67,62 +66,71 @@ def corpus(name: str) -> Corpus:
     if name == "heads/antecedent_confusion":
         stimuli = load_corpus("generated:reflexives")
         return replace(stimuli, examples=stimuli.examples[:8])
-    parts = [part for example in load_corpus("english").examples[:40] for part in example.segments if len(part) > 5][:5]
-    return Corpus(tuple(Example((planted.with_roles(part),)) for part in parts), name="english")
+    sentences = [
+        sentence
+        for example in load_corpus("english").examples[:40]
+        for sentence in example.segments
+        if len(sentence) > 5
+    ][:5]
+    return Corpus(tuple(Example((planted.with_roles(sentence),)) for sentence in sentences), name="english")
 
 
 def result(name: str, options: dict[str, Any], encoder: HuggingFaceEncoder) -> Any:
-    return run_analysis(registry.get(name), RunInputs(encoder=encoder, corpus=corpus(name), config=LONG), options).data
+    return run_analysis(
+        registry.get(name), RunInputs(encoder=encoder, corpus=corpus(name), config=TRUNCATING), options
+    ).data
 
 
-def assert_baseline_is_measured(values: Any) -> None:
-    even = values.baselines[EVEN]
-    assert even.keys() & values.measures.keys()
-    for measure in even.keys() & values.measures.keys():
-        own, chance = values.measures[measure], even[measure]
-        assert own.n.any(), measure
+def assert_measures_equal_the_baseline(values: Any) -> None:
+    uniform = values.baselines[UNIFORM_ATTENTION]
+    assert uniform.keys() & values.measures.keys()
+    for measure in uniform.keys() & values.measures.keys():
+        measured, baseline = values.measures[measure], uniform[measure]
+        assert measured.n.any(), measure
         for field in ("value", "low", "high"):
-            np.testing.assert_allclose(getattr(own, field), getattr(chance, field), atol=2e-5, err_msg=measure)
+            np.testing.assert_allclose(getattr(measured, field), getattr(baseline, field), atol=2e-5, err_msg=measure)
 
 
 @pytest.mark.parametrize(("name", "options"), RUNS)
 def test_uniform_attention_in_windows_equals_its_baseline(name: str, options: dict[str, Any]) -> None:
-    assert_baseline_is_measured(result(name, options, uniform_model()))
+    assert_measures_equal_the_baseline(result(name, options, uniform_model()))
 
 
 def test_heads_gated_to_uniform_attention_equal_the_baseline() -> None:
     model = tiny_models.encoder("modernbert")
-    even = model.with_gates(Gates(uniform=torch.ones(model.layers, model.heads, dtype=torch.bool)))
+    gated = model.with_gates(Gates(uniform=torch.ones(model.layers, model.heads, dtype=torch.bool)))
     for name in ("attention/entropy", "attention/targets"):
-        assert_baseline_is_measured(result(name, {}, even))
+        assert_measures_equal_the_baseline(result(name, {}, gated))
 
 
 def test_the_baseline_of_a_window_has_its_closed_form() -> None:
-    recording = record(uniform_model(), corpus("english"), [entropy_site], config=LONG)
-    even = uniform_baseline(recording, entropy_site)
-    for recorded_input, (whole, near, last) in zip(recording.inputs, even[..., 0], strict=True):
+    recording = record(uniform_model(), corpus("english"), [entropy_site], config=TRUNCATING)
+    baseline = uniform_baseline(recording, entropy_site)
+    for recorded_input, (without_window, *with_window) in zip(recording.inputs, baseline[..., 0], strict=True):
         n = len(recorded_input.tokens)
-        seen = [min(n - 1, place + WINDOW) - max(0, place - WINDOW) + 1 for place in range(n)]
-        np.testing.assert_allclose(whole, np.log(n), atol=1e-5)
-        np.testing.assert_allclose((near, last), np.log(seen).mean(), atol=1e-5)
+        n_visible = [min(n - 1, position + WINDOW) - max(0, position - WINDOW) + 1 for position in range(n)]
+        np.testing.assert_allclose(without_window, np.log(n), atol=1e-5)
+        np.testing.assert_allclose(with_window, np.log(n_visible).mean(), atol=1e-5)
 
 
-def of_windows(recording: Recording, *windows: int | None) -> Recording:
+def with_windows(recording: Recording, *windows: int | None) -> Recording:
     return replace(recording, encoder=replace(recording.encoder, attention_windows=windows))
 
 
 def test_the_layer_axis_is_expanded_only_if_windows_matter() -> None:
     recording = planted.make_recording(planted.make_corpus("one two three", "one two"), [[planted.uniform_head]] * 2)
-    plain = uniform_baseline(recording, entropy_site)
-    assert plain.shape[:2] == (2, 1)
+    without_windows = uniform_baseline(recording, entropy_site)
+    assert without_windows.shape[:2] == (2, 1)
     for windows in ((None, None), (4, None), (9, 4)):  # no input has more than five tokens
-        np.testing.assert_array_equal(uniform_baseline(of_windows(recording, *windows), entropy_site), plain)
-    assert uniform_baseline(of_windows(recording, 2, 2), entropy_site).shape[:2] == (2, 1)
-    apart = uniform_baseline(of_windows(recording, None, 3), entropy_site)
-    assert apart.shape[:2] == (2, 2)
-    np.testing.assert_array_equal(apart[:, :1], plain)
-    assert apart[0, 1, 0] < plain[0, 0, 0]
-    np.testing.assert_array_equal(apart[1, 1], plain[1, 0])  # a window of three covers four tokens
+        np.testing.assert_array_equal(
+            uniform_baseline(with_windows(recording, *windows), entropy_site), without_windows
+        )
+    assert uniform_baseline(with_windows(recording, 2, 2), entropy_site).shape[:2] == (2, 1)
+    by_layer = uniform_baseline(with_windows(recording, None, 3), entropy_site)
+    assert by_layer.shape[:2] == (2, 2)
+    np.testing.assert_array_equal(by_layer[:, :1], without_windows)
+    assert by_layer[0, 1, 0] < without_windows[0, 0, 0]
+    np.testing.assert_array_equal(by_layer[1, 1], without_windows[1, 0])  # a window of three covers four tokens
 
 
 def test_uniform_attention_in_a_causal_window_equals_its_baseline() -> None:
@@ -133,10 +141,10 @@ def test_uniform_attention_in_a_causal_window_equals_its_baseline() -> None:
         sliding_window=4,
         max_position_embeddings=tiny_models.POSITIONS,
     )
-    made: Any = transformers.MistralModel(config)
-    for layer in made.layers:
+    model: Any = transformers.MistralModel(config)
+    for layer in model.layers:
         torch.nn.init.zeros_(layer.self_attn.q_proj.weight)
-    backward = tiny_models.wrap_model(made, "gpt2")
-    assert backward.causal and backward.attention_windows == (3, 3)
+    encoder = tiny_models.wrap_model(model, "gpt2")
+    assert encoder.causal and encoder.attention_windows == (3, 3)
     for name in ("attention/entropy", "attention/distance"):
-        assert_baseline_is_measured(result(name, {}, backward))
+        assert_measures_equal_the_baseline(result(name, {}, encoder))

@@ -40,7 +40,7 @@ def test_outcomes_are_in_request_order_and_refusals_do_not_stop_the_others() -> 
     assert isinstance(first, Result) and first.analysis == names[0]
     assert isinstance(refused, Refusal) and "governors" in str(refused)
     assert isinstance(last, Result) and last.analysis == names[2]
-    assert report.passes == ("tiny on texts", "random:tiny on texts") or len(report.passes) == 2
+    assert len(report.passes) == 2  # the model and the untrained model
     assert set(names) - {names[1]} <= set(report.elapsed)
     with pytest.raises(Refusal):
         report.results()
@@ -90,5 +90,5 @@ def test_the_cost_of_sampled_words_is_bounded() -> None:
         (10.0, 0, 0, ""),
     ],
 )
-def test_the_time_left_is_text(elapsed: float, done: int, total: int, text: str) -> None:
+def test_the_time_left_is_reported_once_it_can_be_estimated(elapsed: float, done: int, total: int, text: str) -> None:
     assert time_left(elapsed, done, total) == text

@@ -25,7 +25,13 @@ CHEAP = {
     *("geometry/contextuality", "geometry/phrase_clusters"),
 }
 """Analyses of one model that take seconds on `tiny`."""
-ALLOWED = ("the result has no", "could not be measured", "too few")
+MISSING_DATA = ("could not be measured", "too few")
+"""Parts of the reasons for which a claim about a cheap analysis may not apply."""
+
+
+def cheap_claims() -> list[Claim]:
+    """The claims that need cheap analyses only."""
+    return [claim for claim in all_claims() if all(run.analysis in CHEAP for run in claim.all_runs.values())]
 
 
 def test_every_claim_has_a_sentence_a_section_and_a_published_value() -> None:
@@ -37,7 +43,7 @@ def test_every_claim_has_a_sentence_a_section_and_a_published_value() -> None:
 
 
 @pytest.mark.parametrize("claim", all_claims(), ids=lambda claim: claim.id)
-def test_analyses_and_options_are_known(claim: Claim) -> None:
+def test_analyses_and_options_of_a_claim_exist(claim: Claim) -> None:
     for run in claim.all_runs.values():
         registry.get(run.analysis).resolve_options(dict(run.options))
 
@@ -51,7 +57,7 @@ def test_a_file_is_named_after_a_paper(tmp_path: Path) -> None:
 
 def test_every_claim_on_attention_gets_a_verdict_on_an_untrained_model_and_few_hold() -> None:
     """Most claims must not hold for an untrained model: a judge that accepts those accepts everything."""
-    claims = [claim for claim in all_claims() if all(_cheap(run.analysis) for run in claim.all_runs.values())]
+    claims = cheap_claims()
     inputs = RunInputs(corpus=load_corpus("english", limit=25), encoder=load("tiny"))
     results = judge_claims(claims, inputs).results
     assert [result.claim.id for result in results] == [claim.id for claim in claims]
@@ -59,15 +65,11 @@ def test_every_claim_on_attention_gets_a_verdict_on_an_untrained_model_and_few_h
     assert len(holding) <= len(claims) // 4, holding
     for result in results:
         if result.verdict.outcome == "not applicable":
-            assert any(part in result.verdict.reason for part in ALLOWED), result
-
-
-def _cheap(analysis: str) -> bool:
-    return analysis in CHEAP
+            assert any(reason in result.verdict.reason for reason in MISSING_DATA), result
 
 
 def test_cheap_analyses_exist() -> None:
-    """A renamed analysis must not silently leave the tests above and below."""
+    """A renamed analysis must not silently leave these tests."""
     assert set(registry.names()) >= CHEAP
 
 
@@ -76,15 +78,15 @@ def test_claims_find_the_numbers_they_name() -> None:
 
     Only numbers that depend on the annotations of the corpus may be missing.
     """
-    claims = [claim for claim in all_claims() if all(_cheap(run.analysis) for run in claim.all_runs.values())]
+    claims = cheap_claims()
     inputs = RunInputs(corpus=load_corpus("english", limit=25), encoder=load("tiny"))
     for result in judge_claims(claims, inputs).results:
         assert "the result has no" not in result.verdict.reason, result.claim.id
 
 
-def test_findings_about_fine_tuned_models_are_asked_of_the_partner_or_not_at_all() -> None:
+def test_claims_about_fine_tuned_models_are_tested_on_the_second_model_only() -> None:
     test = {"kind": "greater", "left": {"measure": "entropy", "layers": [1, 12]}, "right": 0.0}
-    told = {
+    fields = {
         "id": "c",
         "statement": "f.",
         "section": "p",
@@ -92,46 +94,46 @@ def test_findings_about_fine_tuned_models_are_asked_of_the_partner_or_not_at_all
         "analysis": "attention/entropy",
         "target": "against",
     }
-    claim = Claim.model_validate({**told, "test": test})
-    alone = RunInputs(corpus=load_corpus("english", limit=5), encoder=load("tiny"))
-    [without] = judge_claims([claim], alone).results
+    claim = Claim.model_validate({**fields, "test": test})
+    inputs = RunInputs(corpus=load_corpus("english", limit=5), encoder=load("tiny"))
+    [without] = judge_claims([claim], inputs).results
     assert without.verdict.outcome == "not applicable"
     assert "--against" in without.verdict.reason
-    [with_partner] = judge_claims([claim], replace(alone, against=load("mini-pairs"))).results
-    assert "mini-pairs" in str(with_partner.results[0].inputs)
+    [with_second_model] = judge_claims([claim], replace(inputs, against=load("mini-pairs"))).results
+    assert "mini-pairs" in str(with_second_model.results[0].inputs)
 
 
-def test_results_are_kept_as_they_come_and_a_second_run_makes_none_again(tmp_path: Path) -> None:
-    """Stopped in the middle, the finished analyses are there; the second run ends with the same verdicts."""
-    wanted = ("attention/targets", "attention/entropy", "attention/confidence")
-    claims = [claim for claim in all_claims() if all(run.analysis in wanted for run in claim.all_runs.values())]
+def test_finished_results_are_stored_and_not_computed_again(tmp_path: Path) -> None:
+    """After an interruption the finished analyses are in the store; the second run ends with the same verdicts."""
+    analyses = ("attention/targets", "attention/entropy", "attention/confidence")
+    claims = [claim for claim in all_claims() if all(run.analysis in analyses for run in claim.all_runs.values())]
     inputs = RunInputs(corpus=load_corpus("english", limit=8), encoder=load("tiny"), store=tmp_path)
-    second = list(dict.fromkeys(run.analysis for claim in claims for run in claim.all_runs.values()))[1]
+    second_analysis = list(dict.fromkeys(run.analysis for claim in claims for run in claim.all_runs.values()))[1]
 
-    def stopping(title: str) -> Callable[[int, int], None]:
-        def move(done: int, total: int) -> None:
-            if title == second:
+    def interrupting_progress(title: str) -> Callable[[int, int], None]:
+        def update(done: int, total: int) -> None:
+            if title == second_analysis:
                 raise KeyboardInterrupt
 
-        return move
+        return update
 
     with pytest.raises(KeyboardInterrupt):
-        judge_claims(claims, inputs, progress=stopping)
-    [first] = (tmp_path / FOLDER).iterdir()
-    made_at = first.stat().st_mtime_ns
-    again = judge_claims(claims, inputs).results
-    assert len(list((tmp_path / FOLDER).iterdir())) == len(wanted)
-    assert first.stat().st_mtime_ns == made_at
+        judge_claims(claims, inputs, progress=interrupting_progress)
+    [stored] = (tmp_path / FOLDER).iterdir()
+    written_at = stored.stat().st_mtime_ns
+    resumed = judge_claims(claims, inputs).results
+    assert len(list((tmp_path / FOLDER).iterdir())) == len(analyses)
+    assert stored.stat().st_mtime_ns == written_at
     cached = judge_claims(claims, inputs)
-    assert [r.verdict for r in cached.results] == [r.verdict for r in again] and cached.passes == ()
+    assert [r.verdict for r in cached.results] == [r.verdict for r in resumed] and cached.passes == ()
     unstored = judge_claims(claims, replace(inputs, store=None))
-    assert [r.verdict for r in unstored.results] == [r.verdict for r in again]
+    assert [r.verdict for r in unstored.results] == [r.verdict for r in resumed]
 
 
-def test_an_analysis_that_a_model_cannot_have_spoils_no_other() -> None:
-    """A bare encoder has no loss, so no gradients; what shares a pass with gradients is measured all the same."""
-    wanted = {"sep-gradient-vanishes", "next-token-head", "anisotropy"}
-    claims = [claim for claim in all_claims() if claim.id in wanted]
+def test_a_refused_analysis_does_not_affect_the_others() -> None:
+    """Without a task head there are no gradients; other sites of the same pass are still measured."""
+    claim_ids = {"sep-gradient-vanishes", "next-token-head", "anisotropy"}
+    claims = [claim for claim in all_claims() if claim.id in claim_ids]
     corpus = load_corpus("english", limit=30)
     inputs = RunInputs(corpus=corpus, encoder=tiny_models.encoder("bert"), config=RecordingConfig(overflow="skip"))
     report = judge_claims(claims, inputs)
@@ -143,13 +145,13 @@ def test_an_analysis_that_a_model_cannot_have_spoils_no_other() -> None:
     assert len(report.passes) == 2
 
 
-def test_what_is_kept_for_one_partner_is_not_given_for_another(tmp_path: Path) -> None:
+def test_stored_results_depend_on_the_second_model(tmp_path: Path) -> None:
     claims = [claim for claim in all_claims() if claim.id == "top-layers-change-most"]
     encoder = load("tiny")
     inputs = RunInputs(corpus=load_corpus("english", limit=12), encoder=encoder, store=tmp_path)
     [same] = judge_claims(claims, replace(inputs, against=encoder)).results
-    [other] = judge_claims(claims, replace(inputs, against=load("random:tiny@3"))).results
-    assert same.verdict.reason != other.verdict.reason
+    [different] = judge_claims(claims, replace(inputs, against=load("random:tiny@3"))).results
+    assert same.verdict.reason != different.verdict.reason
 
 
 def test_the_training_size_of_probes_can_be_set_for_all_claims() -> None:
@@ -159,7 +161,7 @@ def test_the_training_size_of_probes_can_be_set_for_all_claims() -> None:
     assert resized["next-token-head"].all_runs == {c.id: c for c in all_claims()}["next-token-head"].all_runs
 
 
-def test_elapsed_seconds_leave_out_cached_parts(tmp_path: Path) -> None:
+def test_elapsed_time_excludes_stored_results(tmp_path: Path) -> None:
     claims = [claim for claim in all_claims() if claim.id == "next-token-head"]
     inputs = RunInputs(corpus=load_corpus("english", limit=8), encoder=load("tiny"), store=tmp_path)
     elapsed = judge_claims(claims, inputs).elapsed
@@ -168,19 +170,19 @@ def test_elapsed_seconds_leave_out_cached_parts(tmp_path: Path) -> None:
     assert judge_claims(claims, inputs).elapsed == {}
 
 
-def test_each_claim_has_the_refusal_of_its_own_run() -> None:
-    """One analysis with several options, each of which lacks something else, between two that can be run."""
+def test_each_claim_gets_the_refusal_of_its_run() -> None:
+    """The runs of one analysis differ in an option, and the corpus lacks another annotation for each."""
 
     def claim(analysis: str, **options: str) -> Claim:
         test = {"kind": "between", "value": {"measure": "entropy"}, "low": 0, "high": 9}
-        source = {"statement": "Something is so.", "section": "here", "published_value": "yes", "paper": "clark2019"}
+        fields = {"statement": "Attention is broad.", "section": "1", "published_value": "yes", "paper": "clark2019"}
         name = options.get("label", analysis)
-        return Claim.model_validate({"id": name, "analysis": analysis, "options": options, "test": test, **source})
+        return Claim.model_validate({"id": name, "analysis": analysis, "options": options, "test": test, **fields})
 
     labels = ("role", "coreference", "relation")
     claims = [claim("attention/entropy"), *(claim("probes/edge", label=label) for label in labels)]
     inputs = RunInputs(corpus_from_texts("A dog runs.", "A cat sits here."), load("tiny"))
-    entropy, *others = judge_claims(claims, inputs).results
+    entropy, *edge_results = judge_claims(claims, inputs).results
     assert entropy.results[0].analysis == "attention/entropy" and entropy.verdict.outcome == "holds"
-    for label, result in zip(labels, others, strict=True):
+    for label, result in zip(labels, edge_results, strict=True):
         assert result.verdict.outcome == "not applicable" and f"--label {label} " in result.verdict.reason

@@ -14,19 +14,19 @@ from bertology.encoder.pruning import PrunedEncoder
 from command import bertology
 
 
-def test_a_smaller_model_with_the_same_answers(tmp_path: Path) -> None:
+def test_a_pruned_model_is_smaller_and_equals_the_gated_model(tmp_path: Path) -> None:
     folder = str(tiny_models.directory("bert", "ForMaskedLM"))
-    ended = bertology("prune", folder, "--heads", "1-2, 2-1,2-4", "-o", str(tmp_path / "small"), "--json")
-    assert ended.status == 0, ended.err
-    assert "Removed 3 of 8 heads" in ended.err
-    summary = json.loads(ended.out)
+    completed = bertology("prune", folder, "--heads", "1-2, 2-1,2-4", "-o", str(tmp_path / "small"), "--json")
+    assert completed.status == 0, completed.err
+    assert "Removed 3 of 8 heads" in completed.err
+    summary = json.loads(completed.out)
     assert (summary["removed"], summary["heads"], summary["model"]) == (3, 8, str(tmp_path / "small"))
     pruned, full = load(summary["model"]), tiny_models.encoder("bert", "ForMaskedLM")
     assert isinstance(pruned, PrunedEncoder)
     saved = sum(weights.nbytes for weights in full.model.parameters()) - summary["bytes_after"]
     assert (
         saved == summary["bytes_before"] - summary["bytes_after"] == 3 * 4 * (4 * 32 * 8 + 3 * 8)
-    )  # weights, and biases into
+    )  # four weight matrices and three biases per head
     scale = torch.ones(2, 4)
     scale[0, 1] = scale[1, 0] = scale[1, 3] = 0
     batch = tiny_models.batch(full.tokenise(tiny_models.inputs()[:3]))
@@ -38,11 +38,11 @@ def test_a_smaller_model_with_the_same_answers(tmp_path: Path) -> None:
 
 
 def test_without_json_the_directory_is_printed(tmp_path: Path) -> None:
-    folder, made = str(tiny_models.directory("bert", "ForMaskedLM")), tmp_path / "small"
-    ended = bertology("prune", folder, "--heads", "1-1", "-o", str(made))
-    assert ended.status == 0 and ended.out.strip() == str(made)
-    again = bertology("prune", folder, "--heads", "1-1", "-o", str(made))
-    assert again.status == 2 and again.out == "" and "already exists" in again.err
+    folder, pruned = str(tiny_models.directory("bert", "ForMaskedLM")), tmp_path / "small"
+    completed = bertology("prune", folder, "--heads", "1-1", "-o", str(pruned))
+    assert completed.status == 0 and completed.out.strip() == str(pruned)
+    repeated = bertology("prune", folder, "--heads", "1-1", "-o", str(pruned))
+    assert repeated.status == 2 and repeated.out == "" and "already exists" in repeated.err
 
 
 def test_heads_that_cannot_be_removed_are_refused(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_heads_that_cannot_be_removed_are_refused(tmp_path: Path) -> None:
         (mpnet, "1-1", "share weights"),
         ("random-vectors:8", "1-1", "no attention heads"),
     ):
-        ended = bertology("prune", model, "--heads", heads, "-o", str(tmp_path / "small"))
-        assert ended.status == 2 and ended.out == "", ended
-        assert mention in ended.err and "Traceback" not in ended.err
+        completed = bertology("prune", model, "--heads", heads, "-o", str(tmp_path / "small"))
+        assert completed.status == 2 and completed.out == "", completed
+        assert mention in completed.err and "Traceback" not in completed.err
     assert not (tmp_path / "small").exists()

@@ -9,49 +9,65 @@ from command import bertology
 
 def test_a_page_is_written(tmp_path: Path) -> None:
     file = tmp_path / "view.html"
-    words = ("The cat sat.", "It slept.", "--model", "tiny", "--quantity", "norm", "--view", "matrix")
-    ended = bertology("view", *words, "-o", str(file))
-    assert (ended.status, ended.out.strip()) == (0, str(file))
+    arguments = ("The cat sat.", "It slept.", "--model", "tiny", "--quantity", "norm", "--view", "matrix")
+    completed = bertology("view", *arguments, "-o", str(file))
+    assert (completed.status, completed.out.strip()) == (0, str(file))
     text = file.read_text("utf-8")
     assert text.startswith("<!doctype html>") and '"state":"view=matrix"' in text and '"name":"norm"' in text
 
 
 def test_an_example_of_a_corpus_is_shown_with_its_tree_and_results(tmp_path: Path) -> None:
-    ended = bertology("run", "attention/word_patterns", "--model", "tiny", "--limit", "4", "--json")
-    (tmp_path / "patterns.json").write_text(ended.out, "utf-8")
+    completed = bertology("run", "attention/word_patterns", "--model", "tiny", "--limit", "4", "--json")
+    (tmp_path / "patterns.json").write_text(completed.out, "utf-8")
     file = tmp_path / "view.html"
-    words = ("--corpus", "english", "--example", "3", "--model", "tiny", "--results", str(tmp_path), "-o", str(file))
-    ended = bertology("view", *words)
-    assert (ended.status, ended.out.strip()) == (0, str(file))
+    arguments = (
+        "--corpus",
+        "english",
+        "--example",
+        "3",
+        "--model",
+        "tiny",
+        "--results",
+        str(tmp_path),
+        "-o",
+        str(file),
+    )
+    completed = bertology("view", *arguments)
+    assert (completed.status, completed.out.strip()) == (0, str(file))
     assert '"name":"gold"' in file.read_text("utf-8")
 
 
 def test_mistakes_are_refused(tmp_path: Path) -> None:
-    ended = bertology("view", "The cat sat.", "--model", "tiny", "-o", str(tmp_path / "no" / "where.html"))
-    assert ended.status == 2 and "cannot be written" in ended.err
-    ended = bertology("view", "The cat sat.", "--model", "tiny", "--quantity", "norms")
-    assert ended.status == 2 and "Did you mean 'norm'" in ended.err
-    ended = bertology("view", "The cat sat.", "--model", "static:tiny", "-o", str(tmp_path / "static.html"))
-    assert ended.status == 2 and "static vectors" in ended.err
-    ended = bertology("view", "  ", "--model", "tiny")
-    assert ended.status == 2 and "The text is empty" in ended.err
-    ended = bertology("view", "word " * 600, "--model", "tiny")
-    assert ended.status == 2 and "at most 512" in ended.err and "Shorten" in ended.err and "--overflow" not in ended.err
-    ended = bertology("view", "The cat sat.", "--model", "tiny", "--view", "difference")
-    assert ended.status == 2 and "something to compare with" in ended.err
-    ended = bertology("view", "The cat sat.", "--model", "tiny", "--view", "neuron", "--no-neurons")
-    assert ended.status == 2 and "neurons" in ended.err
-    ended = bertology("view", "--model", "tiny")
-    assert ended.status == 2 and "No text was given" in ended.err
-    ended = bertology("view", "The cat sat.", "--corpus", "english", "--model", "tiny")
-    assert ended.status == 2 and "Both a text and a corpus" in ended.err
-    ended = bertology("view", "--corpus", "english", "--example", "9999", "--model", "tiny")
-    assert ended.status == 2 and "--example from 1 to" in ended.err
-    ended = bertology("view", "The cat sat.", "--model", "tiny", "--results", str(tmp_path / "none.json"))
-    assert ended.status == 2 and "is not a result" in ended.err
+    completed = bertology("view", "The cat sat.", "--model", "tiny", "-o", str(tmp_path / "no" / "where.html"))
+    assert completed.status == 2 and "cannot be written" in completed.err
+    completed = bertology("view", "The cat sat.", "--model", "tiny", "--quantity", "norms")
+    assert completed.status == 2 and "Did you mean 'norm'" in completed.err
+    completed = bertology("view", "The cat sat.", "--model", "static:tiny", "-o", str(tmp_path / "static.html"))
+    assert completed.status == 2 and "static vectors" in completed.err
+    completed = bertology("view", "  ", "--model", "tiny")
+    assert completed.status == 2 and "The text is empty" in completed.err
+    completed = bertology("view", "word " * 600, "--model", "tiny")
+    assert (
+        completed.status == 2
+        and "at most 512" in completed.err
+        and "Shorten" in completed.err
+        and "--overflow" not in completed.err
+    )
+    completed = bertology("view", "The cat sat.", "--model", "tiny", "--view", "difference")
+    assert completed.status == 2 and "something to compare with" in completed.err
+    completed = bertology("view", "The cat sat.", "--model", "tiny", "--view", "neuron", "--no-neurons")
+    assert completed.status == 2 and "neurons" in completed.err
+    completed = bertology("view", "--model", "tiny")
+    assert completed.status == 2 and "No text was given" in completed.err
+    completed = bertology("view", "The cat sat.", "--corpus", "english", "--model", "tiny")
+    assert completed.status == 2 and "Both a text and a corpus" in completed.err
+    completed = bertology("view", "--corpus", "english", "--example", "9999", "--model", "tiny")
+    assert completed.status == 2 and "--example from 1 to" in completed.err
+    completed = bertology("view", "The cat sat.", "--model", "tiny", "--results", str(tmp_path / "none.json"))
+    assert completed.status == 2 and "is not a result" in completed.err
 
 
-def test_a_page_that_opens_with_neurons_has_them_however_long_the_text_is(tmp_path: Path) -> None:
+def test_a_page_that_opens_with_neurons_has_them_for_long_texts(tmp_path: Path) -> None:
     file = tmp_path / "view.html"
-    ended = bertology("view", "the cat " * 70, "--model", "tiny", "--view", "neuron", "-o", str(file))
-    assert ended.status == 0 and '"query":null' not in file.read_text("utf-8")
+    completed = bertology("view", "the cat " * 70, "--model", "tiny", "--view", "neuron", "-o", str(file))
+    assert completed.status == 0 and '"query":null' not in file.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Helpers of all reader tests: write a sample, read it, and check the rules that hold for every corpus."""
+"""Helpers for tests of corpora: write a sample, read it, and check the invariants of every corpus."""
 
 from __future__ import annotations
 

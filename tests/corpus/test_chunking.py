@@ -11,22 +11,9 @@ from bertology.corpus.sentence import Span, sentence_from_text, sentence_from_wo
 
 def test_the_chunks_of_a_sentence() -> None:
     words = [
-        "The",
-        "company",
-        "'s",
-        "old",
-        "boats",
-        "have",
-        "not",
-        "been",
-        "sold",
-        "in",
-        "town",
-        ",",
-        "but",
-        "they",
+        "The", "company", "'s", "old", "boats", "have", "not", "been", "sold", "in", "town", ",", "but", "they",
         "float",
-    ]
+    ]  # fmt: skip
     sentence = replace(
         sentence_from_words(words),
         governors=(1, 4, 1, 4, 8, 8, 8, 8, -1, 10, 8, 14, 14, 14, 8),

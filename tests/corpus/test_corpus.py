@@ -73,9 +73,9 @@ def test_model_inputs_by_kind_of_example() -> None:
 
 
 def test_offsets_hold_in_concatenated_texts() -> None:
-    joined = concatenate_segments((FIRST, SECOND))
-    assert joined.text == "Dogs bark. Cats?"
-    assert tuple(joined.text[start:end] for start, end in joined.offsets) == joined.words
+    sentence = concatenate_segments((FIRST, SECOND))
+    assert sentence.text == "Dogs bark. Cats?"
+    assert tuple(sentence.text[start:end] for start, end in sentence.offsets) == sentence.words
 
 
 def test_words_of_a_corpus_with_single_spaces_are_separated(corpus: Corpus) -> None:

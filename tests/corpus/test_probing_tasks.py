@@ -28,11 +28,11 @@ NAMES = (
 def treebank() -> Corpus:
     """Four copies of the built-in treebank with different spellings: enough sentences for every task."""
     english = load_corpus("english")
-    copies = [english.map_sentences(lambda s, suffix=suffix: _respell(s, suffix)) for suffix in ("", "x", "y", "z")]
+    copies = [english.map_sentences(lambda s, suffix=suffix: respell(s, suffix)) for suffix in ("", "x", "y", "z")]
     return Corpus(tuple(example for copy in copies for example in copy), name="treebank")
 
 
-def _respell(sentence: Sentence, suffix: str) -> Sentence:
+def respell(sentence: Sentence, suffix: str) -> Sentence:
     words = tuple(word + suffix if word.isalpha() and len(word) > 5 else word for word in sentence.words)
     lemmas = tuple(lemma + suffix for lemma in sentence.lemmas or ())
     plain = sentence_from_words(words)
@@ -114,10 +114,10 @@ def test_one_word_is_replaced_in_odd_man_out() -> None:
     for example in corpus:
         words = example.segments[0].words
         if example.label == "C":
-            assert any(len(s) == len(words) and _n_differences(s, words) == 1 for s in sources), words
+            assert any(len(s) == len(words) and n_differences(s, words) == 1 for s in sources), words
 
 
-def _n_differences(first: tuple[str, ...], second: tuple[str, ...]) -> int:
+def n_differences(first: tuple[str, ...], second: tuple[str, ...]) -> int:
     return sum(a != b for a, b in zip(first, second, strict=True))
 
 

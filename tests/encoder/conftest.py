@@ -1,4 +1,4 @@
-"""One thread: the models are so small that more only fight over the cores."""
+"""One thread: for models this small, more threads only compete for the cores."""
 
 from __future__ import annotations
 

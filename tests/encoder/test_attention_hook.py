@@ -21,7 +21,7 @@ SIZE = tiny_models.WIDTH // HEADS
 
 @dataclass(frozen=True)
 class Projections:
-    """Where a family keeps its output and query projections."""
+    """Names of the output and query projections of a family."""
 
     output: str
     query: str

@@ -109,13 +109,13 @@ def test_the_model_has_the_requested_dtype(base: Path, tmp_path: Path) -> None:
 
 def test_another_base_is_refused(base: Path, tmp_path: Path) -> None:
     _write(tmp_path / "fine-tuned", _fine_tuned(base, KINDS[0]), base, rank=3)
-    other = tmp_path / "other"
-    shutil.copytree(base, other)
-    weights = load_file(other / "model.safetensors")
+    another_base = tmp_path / "another"
+    shutil.copytree(base, another_base)
+    weights = load_file(another_base / "model.safetensors")
     weights["bert.pooler.dense.bias"] += 1e-3
-    save_file(weights, other / "model.safetensors")
+    save_file(weights, another_base / "model.safetensors")
     with pytest.raises(Refusal, match="belongs to a base model with the fingerprint"):
-        load_delta(other, tmp_path / "fine-tuned")
+        load_delta(another_base, tmp_path / "fine-tuned")
 
 
 def test_a_folder_without_the_name_of_its_base_is_refused(base: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from bertology.encoder.attention_hook import Gates
 from bertology.encoder.huggingface import wrap
 from bertology.encoder.load import load
 from tiny_models import FAMILIES
-from tiny_tokenisers import BERT_SPECIAL, add_cls_and_sep, word_piece
+from tiny_tokenisers import BERT_SPECIAL, add_cls_and_sep, wordpiece
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -47,15 +47,15 @@ def test_changing_one_weight_in_place_changes_the_fingerprint() -> None:
 def test_gates_and_their_kinds_change_the_fingerprint() -> None:
     encoder = tiny_models.encoder("bert")
     ones = torch.ones(encoder.layers, encoder.heads)
-    other = ones.clone()
-    other[0, 0] = 0
+    one_zero = ones.clone()
+    one_zero[0, 0] = 0
     gated = [
         encoder,
         encoder.with_gates(Gates(scale=ones)),
-        encoder.with_gates(Gates(scale=other)),
-        encoder.with_gates(Gates(uniform=other.bool())),
+        encoder.with_gates(Gates(scale=one_zero)),
+        encoder.with_gates(Gates(uniform=one_zero.bool())),
         encoder.with_gates(Gates(uniform=ones.bool())),
-        encoder.with_gates(Gates(scale=other, uniform=ones.bool())),
+        encoder.with_gates(Gates(scale=one_zero, uniform=ones.bool())),
     ]
     assert len({variant.fingerprint for variant in gated}) == len(gated)
     assert encoder.with_gates(Gates(scale=ones.clone())).fingerprint == gated[1].fingerprint
@@ -64,7 +64,7 @@ def test_gates_and_their_kinds_change_the_fingerprint() -> None:
 
 def test_tokeniser_and_dtype_change_the_fingerprint() -> None:
     encoder = tiny_models.encoder("bert")
-    cased: Any = add_cls_and_sep(word_piece(BERT_SPECIAL), BERT_SPECIAL)
+    cased: Any = add_cls_and_sep(wordpiece(BERT_SPECIAL), BERT_SPECIAL)
     cased.normalizer = BertNormalizer(lowercase=False)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=cased)
     assert wrap(tiny_models.model("bert"), tokenizer, "bert").fingerprint != encoder.fingerprint

@@ -24,11 +24,11 @@ def _hidden_and_attention(encoder: Encoder) -> tuple[tuple[Tensor, ...], list[Te
 @pytest.mark.parametrize("name", FAMILIES)
 def test_random_weights_are_seeded_and_differ_from_the_trained(name: str) -> None:
     trained = tiny_models.encoder(name)
-    randomised, same, other = (trained.randomised(seed) for seed in (0, 0, 1))
+    randomised, same_seed, other_seed = (trained.randomised(seed) for seed in (0, 0, 1))
     assert (randomised.layers, randomised.heads, randomised.width) == (trained.layers, trained.heads, trained.width)
-    assert randomised.fingerprint == same.fingerprint
-    assert len({trained.fingerprint, randomised.fingerprint, other.fingerprint}) == 3
-    assert (randomised.name, other.name) == (f"random:{trained.name}", f"random:{trained.name}@1")
+    assert randomised.fingerprint == same_seed.fingerprint
+    assert len({trained.fingerprint, randomised.fingerprint, other_seed.fingerprint}) == 3
+    assert (randomised.name, other_seed.name) == (f"random:{trained.name}", f"random:{trained.name}@1")
     for first, second in zip(_hidden_and_attention(randomised)[1], _hidden_and_attention(trained)[1], strict=True):
         assert float((first - second).abs().max()) > 1e-2
 

@@ -18,7 +18,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import tiny_models
-from bertology.encoder.builtin import BUILT_IN_MODELS, full_checkpoint
+from bertology.encoder.builtin import BUILT_IN_MODELS, BuiltInModel
 from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.load import load
 from bertology.errors import Refusal
@@ -147,10 +147,10 @@ def test_pickled_weights_need_a_flag(bert: Path) -> None:
 
 def test_code_in_the_directory_is_never_run(bert: Path) -> None:
     (bert / "evil.py").write_text("raise SystemExit('ran')\n")
-    mapped = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModel", "AutoModelForMaskedLM", "AutoTokenizer")}
-    _edit_config(bert, auto_map=mapped)
+    auto_map = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModel", "AutoModelForMaskedLM", "AutoTokenizer")}
+    _edit_config(bert, auto_map=auto_map)
     assert load(str(bert)).task_heads == {"mlm"}
-    _edit_config(bert, auto_map=mapped, model_type="evil", architectures=["EvilModel"])
+    _edit_config(bert, auto_map=auto_map, model_type="evil", architectures=["EvilModel"])
     assert "code that comes with a model is never run" in _refused(bert)
 
 
@@ -228,9 +228,9 @@ def test_tiny_is_deterministic() -> None:
     assert np.isfinite(logits["mlm"].numpy()).all()
 
 
-def test_a_built_in_model_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_built_in_model_is_declared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertology.encoder.builtin.MODELS", tiny_models.directory("bert").parent)
-    monkeypatch.setitem(BUILT_IN_MODELS, "small", full_checkpoint(tiny_models.directory("bert").name, "a test"))
+    monkeypatch.setitem(BUILT_IN_MODELS, "small", BuiltInModel(tiny_models.directory("bert").name, "a test"))
     loaded = load("small")
     assert loaded.fingerprint == tiny_models.encoder("bert").fingerprint
     assert loaded.name == tiny_models.directory("bert").name

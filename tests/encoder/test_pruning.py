@@ -37,11 +37,11 @@ def _n_parameters(encoder: TaskEncoder) -> int:
 
 
 @pytest.mark.parametrize("name", PRUNABLE)
-@pytest.mark.parametrize("kept", [UNEVEN, FULL_LAYER, NO_HEADS], ids=["uneven", "a full layer", "all"])
-def test_outputs_equal_those_with_gates_at_zero(name: str, kept: HeadMask) -> None:
+@pytest.mark.parametrize("kept_heads", [UNEVEN, FULL_LAYER, NO_HEADS], ids=["uneven", "a full layer", "all"])
+def test_outputs_equal_those_with_gates_at_zero(name: str, kept_heads: HeadMask) -> None:
     encoder = tiny_models.encoder(name)
-    gated = encoder.with_gates(Gates(scale=torch.from_numpy(kept).float()))
-    states = _last_states(prune(encoder, kept))
+    gated = encoder.with_gates(Gates(scale=torch.from_numpy(kept_heads).float()))
+    states = _last_states(prune(encoder, kept_heads))
     torch.testing.assert_close(states, _last_states(gated), atol=1e-5, rtol=1e-5)
     assert float((states - _last_states(encoder)).abs().max()) > 1e-2
 
@@ -58,9 +58,9 @@ def test_the_weights_of_pruned_heads_are_removed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRUNABLE)
-@pytest.mark.parametrize("kept", [UNEVEN, FULL_LAYER, NO_HEADS], ids=["uneven", "a full layer", "all"])
-def test_a_saved_model_is_restored_by_load(name: str, kept: HeadMask, tmp_path: Path) -> None:
-    pruned = prune(tiny_models.encoder(name, "ForMaskedLM"), kept)
+@pytest.mark.parametrize("kept_heads", [UNEVEN, FULL_LAYER, NO_HEADS], ids=["uneven", "a full layer", "all"])
+def test_a_saved_model_is_restored_by_load(name: str, kept_heads: HeadMask, tmp_path: Path) -> None:
+    pruned = prune(tiny_models.encoder(name, "ForMaskedLM"), kept_heads)
     save_pruned(pruned, tmp_path)
     restored = load(str(tmp_path))
     assert isinstance(restored, PrunedEncoder)

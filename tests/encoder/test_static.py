@@ -156,13 +156,15 @@ def test_static_vectors_are_the_input_embeddings_of_the_model() -> None:
 
 
 def test_random_vectors_depend_on_word_and_seed_only() -> None:
-    first, same, other = (load(name) for name in ("random-vectors:300", "random-vectors:300@0", "random-vectors:300@1"))
+    first, same_seed, other_seed = (
+        load(name) for name in ("random-vectors:300", "random-vectors:300@0", "random-vectors:300@1")
+    )
     vectors = _vectors(first, "dog", "cat", "dog", "Dog")
     np.testing.assert_array_equal(vectors[0], vectors[2])
-    np.testing.assert_array_equal(_vectors(same, "cat", "dog"), vectors[[1, 0]])
+    np.testing.assert_array_equal(_vectors(same_seed, "cat", "dog"), vectors[[1, 0]])
     assert abs(np.corrcoef(vectors[0], vectors[3])[0, 1]) < 0.25
-    assert abs(np.corrcoef(vectors[0], _vectors(other, "dog")[0])[0, 1]) < 0.25
-    assert first.fingerprint == same.fingerprint != other.fingerprint
+    assert abs(np.corrcoef(vectors[0], _vectors(other_seed, "dog")[0])[0, 1]) < 0.25
+    assert first.fingerprint == same_seed.fingerprint != other_seed.fingerprint
     assert _vectors(load("random-vectors:3"), "dog").shape == (1, 3)
 
 

@@ -110,8 +110,8 @@ def test_the_original_encoder_is_unchanged() -> None:
 
 
 def test_a_task_head_is_seeded() -> None:
-    first, same, other = (with_task_head("bert", seed=seed).model.classifier.weight for seed in (0, 0, 1))
-    assert torch.equal(first, same) and not torch.equal(first, other)
+    first, same_seed, other_seed = (with_task_head("bert", seed=seed).model.classifier.weight for seed in (0, 0, 1))
+    assert torch.equal(first, same_seed) and not torch.equal(first, other_seed)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ SECOND = replace(sentence_from_text("c d e"), governors=(ROOT, 0, 1), pos=("X", 
 (PARTLY_PARSED,) = planted.recorded_inputs(Corpus((Example((sentence_from_text("f"), FIRST), "pair"),)))
 
 
-def test_governors_are_indices_into_the_whole_input() -> None:
+def test_governors_are_indices_into_all_words_of_the_input() -> None:
     assert word_governors(PAIR) == (1, ROOT, ROOT, 2, 3)
     assert word_governors(PARTLY_PARSED) == (None, 2, ROOT)
 
 
-def test_the_first_annotation_a_segment_has_counts() -> None:
+def test_the_first_available_annotation_of_a_segment_is_used() -> None:
     assert word_annotations(PAIR, "pos", "xpos") == ("DT", "NN", "X", "Y", "Z")
     assert word_annotations(PAIR, "relations") == ("det", "root", None, None, None)

@@ -149,8 +149,8 @@ def test_byte_level_tokenisers_drop_no_word_between_spaces(name: str, words: lis
 def test_single_texts_and_pairs_can_be_mixed_in_one_call() -> None:
     encoder = tiny_models.encoder("bert")
     inputs = tiny_models.inputs(["A dog!", ("A dog!", "It rains."), "It rains."])
-    one_by_one = [encoder.tokenise([text_input])[0] for text_input in inputs]
-    for alone, together in zip(one_by_one, encoder.tokenise(inputs), strict=True):
+    separate = [encoder.tokenise([text_input])[0] for text_input in inputs]
+    for alone, together in zip(separate, encoder.tokenise(inputs), strict=True):
         assert alone.tokens == together.tokens
         np.testing.assert_array_equal(alone.word_ids, together.word_ids)
         np.testing.assert_array_equal(alone.type_ids, together.type_ids)

@@ -58,9 +58,9 @@ def test_a_ratio_pools_over_rows() -> None:
 
 def test_the_same_seed_gives_the_same_interval() -> None:
     values = np.random.default_rng(0).normal(size=(50, 2))
-    first, repeated, other = (bootstrap_mean(values, seed=seed).low for seed in (1, 1, 2))
+    first, repeated, other_seed = (bootstrap_mean(values, seed=seed).low for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, repeated)
-    assert (first != other).any()
+    assert (first != other_seed).any()
 
 
 def test_groups_have_equal_weight_whatever_their_size() -> None:

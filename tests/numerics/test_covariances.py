@@ -12,8 +12,8 @@ def test_leaving_out_a_group_equals_the_remaining_observations() -> None:
     first, second = generator.normal(size=(400, 9)) * np.arange(1, 10) + 3, generator.normal(size=(400, 6))
     groups = np.arange(400) % 5
     for group, without in enumerate(list(covariances(first, second, groups))[1:]):
-        is_kept = groups != group
-        alone = next(covariances(first[is_kept], second[is_kept], None))
+        is_included = groups != group
+        alone = next(covariances(first[is_included], second[is_included], None))
         np.testing.assert_allclose(without.first, alone.first, atol=1e-8)
         np.testing.assert_allclose(without.cross, alone.cross, atol=1e-8)
         assert without.count == alone.count

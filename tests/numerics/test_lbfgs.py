@@ -1,4 +1,4 @@
-"""Each problem reaches its own minimum, whatever the others do."""
+"""Each problem reaches its minimum, whatever the others do."""
 
 from __future__ import annotations
 
@@ -8,57 +8,61 @@ from torch import Tensor
 from bertology.numerics.lbfgs import ActiveProblems, LossAndGradient, LossFunction, StoppingRule, minimise
 
 
-def quadratic(curvature: Tensor, centre: Tensor) -> LossFunction:
-    """(group, problem, parameter) curvatures and centres of bowls."""
+def quadratic(curvature: Tensor, minimum: Tensor) -> LossFunction:
+    """Quadratic losses with these (group, problem, parameter) curvatures and minima."""
 
-    def objective(place: Tensor, which: ActiveProblems) -> LossAndGradient:
-        bend, middle = (part[which.groups][:, which.problems] for part in (curvature, centre))
-        apart = place - middle
-        loss = (bend * apart.square()).sum(-1) / 2
-        return LossAndGradient(loss, loss, bend * apart)
+    def objective(parameters: Tensor, active: ActiveProblems) -> LossAndGradient:
+        scale, target = (tensor[active.groups][:, active.problems] for tensor in (curvature, minimum))
+        difference = parameters - target
+        loss = (scale * difference.square()).sum(-1) / 2
+        return LossAndGradient(loss, loss, scale * difference)
 
     return objective
 
 
-def test_bowls_of_very_different_steepness() -> None:
+def test_quadratics_of_very_different_curvature() -> None:
     generator = torch.Generator().manual_seed(0)
     curvature = torch.logspace(-1, 3, 24).view(2, 3, 4)
-    centre = torch.randn(2, 3, 4, generator=generator)
-    found = minimise(quadratic(curvature, centre), torch.zeros(2, 3, 4), StoppingRule(200, 1e-5))
-    torch.testing.assert_close(found, centre, atol=1e-3, rtol=1e-3)
+    minimum = torch.randn(2, 3, 4, generator=generator)
+    solution = minimise(quadratic(curvature, minimum), torch.zeros(2, 3, 4), StoppingRule(200, 1e-5))
+    torch.testing.assert_close(solution, minimum, atol=1e-3, rtol=1e-3)
 
 
-def test_the_valley_of_rosenbrock() -> None:
-    def objective(place: Tensor, which: ActiveProblems) -> LossAndGradient:
-        leaf = place.detach().requires_grad_()
+def test_the_rosenbrock_function() -> None:
+    def objective(parameters: Tensor, active: ActiveProblems) -> LossAndGradient:
+        leaf = parameters.detach().requires_grad_()
         x, y = leaf.unbind(-1)
         loss = (1 - x) ** 2 + 100 * (y - x**2) ** 2
-        (slope,) = torch.autograd.grad(loss.sum(), leaf)
-        return LossAndGradient(loss.detach(), loss.detach(), slope)
+        (gradient,) = torch.autograd.grad(loss.sum(), leaf)
+        return LossAndGradient(loss.detach(), loss.detach(), gradient)
 
     start = torch.tensor([[[-1.2, 1.0], [0.0, 0.0]], [[2.0, -1.0], [1.0, 1.0]]], dtype=torch.float64)
-    found = minimise(objective, start, StoppingRule(300, 1e-7))
-    torch.testing.assert_close(found, torch.ones_like(found), atol=1e-4, rtol=1e-4)
+    solution = minimise(objective, start, StoppingRule(300, 1e-7))
+    torch.testing.assert_close(solution, torch.ones_like(solution), atol=1e-4, rtol=1e-4)
 
 
-def test_what_is_watched_decides_where_a_problem_ends() -> None:
-    def objective(place: Tensor, which: ActiveProblems) -> LossAndGradient:
-        return LossAndGradient((place - 4).square().sum(-1), (place - 1).square().sum(-1), 2 * (place - 4))
+def test_with_patience_the_validation_loss_decides_where_a_problem_ends() -> None:
+    def objective(parameters: Tensor, active: ActiveProblems) -> LossAndGradient:
+        return LossAndGradient(
+            (parameters - 4).square().sum(-1), (parameters - 1).square().sum(-1), 2 * (parameters - 4)
+        )
 
-    watched = minimise(objective, torch.zeros(1, 1, 1), StoppingRule(50, 1e-6, patience=3))
-    unwatched = minimise(objective, torch.zeros(1, 1, 1), StoppingRule(50, 1e-6))
-    assert abs(float(unwatched) - 4) < 1e-4
-    assert abs(float(watched) - 1) <= 1
+    with_patience = minimise(objective, torch.zeros(1, 1, 1), StoppingRule(50, 1e-6, patience=3))
+    without_patience = minimise(objective, torch.zeros(1, 1, 1), StoppingRule(50, 1e-6))
+    assert abs(float(without_patience) - 4) < 1e-4
+    assert abs(float(with_patience) - 1) <= 1
 
 
-def test_a_preconditioner_changes_the_way_and_not_the_end() -> None:
-    curvature, centre = torch.logspace(-2, 4, 6).view(1, 1, 6), torch.ones(1, 1, 6)
+def test_a_preconditioner_changes_the_number_of_steps_but_not_the_minimum() -> None:
+    curvature, minimum = torch.logspace(-2, 4, 6).view(1, 1, 6), torch.ones(1, 1, 6)
     steps: list[int] = []
 
-    def counted(place: Tensor, which: ActiveProblems) -> LossAndGradient:
+    def counted(parameters: Tensor, active: ActiveProblems) -> LossAndGradient:
         steps.append(1)
-        return quadratic(curvature, centre)(place, which)
+        return quadratic(curvature, minimum)(parameters, active)
 
-    found = minimise(counted, torch.zeros(1, 1, 6), StoppingRule(300, 1e-6), lambda slope, which: slope / curvature)
-    torch.testing.assert_close(found, centre, atol=1e-4, rtol=1e-4)
+    solution = minimise(
+        counted, torch.zeros(1, 1, 6), StoppingRule(300, 1e-6), lambda gradient, active: gradient / curvature
+    )
+    torch.testing.assert_close(solution, minimum, atol=1e-4, rtol=1e-4)
     assert len(steps) < 6

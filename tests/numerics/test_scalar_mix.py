@@ -1,4 +1,4 @@
-"""The mixture puts its weight on the layer that has the answer."""
+"""The mixing weight is highest for the layer that encodes the label."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from bertology.numerics.batched_classifier import UNUSED_LABEL, ClassifierConfig
 from bertology.numerics.scalar_mix import fit_scalar_mixes
 
 
-def made(n: int = 500, layers: int = 5, told: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def sample_data(n: int = 500, layers: int = 5, informative_layer: int = 3) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 3, n)
     x = generator.normal(size=(layers, n, 8))
-    x[told, np.arange(n), labels] += 3
+    x[informative_layer, np.arange(n), labels] += 3
     return x, labels
 
 
 def test_mixing_weight_is_highest_at_the_informative_layer() -> None:
-    x, labels = made()
+    x, labels = sample_data()
     gold = np.stack([labels, labels])
-    shown = np.where(np.arange(500) < 300, gold, UNUSED_LABEL)
-    found = fit_scalar_mixes(x, shown, 3, ClassifierConfig(l2_penalties=(1e-3,)), seeds=(0, 1))
-    np.testing.assert_allclose(found.mixing_weights.sum(1), 1, rtol=1e-5)
-    assert (found.mixing_weights.argmax(1) == 3).all() and (found.mixing_weights[:, 3] > 0.7).all()
-    assert (found.predict(x) == gold)[:, 300:].mean() > 0.9
+    train = np.where(np.arange(500) < 300, gold, UNUSED_LABEL)
+    mixes = fit_scalar_mixes(x, train, 3, ClassifierConfig(l2_penalties=(1e-3,)), seeds=(0, 1))
+    np.testing.assert_allclose(mixes.mixing_weights.sum(1), 1, rtol=1e-5)
+    assert (mixes.mixing_weights.argmax(1) == 3).all() and (mixes.mixing_weights[:, 3] > 0.7).all()
+    assert (mixes.predict(x) == gold)[:, 300:].mean() > 0.9
 
 
 def test_one_layer_equals_a_plain_classifier() -> None:
-    x, labels = made()
-    found = fit_scalar_mixes(
+    x, labels = sample_data()
+    mixes = fit_scalar_mixes(
         x[3:4], labels[None], 3, ClassifierConfig(l2_penalties=(1e-2,), max_iterations=300, tolerance=1e-5), seeds=(0,)
     )
     plain = LogisticRegression(C=1 / (1e-2 * 500), max_iter=1000).fit(x[3] - x[3].mean(0), labels)
-    assert (found.predict(x[3:4])[0] == plain.predict(x[3] - x[3].mean(0))).mean() > 0.98
-    np.testing.assert_allclose(found.mixing_weights, 1)
+    assert (mixes.predict(x[3:4])[0] == plain.predict(x[3] - x[3].mean(0))).mean() > 0.98
+    np.testing.assert_allclose(mixes.mixing_weights, 1)
 
 
 def test_layers_with_long_vectors_dominate_unless_scaled() -> None:
-    x, labels = made(told=1)
-    x[4] = 20 * x[1]  # the same answer in longer vectors
+    x, labels = sample_data(informative_layer=1)
+    x[4] = 20 * x[1]  # the same labels in longer vectors
     config = ClassifierConfig(l2_penalties=(1e-2,))
     raw = fit_scalar_mixes(x, labels[None], 3, config, seeds=(0,)).mixing_weights[0]
     scaled = fit_scalar_mixes(x, labels[None], 3, config, seeds=(0,), scale_each_layer=True).mixing_weights[0]
@@ -48,7 +48,7 @@ def test_layers_with_long_vectors_dominate_unless_scaled() -> None:
 
 
 def test_classifiers_with_hidden_units() -> None:
-    x, labels = made()
-    found = fit_scalar_mixes(x, labels[None], 3, ClassifierConfig("mlp", (8,), l2_penalties=(1e-3,)), seeds=(0,))
-    assert found.mixing_weights[0].argmax() == 3
-    assert (found.predict(x)[0] == labels).mean() > 0.9
+    x, labels = sample_data()
+    mixes = fit_scalar_mixes(x, labels[None], 3, ClassifierConfig("mlp", (8,), l2_penalties=(1e-3,)), seeds=(0,))
+    assert mixes.mixing_weights[0].argmax() == 3
+    assert (mixes.predict(x)[0] == labels).mean() > 0.9

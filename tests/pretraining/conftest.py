@@ -1,4 +1,4 @@
-"""Tests here share `small.py`; pytest's importlib mode puts no test folder on the path, so this one is put there."""
+"""Put this directory on the path for `small_pretraining.py`: pytest's importlib mode does not."""
 
 from __future__ import annotations
 

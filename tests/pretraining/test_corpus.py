@@ -6,11 +6,11 @@ from pathlib import Path
 from pretraining.corpus import read_documents
 
 
-def test_documents_are_split_at_blank_lines_plain_and_compressed(tmp_path: Path) -> None:
+def test_blank_lines_separate_documents_in_plain_and_compressed_files(tmp_path: Path) -> None:
     text = "\nOne.\nTwo.\n\n\nThree – ü.\n"
-    plain, packed = tmp_path / "a.txt", tmp_path / "a.txt.xz"
+    plain, compressed = tmp_path / "a.txt", tmp_path / "a.txt.xz"
     plain.write_text(text, encoding="utf-8")
-    packed.write_bytes(lzma.compress(text.encode()))
+    compressed.write_bytes(lzma.compress(text.encode()))
     expected = [("One.", "Two."), ("Three – ü.",)]
     assert list(read_documents(plain)) == expected
-    assert list(read_documents(packed)) == expected
+    assert list(read_documents(compressed)) == expected

@@ -5,93 +5,96 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import small
+import small_pretraining
 import torch
-from pretraining.pairs import CLS, PAD, SEP, Sequences, full_pairs, short_sequences
-from pretraining.stream import Stream, held_out, make_stream
+from pretraining.pairs import CLS, NO_PAIR, PAD, SEP, Sequences, full_pairs, short_sequences
+from pretraining.stream import TokenStream, held_out_indices, make_stream
 from tokenizers import Tokenizer
 
 
-def parts(rows: Sequences, row: int, tokenizer: Tokenizer) -> tuple[str, str]:
-    """The text of A and of B, B empty without one."""
-    ids, segments = rows.ids[row], rows.segments[row]
-    inner = (ids != PAD) & (ids != CLS) & (ids != SEP)
-    a = tokenizer.decode(ids[inner & (segments == 0)].tolist())
-    return a, tokenizer.decode(ids[inner & (segments == 1)].tolist())
+def segment_texts(sequences: Sequences, row: int, tokenizer: Tokenizer) -> tuple[str, str]:
+    """The text of A and of B; B is empty for a single sentence."""
+    ids, segments = sequences.ids[row], sequences.segments[row]
+    non_special = (ids != PAD) & (ids != CLS) & (ids != SEP)
+    a = tokenizer.decode(ids[non_special & (segments == 0)].tolist())
+    return a, tokenizer.decode(ids[non_special & (segments == 1)].tolist())
 
 
-def topics(text: str) -> set[str]:
+def document_names(text: str) -> set[str]:
     return set(re.findall(r"\bd\d+", text))
 
 
-def check_layout(rows: Sequences) -> None:
-    """[CLS] first, [SEP] after A and after B, segment 1 from after the first [SEP] to the last, padding after it."""
-    for ids, segments, length, random in zip(rows.ids, rows.segments, rows.lengths, rows.random, strict=True):
+def check_layout(sequences: Sequences) -> None:
+    """[CLS] A [SEP] B [SEP] and padding, with segment 1 from the first token of B to the last [SEP]."""
+    columns = sequences.ids, sequences.segments, sequences.lengths, sequences.nsp_labels
+    for ids, segments, length, label in zip(*columns, strict=True):
         seps = (ids == SEP).nonzero()[:, 0].tolist()
         assert ids[0] == CLS
-        assert len(seps) == (1 if random == -1 else 2)
+        assert len(seps) == (1 if label == NO_PAIR else 2)
         assert seps[-1] == length - 1
         assert (ids[length:] == PAD).all()
         expected = torch.zeros_like(segments)
-        if random != -1:
+        if label != NO_PAIR:
             expected[seps[0] + 1 : seps[1] + 1] = 1
         assert torch.equal(segments, expected)
 
 
-def test_full_pairs_fill_the_row_and_b_follows_where_it_is_said_to(tmp_path: Path) -> None:
-    tokenizer, stream = small.tokeniser(tmp_path), small.stream(tmp_path)
-    rows = full_pairs(stream, 400, torch.Generator().manual_seed(0))
-    check_layout(rows)
-    assert (rows.lengths == small.WIDTH).all()
-    assert 0.42 < rows.random.float().mean() < 0.58
-    text = [tokenizer.decode(stream.ids[a:b].tolist()) for a, b in _documents(stream)]
+def test_full_pairs_fill_the_row_and_their_labels_are_right(tmp_path: Path) -> None:
+    tokenizer, stream = small_pretraining.tokeniser(tmp_path), small_pretraining.token_stream(tmp_path)
+    sequences = full_pairs(stream, 400, torch.Generator().manual_seed(0))
+    check_layout(sequences)
+    assert (sequences.lengths == small_pretraining.MAX_LENGTH).all()
+    assert 0.42 < sequences.nsp_labels.float().mean() < 0.58
+    documents = [tokenizer.decode(stream.ids[a:b].tolist()) for a, b in _document_bounds(stream)]
     for row in range(400):
-        a, b = parts(rows, row, tokenizer)
-        together = any(f"{a} {b}" in one for one in text)
-        assert together == (rows.random[row] == 0), (a, b)
+        a, b = segment_texts(sequences, row, tokenizer)
+        follows = any(f"{a} {b}" in document for document in documents)
+        assert follows == (sequences.nsp_labels[row] == 0), (a, b)
 
 
-def _documents(stream: Stream) -> list[tuple[int, int]]:
+def _document_bounds(stream: TokenStream) -> list[tuple[int, int]]:
     edges = stream.sentences[stream.documents].tolist()
     return list(pairwise(edges))
 
 
-def test_short_rows_are_half_single_half_pairs_of_neighbours(tmp_path: Path) -> None:
-    tokenizer, stream = small.tokeniser(tmp_path), small.stream(tmp_path)
-    rows = short_sequences(stream, 400, 40, torch.Generator().manual_seed(1))
-    check_layout(rows)
-    assert (rows.random[:200] == -1).all()
-    assert (rows.random[200:] >= 0).all()
+def test_short_sequences_are_half_single_sentences_and_half_pairs(tmp_path: Path) -> None:
+    tokenizer, stream = small_pretraining.tokeniser(tmp_path), small_pretraining.token_stream(tmp_path)
+    sequences = short_sequences(stream, 400, 40, torch.Generator().manual_seed(1))
+    check_layout(sequences)
+    assert (sequences.nsp_labels[:200] == NO_PAIR).all()
+    assert (sequences.nsp_labels[200:] >= 0).all()
     for row in range(200, 400):
-        a, b = parts(rows, row, tokenizer)
-        same = topics(a) == topics(b)
-        assert same == (rows.random[row] == 0)
-        if same:
+        a, b = segment_texts(sequences, row, tokenizer)
+        same_document = document_names(a) == document_names(b)
+        assert same_document == (sequences.nsp_labels[row] == 0)
+        if same_document:
             numbers = re.findall(r"\bs(\d+)", a)[-1], re.findall(r"\bs(\d+)", b)[0]
             assert int(numbers[1]) == int(numbers[0]) + 1
 
 
-def test_long_sentences_are_cut_to_the_row(tmp_path: Path) -> None:
-    rows = short_sequences(small.stream(tmp_path), 100, 12, torch.Generator().manual_seed(1))
-    check_layout(rows)
-    assert (rows.lengths <= 12).all()
-    first = (rows.ids[50:] == SEP).int().argmax(dim=1) - 1
+def test_long_sentences_are_truncated(tmp_path: Path) -> None:
+    sequences = short_sequences(small_pretraining.token_stream(tmp_path), 100, 12, torch.Generator().manual_seed(1))
+    check_layout(sequences)
+    assert (sequences.lengths <= 12).all()
+    first = (sequences.ids[50:] == SEP).int().argmax(dim=1) - 1
     assert (first == 4).all()
 
 
-def test_held_out_documents_are_never_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pretraining.stream.HELD_OUT", 5)
-    tokens = small.tokens(tmp_path)
-    barred = {f"d{number}" for number in held_out(tokens)}
-    assert barred == {f"d{number}" for number in range(4, 40, 5)}
-    tokenizer = small.tokeniser(tmp_path)
-    stream = make_stream(tokens, width=small.WIDTH, power=0.85, device="cpu")
-    rows = short_sequences(stream, 500, 64, torch.Generator().manual_seed(0))
-    seen = {topic for row in range(500) for part in parts(rows, row, tokenizer) for topic in topics(part)}
-    assert len(seen) > 25
-    assert not seen & barred
+def test_held_out_documents_are_never_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pretraining.stream.HELD_OUT_EVERY", 5)
+    text = small_pretraining.encoded_text(tmp_path)
+    held_out = {f"d{number}" for number in held_out_indices(text)}
+    assert held_out == {f"d{number}" for number in range(4, 40, 5)}
+    tokenizer = small_pretraining.tokeniser(tmp_path)
+    stream = make_stream(text, max_length=small_pretraining.MAX_LENGTH, length_exponent=0.85, device="cpu")
+    sequences = short_sequences(stream, 500, 64, torch.Generator().manual_seed(0))
+    sampled = {
+        name for row in range(500) for text in segment_texts(sequences, row, tokenizer) for name in document_names(text)
+    }
+    assert len(sampled) > 25
+    assert not sampled & held_out
 
 
-def test_a_text_with_no_long_document_is_refused(tmp_path: Path) -> None:
+def test_a_text_without_a_long_document_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no document is long enough"):
-        make_stream(small.tokens(tmp_path), width=10_000, power=1.0, device="cpu")
+        make_stream(small_pretraining.encoded_text(tmp_path), max_length=10_000, length_exponent=1.0, device="cpu")

@@ -3,32 +3,32 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import small
+import small_pretraining
 from pretraining.pairs import CLS, MASK, PAD, SEP, UNK
-from pretraining.tokens import load_tokens
+from pretraining.tokens import load_encoded_text
 from transformers import BertTokenizer
 
 
-def test_the_tokeniser_loads_fast_lower_cases_and_has_true_segments(tmp_path: Path) -> None:
-    small.tokeniser(tmp_path)
+def test_the_saved_tokeniser_lower_cases_and_marks_segments(tmp_path: Path) -> None:
+    small_pretraining.tokeniser(tmp_path)
     loaded = BertTokenizer.from_pretrained(tmp_path)
     ids = loaded.get_vocab()
-    assert [ids[piece] for piece in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")] == [PAD, UNK, CLS, SEP, MASK]
+    assert [ids[token] for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")] == [PAD, UNK, CLS, SEP, MASK]
     assert loaded.encode("THE FOX") == loaded.encode("the fox")
     pair = loaded("the fox", "the hen")
     assert pair["token_type_ids"] == [0, 0, 0, 0, 1, 1, 1]
     lines = (tmp_path / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    assert [ids[piece] for piece in lines] == list(range(len(lines)))
+    assert [ids[token] for token in lines] == list(range(len(lines)))
 
 
-def test_tokens_give_back_every_sentence_and_round_trip(tmp_path: Path) -> None:
-    tokenizer = small.tokeniser(tmp_path)
-    found = small.tokens(tmp_path)
-    flat = [text for document in small.documents() for text in document]
-    for number, text in enumerate(flat):
-        begin, end = found.sentences[number : number + 2]
-        assert found.ids[begin:end].tolist() == tokenizer.encode(text, add_special_tokens=False).ids
-    assert found.sentences[-1] == len(found.ids)
-    assert np.diff(found.documents).tolist() == [12] * 40
-    found.save(tmp_path / "t.npz")
-    np.testing.assert_array_equal(load_tokens(tmp_path / "t.npz").ids, found.ids)
+def test_encoded_text_has_every_sentence_and_can_be_saved(tmp_path: Path) -> None:
+    tokenizer = small_pretraining.tokeniser(tmp_path)
+    text = small_pretraining.encoded_text(tmp_path)
+    sentences = [sentence for document in small_pretraining.documents() for sentence in document]
+    for index, sentence in enumerate(sentences):
+        start, end = text.sentences[index : index + 2]
+        assert text.ids[start:end].tolist() == tokenizer.encode(sentence, add_special_tokens=False).ids
+    assert text.sentences[-1] == len(text.ids)
+    assert np.diff(text.documents).tolist() == [12] * 40
+    text.save(tmp_path / "t.npz")
+    np.testing.assert_array_equal(load_encoded_text(tmp_path / "t.npz").ids, text.ids)

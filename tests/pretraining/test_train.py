@@ -7,107 +7,117 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import small
+import small_pretraining
 import torch
-from pretraining.batch import draw_batch
-from pretraining.model import losses, make_model
-from pretraining.recipe import Recipe, learning_rate
-from pretraining.train import Run, train
+from pretraining.batches import sample_batch
+from pretraining.config import PretrainingConfig, learning_rate_at
+from pretraining.model import make_model, summed_losses
+from pretraining.pairs import NO_PAIR
+from pretraining.train import RunOptions, train
 from transformers import BertForPreTraining, BertTokenizer
 
 
-def log(folder: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+def read_log(directory: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (directory / "log.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_loss_falls_and_the_directory_loads(tmp_path: Path) -> None:
-    stream = small.stream(tmp_path / "tokeniser")
-    run = Run(folder=tmp_path / "run", tokeniser=tmp_path / "tokeniser", every=50, report=5)
-    trained = train(stream, small.recipe(steps=80, dropout=0.0), run)
-    words = [line["words"] for line in log(run.folder)]
-    assert words[0] > 4.5
-    assert words[-1] < 3
-    both: Any = BertForPreTraining.from_pretrained(run.folder / "at-100", dtype=torch.float32, output_loading_info=True)
-    loaded, report = both
-    assert not report["missing_keys"]
-    assert not report["unexpected_keys"]
+def test_the_loss_falls_and_the_exported_model_can_be_loaded(tmp_path: Path) -> None:
+    stream = small_pretraining.token_stream(tmp_path / "tokeniser")
+    run = RunOptions(directory=tmp_path / "run", tokeniser=tmp_path / "tokeniser", checkpoint_every=50, log_every=5)
+    trained = train(stream, small_pretraining.pretraining_config(steps=80, dropout=0.0), run)
+    mlm_losses = [line["mlm_loss"] for line in read_log(run.directory)]
+    assert mlm_losses[0] > 4.5
+    assert mlm_losses[-1] < 3
+    model_and_info: Any = BertForPreTraining.from_pretrained(
+        run.directory / "at-100", dtype=torch.float32, output_loading_info=True
+    )
+    loaded, loading_info = model_and_info
+    assert not loading_info["missing_keys"]
+    assert not loading_info["unexpected_keys"]
     torch.testing.assert_close(
         loaded.bert.embeddings.word_embeddings.weight,
         trained.bert.embeddings.word_embeddings.weight.half().float(),
     )
     assert loaded.cls.predictions.decoder.weight is loaded.bert.embeddings.word_embeddings.weight
-    assert BertTokenizer.from_pretrained(run.folder / "at-100").vocab_size <= 200
+    assert BertTokenizer.from_pretrained(run.directory / "at-100").vocab_size <= 200
 
 
 def test_a_stopped_run_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    stream = small.stream(tmp_path / "tokeniser")
-    recipe = small.recipe(steps=20)
-    whole = train(stream, recipe, Run(folder=tmp_path / "whole", tokeniser=tmp_path / "tokeniser"))
-    run = Run(folder=tmp_path / "broken", tokeniser=tmp_path / "tokeniser", report=8, stop_after=0)
-    train(stream, recipe, run)
-    assert log(run.folder)[-1]["step"] == 8
-    resumed = train(stream, recipe, dataclasses.replace(run, stop_after=float("inf")))
-    for (name, one), other in zip(whole.named_parameters(), resumed.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0, msg=name)
+    stream = small_pretraining.token_stream(tmp_path / "tokeniser")
+    config = small_pretraining.pretraining_config(steps=20)
+    uninterrupted = train(
+        stream, config, RunOptions(directory=tmp_path / "uninterrupted", tokeniser=tmp_path / "tokeniser")
+    )
+    run = RunOptions(directory=tmp_path / "stopped", tokeniser=tmp_path / "tokeniser", log_every=8, stop_after=0)
+    train(stream, config, run)
+    assert read_log(run.directory)[-1]["step"] == 8
+    resumed = train(stream, config, dataclasses.replace(run, stop_after=float("inf")))
+    for (name, expected), weights in zip(uninterrupted.named_parameters(), resumed.parameters(), strict=True):
+        torch.testing.assert_close(weights, expected, rtol=0, atol=0, msg=name)
 
 
-def test_a_kill_between_checkpoints_loses_only_the_steps_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = small.stream(tmp_path / "tokeniser")
-    recipe = small.recipe(steps=12)
-    whole = train(stream, recipe, Run(folder=tmp_path / "whole", tokeniser=tmp_path / "tokeniser"))
-    run = Run(folder=tmp_path / "killed", tokeniser=tmp_path / "tokeniser", every=5)
+def test_a_run_killed_between_checkpoints_resumes_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = small_pretraining.token_stream(tmp_path / "tokeniser")
+    config = small_pretraining.pretraining_config(steps=12)
+    uninterrupted = train(
+        stream, config, RunOptions(directory=tmp_path / "uninterrupted", tokeniser=tmp_path / "tokeniser")
+    )
+    run = RunOptions(directory=tmp_path / "killed", tokeniser=tmp_path / "tokeniser", checkpoint_every=5)
 
-    def dying(*arguments: object) -> object:
+    def killed_at_step_8(*arguments: object) -> object:
         if arguments[2] == 8:
             raise KeyboardInterrupt
-        return draw_batch(*arguments)  # pyright: ignore[reportArgumentType]
+        return sample_batch(*arguments)  # pyright: ignore[reportArgumentType]
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("pretraining.train.draw_batch", dying)
-        train(stream, recipe, run)
-    resumed = train(stream, recipe, run)
-    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0)
+        patch.setattr("pretraining.train.sample_batch", killed_at_step_8)
+        train(stream, config, run)
+    resumed = train(stream, config, run)
+    for expected, weights in zip(uninterrupted.parameters(), resumed.parameters(), strict=True):
+        torch.testing.assert_close(weights, expected, rtol=0, atol=0)
 
 
-def test_another_recipe_is_refused(tmp_path: Path) -> None:
-    stream = small.stream(tmp_path / "tokeniser")
-    run = Run(folder=tmp_path / "run", tokeniser=tmp_path / "tokeniser")
-    train(stream, small.recipe(steps=2), run)
-    with pytest.raises(ValueError, match="another recipe"):
-        train(stream, small.recipe(steps=3), run)
+def test_a_run_is_not_resumed_with_another_configuration(tmp_path: Path) -> None:
+    stream = small_pretraining.token_stream(tmp_path / "tokeniser")
+    run = RunOptions(directory=tmp_path / "run", tokeniser=tmp_path / "tokeniser")
+    train(stream, small_pretraining.pretraining_config(steps=2), run)
+    with pytest.raises(ValueError, match="another configuration"):
+        train(stream, small_pretraining.pretraining_config(steps=3), run)
 
 
-def test_losses_are_those_of_the_model_itself(tmp_path: Path) -> None:
-    recipe = small.recipe(dropout=0.0)
-    stream = small.stream(tmp_path)
-    model = make_model(recipe.shape, seed=0).eval()
-    batch = draw_batch(stream, recipe, 0)
-    ours = losses(model, batch.short, batch.short_hidden, padded=True)
+def test_losses_equal_those_of_the_full_model(tmp_path: Path) -> None:
+    config = small_pretraining.pretraining_config(dropout=0.0)
+    stream = small_pretraining.token_stream(tmp_path)
+    model = make_model(config.model, seed=0).eval()
+    batch = sample_batch(stream, config, 0)
+    losses = summed_losses(model, batch.short, batch.short_masked, has_padding=True)
     labels = torch.full_like(batch.short.ids, -100)
-    hidden = batch.short_hidden
-    labels[torch.arange(len(labels))[:, None].expand_as(hidden.places)[hidden.used], hidden.places[hidden.used]] = (
-        hidden.truths[hidden.used]
-    )
-    places = torch.arange(labels.shape[1])
-    out = model(
-        input_ids=hidden.ids,
+    masked = batch.short_masked
+    labels[
+        torch.arange(len(labels))[:, None].expand_as(masked.positions)[masked.slot_mask],
+        masked.positions[masked.slot_mask],
+    ] = masked.labels[masked.slot_mask]
+    positions = torch.arange(labels.shape[1])
+    output = model(
+        input_ids=masked.ids,
         token_type_ids=batch.short.segments,
-        attention_mask=(places[None] < batch.short.lengths[:, None]).long(),
+        attention_mask=(positions[None] < batch.short.lengths[:, None]).long(),
     )
-    words = torch.nn.functional.cross_entropy(out.prediction_logits.flatten(0, 1), labels.flatten(), reduction="sum")
-    torch.testing.assert_close(ours.words, words, rtol=1e-4, atol=1e-3)
-    pairs = batch.short.random >= 0
-    sentences = torch.nn.functional.cross_entropy(
-        out.seq_relationship_logits[pairs], batch.short.random[pairs], reduction="sum"
+    mlm = torch.nn.functional.cross_entropy(output.prediction_logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    torch.testing.assert_close(losses.mlm, mlm, rtol=1e-4, atol=1e-3)
+    is_pair = batch.short.nsp_labels != NO_PAIR
+    nsp = torch.nn.functional.cross_entropy(
+        output.seq_relationship_logits[is_pair], batch.short.nsp_labels[is_pair], reduction="sum"
     )
-    torch.testing.assert_close(ours.sentences, sentences, rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(losses.nsp, nsp, rtol=1e-4, atol=1e-3)
 
 
-def test_the_rate_rises_then_falls_to_nothing() -> None:
-    recipe = Recipe(steps=100, rate=1.0, warm_up=10)
-    rates = [learning_rate(recipe, step) for step in range(100)]
+def test_the_learning_rate_warms_up_and_decays_to_zero() -> None:
+    config = PretrainingConfig(steps=100, learning_rate=1.0, warmup_steps=10)
+    rates = [learning_rate_at(config, step) for step in range(100)]
     assert rates[0] == pytest.approx(0.1)
     assert max(rates) == rates[9] == 1.0
     assert rates[-1] == pytest.approx(1 / 90)
-    assert all(one > other for one, other in pairwise(rates[10:]))
+    assert all(earlier > later for earlier, later in pairwise(rates[10:]))

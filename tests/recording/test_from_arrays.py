@@ -42,7 +42,7 @@ def test_a_recording_survives_conversion_to_arrays() -> None:
         for name in ("word_ids", "segment_ids", "special_kinds", "type_ids"):
             np.testing.assert_array_equal(getattr(a.tokens, name), getattr(b.tokens, name))
     for key in ("words", "split words", "inputs"):
-        assert original.counts.get(key) == converted.counts.get(key)
+        assert original.counts[key] == converted.counts[key]
     for site in (targets_site, entropy_site):
         expected = original.with_sites([site]).stack(site)
         np.testing.assert_allclose(converted.with_sites([site]).stack(site), expected, atol=CLOSE)
@@ -188,5 +188,7 @@ def test_attention_windows_are_never_inferred() -> None:
 
 
 def test_the_fingerprint_depends_on_the_arrays() -> None:
-    first, same, other = (Recording.from_arrays([TOKENS], attention=[_attention(6, seed=s)]) for s in (0, 0, 1))
-    assert first.encoder.fingerprint == same.encoder.fingerprint != other.encoder.fingerprint
+    first, same_arrays, other_arrays = (
+        Recording.from_arrays([TOKENS], attention=[_attention(6, seed=seed)]) for seed in (0, 0, 1)
+    )
+    assert first.encoder.fingerprint == same_arrays.encoder.fingerprint != other_arrays.encoder.fingerprint

@@ -59,12 +59,12 @@ def tagger(labels: Sequence[str] = LABELS, family: str = "bert") -> TaskEncoder:
     return tiny_models.wrap_model(model, family)
 
 
-def reader(family: str = "bert") -> TaskEncoder:
+def question_answering_model(family: str = "bert") -> TaskEncoder:
     return tiny_models.encoder(family, "ForQuestionAnswering")
 
 
 def tags_by_word_ids(recorded: RecordedInput, family: str) -> list[int]:
-    """The tag of each token as users of transformers assign it: at the first token of each word."""
+    """The tag of each token, assigned to the first token of each word as usual with transformers."""
     (sentence,) = recorded.text.segments
     word_tags = [0] * len(sentence)
     for span in sentence.entities or ():
@@ -117,7 +117,7 @@ def test_gradients_of_tags_are_those_of_transformers_loss(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_gradients_of_answers_are_those_of_transformers_loss(family: str) -> None:
-    model = reader(family)
+    model = question_answering_model(family)
     recording = record(model, question_corpus(), [gradient_site], config=GOLD)
     for index, recorded in enumerate(recording.inputs):
         start, end = answer_ends_by_characters(recorded)
@@ -143,7 +143,7 @@ def test_gradients_depend_on_the_gold_tags() -> None:
 
 @pytest.mark.parametrize("task", ["tags", "answers"])
 def test_integrated_gradients_sum_to_the_effect_of_attention_on_the_loss(task: str) -> None:
-    model, corpus = (tagger(), entity_corpus()) if task == "tags" else (reader(), question_corpus())
+    model, corpus = (tagger(), entity_corpus()) if task == "tags" else (question_answering_model(), question_corpus())
     inputs = RunInputs(encoder=model, corpus=corpus, config=GOLD)
     curve = run_analysis(integrated_gradients, inputs, {"integration_steps": 24}).data
     assert isinstance(curve, LayerCurve)
@@ -155,9 +155,9 @@ def test_integrated_gradients_sum_to_the_effect_of_attention_on_the_loss(task: s
         ablated = model.with_gates(Gates(scale=scale))
         effects: list[float] = []
         for recorded in recorded_inputs:
-            fed, loss = build_objective(model, "gold", TokenBatch([recorded]), 0, gold)
+            model_inputs, loss = build_objective(model, "gold", TokenBatch([recorded]), 0, gold)
             with torch.no_grad():
-                effects.append(float(loss(model.forward(fed)) - loss(ablated.forward(fed))))
+                effects.append(float(loss(model.forward(model_inputs)) - loss(ablated.forward(model_inputs))))
         np.testing.assert_allclose(curve.measures[TOTAL].value[layer], np.mean(effects), atol=2e-3)
 
 
@@ -207,10 +207,10 @@ def test_tags_of_a_truncated_text_are_those_of_the_full_text() -> None:
 def test_windows_without_the_answer_have_the_first_token_as_target() -> None:
     config = RecordingConfig(objective="gold", overflow="window", max_length=21)
     corpus = question_corpus()[:1]
-    windows = record(reader(), corpus, [], config=config).inputs
+    windows = record(question_answering_model(), corpus, [], config=config).inputs
     passages = [" ".join(window.text.segments[1].words) for window in windows]
     assert passages == ["The keys are on the", "are on the table ."]
-    first, (start, end) = targets_of_corpus(reader(), corpus, config)
+    first, (start, end) = targets_of_corpus(question_answering_model(), corpus, config)
     assert first == [0, 0]
     second = windows[1]
     words = dict.fromkeys(second.tokens.word_ids[start : end + 1].tolist())
@@ -239,11 +239,11 @@ def test_missing_annotations_and_unknown_tags_are_refused() -> None:
     assert_refused(tagger(), unknown, r"`pos` has tags the model does not know \(X\)")
     windows = RecordingConfig(objective="gold", overflow="window", max_length=8)
     assert_refused(tagger(), entity_corpus(), "split into windows", windows)
-    assert_refused(reader(), entity_corpus(), "Example 1 of people is not a question with answers")
+    assert_refused(question_answering_model(), entity_corpus(), "Example 1 of people is not a question with answers")
     unanswered = question_corpus().map_sentences(
         lambda sentence: without_annotation(sentence, "answer_spans", "Nobody")
     )
-    assert_refused(reader(), unanswered, "Example 3 of questions is not a question")
+    assert_refused(question_answering_model(), unanswered, "Example 3 of questions is not a question")
 
 
 def test_refusals_come_before_the_first_pass() -> None:

@@ -95,7 +95,7 @@ def test_truncation_keeps_the_first_words_and_uses_the_available_tokens(n_segmen
         assert truncated.governors is None, "a truncated tree is not a tree"
 
 
-def test_the_shorter_segment_of_a_pair_stays_whole_if_it_can() -> None:
+def test_the_shorter_segment_of_a_pair_is_not_truncated_if_possible() -> None:
     short, long = mixed(1, max_words=1)[0].segments[0], _long_corpus(60)[0].segments[0]
     for segments in ((short, long), (long, short)):
         (recorded,), _ = _plan(Corpus((Example(segments, "pair"),)), "truncate", 30)
@@ -203,14 +203,14 @@ def test_a_slice_keeps_the_annotations_that_stay_valid() -> None:
         marked_words={"target": (2,), "other": (0,)},
         label="good",
     )
-    part = slice_sentence(sentence, 1, 3)
-    assert (part.words, part.text, part.offsets) == (("b", "c"), "b c", ((0, 1), (2, 3)))
-    assert part.pos == ("B", "C")
-    assert part.morphology == ("Number=Sing", "_")
-    assert part.governors is None
-    assert part.entities == (Span(0, 2, "Y"),)
-    assert part.marked_words == {"target": (1,), "other": ()}
-    assert part.label == "good"
+    sliced = slice_sentence(sentence, 1, 3)
+    assert (sliced.words, sliced.text, sliced.offsets) == (("b", "c"), "b c", ((0, 1), (2, 3)))
+    assert sliced.pos == ("B", "C")
+    assert sliced.morphology == ("Number=Sing", "_")
+    assert sliced.governors is None
+    assert sliced.entities == (Span(0, 2, "Y"),)
+    assert sliced.marked_words == {"target": (1,), "other": ()}
+    assert sliced.label == "good"
 
 
 def test_windows_are_recorded_like_other_inputs() -> None:

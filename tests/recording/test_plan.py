@@ -53,8 +53,10 @@ def test_words_and_tokens_that_do_not_align_are_counted() -> None:
 
 
 def test_each_option_of_an_example_is_an_input() -> None:
-    parts = tuple(sentence_from_words(text.split()) for text in ("a story .", "who ?", "he", "she"))
-    plan = make_plan(tiny(), Corpus((Example(parts, "choice"), Example(parts[:2], "minimal_pair"))), RecordingConfig())
+    segments = tuple(sentence_from_words(text.split()) for text in ("a story .", "who ?", "he", "she"))
+    plan = make_plan(
+        tiny(), Corpus((Example(segments, "choice"), Example(segments[:2], "minimal_pair"))), RecordingConfig()
+    )
     indices = [(recorded.example_index, recorded.input_index) for recorded in plan.inputs]
     assert indices == [(0, 0), (0, 1), (1, 0), (1, 1)]
 

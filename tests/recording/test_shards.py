@@ -77,8 +77,8 @@ def test_a_shard_of_other_inputs_with_a_valid_digest_is_refused(intact: Path, tm
     """Shard 0 is copied over shard 1: its digest is right, its inputs are not."""
     folder = tmp_path / "copy"
     shutil.copytree(intact, folder)
-    zero, one = (next((folder / "attention").glob(f"0000{n}-*")) for n in (0, 1))
-    shutil.copy(zero, one.with_name(one.name[:5] + zero.name[5:]))
-    one.unlink()
+    shard_0, shard_1 = (next((folder / "attention").glob(f"0000{n}-*")) for n in (0, 1))
+    shutil.copy(shard_0, shard_1.with_name(shard_1.name[:5] + shard_0.name[5:]))
+    shard_1.unlink()
     with pytest.raises(Refusal, match="is damaged"):
         _read_all(open_recording(folder))

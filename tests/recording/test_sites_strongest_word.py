@@ -25,7 +25,7 @@ def word_attention_site(pooling: RowPooling) -> ReducedSite:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "max"])
-def test_it_is_the_argmax_of_the_attention_between_words(pooling: RowPooling) -> None:
+def test_the_strongest_word_is_the_argmax_of_the_attention_between_words(pooling: RowPooling) -> None:
     site, attention_site = strongest_word_site(pooling), word_attention_site(pooling)
     recording = record(load("tiny"), load_corpus("english", limit=12), [site, attention_site])
     for recorded, strongest, attention in zip(
@@ -34,9 +34,9 @@ def test_it_is_the_argmax_of_the_attention_between_words(pooling: RowPooling) ->
         n_words = recorded.tokens.n_words
         assert strongest.shape == (2, 4, 2, n_words)
         assert attention.shape == (2, 4, n_words, n_words)
-        other_words = np.where(np.eye(n_words, dtype=bool), -1.0, attention)
-        np.testing.assert_array_equal(strongest[:, :, 0], other_words.argmax(-1))
-        np.testing.assert_array_equal(strongest[:, :, 1], other_words.argmax(-2))
+        without_self = np.where(np.eye(n_words, dtype=bool), -1.0, attention)
+        np.testing.assert_array_equal(strongest[:, :, 0], without_self.argmax(-1))
+        np.testing.assert_array_equal(strongest[:, :, 1], without_self.argmax(-2))
 
 
 def test_the_batch_size_changes_nothing() -> None:

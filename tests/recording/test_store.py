@@ -148,14 +148,14 @@ def test_shards_are_plain_safetensors(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tensors["values"][:size], recording["attention"][first].ravel())
 
 
-def test_unrelated_files_stay(tmp_path: Path) -> None:
+def test_unrelated_files_are_left_alone(tmp_path: Path) -> None:
     record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path)
     unrelated = [tmp_path / "notes.txt", tmp_path / "hidden" / "00001.npy", tmp_path / "hidden" / ".DS_Store"]
     (tmp_path / "empty").mkdir()
     for file in unrelated:
         file.write_text("mine")
-    again = record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path)
-    assert_same_recording(open_recording(tmp_path), again)
+    repeated = record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path)
+    assert_same_recording(open_recording(tmp_path), repeated)
     assert all(file.read_text() == "mine" for file in unrelated)
 
 

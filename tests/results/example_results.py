@@ -102,8 +102,8 @@ class ParsedFigure:
 
     def marks(self, tag: str, tip: str = "") -> list[str]:
         """The tooltips of all elements of a kind that have one containing `tip`."""
-        found = [node.find("{*}title") for node in self.root.iter(f"{{http://www.w3.org/2000/svg}}{tag}")]
-        return [title.text or "" for title in found if title is not None and tip in (title.text or "")]
+        titles = [node.find("{*}title") for node in self.root.iter(f"{{http://www.w3.org/2000/svg}}{tag}")]
+        return [title.text or "" for title in titles if title is not None and tip in (title.text or "")]
 
     def elements(self, class_: str) -> list[ElementTree.Element]:
         """The elements of a class."""

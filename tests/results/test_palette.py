@@ -1,4 +1,4 @@
-"""Colours: enough contrast, and ramps that only get stronger."""
+"""Colours have enough contrast, and the luminance of ramps is monotonic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bertology.results.palette import PALETTES, Palette, css_variables, shade
 
 
 def luminance(colour: str) -> float:
-    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
@@ -20,7 +20,7 @@ def contrast(first: str, second: str) -> float:
 
 
 @pytest.mark.parametrize("palette", PALETTES.values(), ids=list(PALETTES))
-def test_everything_stands_out_from_the_background(palette: Palette) -> None:
+def test_colours_have_enough_contrast_with_the_background(palette: Palette) -> None:
     assert contrast(palette.foreground, palette.background) > 7
     for colour in (palette.muted, palette.accent, palette.holds, palette.fails, palette.inconclusive):
         assert contrast(colour, palette.background) > 4.5
@@ -28,7 +28,7 @@ def test_everything_stands_out_from_the_background(palette: Palette) -> None:
 
 
 @pytest.mark.parametrize("palette", PALETTES.values(), ids=list(PALETTES))
-def test_stronger_is_darker_or_lighter_all_the_way(palette: Palette) -> None:
+def test_the_luminance_of_a_ramp_is_monotonic(palette: Palette) -> None:
     for ramp in (palette.above, palette.below):
         steps = np.diff([luminance(shade(ramp, strength)) for strength in np.linspace(0, 1, 16)])
         assert (steps > 0).all() or (steps < 0).all()

@@ -15,23 +15,23 @@ from results.example_results import SHAPES, estimates, result
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
 def test_json_round_trips(shape: Shape) -> None:
-    written = result(shape).to_json()
-    assert list(written) == [
+    record = result(shape).to_json()
+    assert list(record) == [
         "analysis", "version", "options", "inputs", "shape", "n", "data", "baselines", "provenance",
     ]  # fmt: skip
-    assert written["shape"] == type(shape).__name__
-    again = Result.from_json(json.dumps(written, allow_nan=False))
-    assert again.to_json() == written
-    assert type(again.data) is type(shape)
+    assert record["shape"] == type(shape).__name__
+    restored = Result.from_json(json.dumps(record, allow_nan=False))
+    assert restored.to_json() == record
+    assert type(restored.data) is type(shape)
 
 
 def test_missing_values_survive_json() -> None:
     value = np.array([np.nan, 1.0])
     data = Estimates(value=value, low=value, high=value, n=np.array([0, 2]), interval="range")
     curve = LayerCurve(measures={"m": data}, baselines={"b": {"m": data}})
-    again = Result.from_json(json.dumps(result(curve).to_json(), allow_nan=False)).data
-    assert isinstance(again, LayerCurve)
-    assert again.measures["m"] == data
+    restored = Result.from_json(json.dumps(result(curve).to_json(), allow_nan=False)).data
+    assert isinstance(restored, LayerCurve)
+    assert restored.measures["m"] == data
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,15 @@ def test_the_sample_size_of_an_illustration_is_the_number_of_inputs() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
 def test_records_become_data_frames(shape: Shape) -> None:
-    whole = result(shape)
-    n_rows = len(whole.rows())
-    assert whole.to_pandas().shape[0] == whole.to_polars().shape[0] == whole.to_arrow().num_rows == n_rows > 0
+    full_result = result(shape)
+    n_rows = len(full_result.rows())
+    assert (
+        full_result.to_pandas().shape[0]
+        == full_result.to_polars().shape[0]
+        == full_result.to_arrow().num_rows
+        == n_rows
+        > 0
+    )
 
 
 def test_notebooks_show_the_figure() -> None:

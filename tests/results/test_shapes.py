@@ -53,13 +53,13 @@ def test_layers_of_a_curve_count_from_the_first_layer() -> None:
     assert [row["layer"] for row in SHAPES["LayerCurve"].rows() if row["series"] == "model"][:5] == [1, 2, 3, 4, 5]
 
 
-def test_only_many_empty_rows_are_left_out() -> None:
+def test_empty_rows_are_omitted_only_if_they_are_many() -> None:
     value = np.array([0.5, *[np.nan] * 5])
     names = tuple("abcdef")
     scores = {"m": Estimates.exact(value)}
     assert Table(measures=scores, baselines={"b": scores}, row_names=names).empty_rows() == (1, 2, 3, 4, 5)
-    few = {"m": Estimates.exact(value[:3])}
-    assert Table(measures=few, baselines={"b": few}, row_names=names[:3]).empty_rows() == ()
+    with_few_gaps = {"m": Estimates.exact(value[:3])}
+    assert Table(measures=with_few_gaps, baselines={"b": with_few_gaps}, row_names=names[:3]).empty_rows() == ()
 
 
 def test_the_sample_is_a_sentence() -> None:

@@ -120,8 +120,8 @@ def test_weights_of_zero_are_harmless() -> None:
 def test_row_statistics_are_shared() -> None:
     layer, batch = LayerActivations(0, random_attention(INPUTS)), TokenBatch(INPUTS)
     assert row_statistics(layer, batch) is row_statistics(layer, batch)
-    other = LayerActivations(0, random_attention(INPUTS))
-    assert row_statistics(other, batch) is not row_statistics(layer, batch)
+    second_layer = LayerActivations(0, random_attention(INPUTS))
+    assert row_statistics(second_layer, batch) is not row_statistics(layer, batch)
 
 
 def test_attention_is_computed_on_access() -> None:

@@ -36,7 +36,7 @@ def pool_by_loop(attention: Array, tokens: TokenisedInput, max_words: int, pooli
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_it_equals_a_loop_over_words(pooling: RowPooling) -> None:
+def test_word_attention_equals_a_loop_over_words(pooling: RowPooling) -> None:
     attention, words = random_attention(INPUTS), word_slots(TokenBatch(INPUTS))
     pooled = word_attention(attention, words, pooling=pooling, include_special=True)
     assert pooled.shape == (3, 2, 4 + len(NonWordSlot), 4 + len(NonWordSlot))

@@ -1,4 +1,4 @@
-"""Recorded inputs with given words and special tokens, and random attention for them."""
+"""Recorded inputs with chosen words and special tokens, and random attention for them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ CONFIG = TrainingConfig(epochs=3, learning_rate=3e-3, batch_size=8)
 CORPUS = planted_corpus("sentence", 64)
 
 
-def _fork(work: Callable[[], object]) -> int:
+def fork(work: Callable[[], object]) -> int:
     child = os.fork()
     if child == 0:
         try:
@@ -41,7 +41,7 @@ def _fork(work: Callable[[], object]) -> int:
     return child
 
 
-def _finetune(folder: Path, kill_at: int | None = None) -> Callable[[], object]:
+def finetuning(folder: Path, kill_at: int | None = None) -> Callable[[], object]:
     def on_step(step: int, n_steps: int) -> None:
         if kill_at is not None and step >= kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -65,19 +65,19 @@ def main(root: Path) -> None:
     os.fsync = lambda descriptor: None
     # Imports what the children need.
     add_task_head(tiny_encoder(), "label", ("a", "b"), variant=LayerVariant(), seed=0)
-    os.waitpid(_fork(_finetune(root / "uninterrupted")), 0)
+    os.waitpid(fork(finetuning(root / "uninterrupted")), 0)
     rng, n_killed, n_finished = random.Random(0), 0, 0
     for number in range(N_KILLS):
         # Every other kill at a set step, among them the first and the last step of an epoch.
         kill_at = (1, 7, 8, 17)[number // 2] if number % 2 == 0 else None
-        child = _fork(_finetune(root / "killed", kill_at))
+        child = fork(finetuning(root / "killed", kill_at))
         if kill_at is None:
             time.sleep(rng.uniform(0.0, 0.15))
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         n_killed += os.WIFSIGNALED(status)
         n_finished += os.WIFEXITED(status)
-    _, status = os.waitpid(_fork(_finetune(root / "killed")), 0)
+    _, status = os.waitpid(fork(finetuning(root / "killed")), 0)
     folders = (root / "uninterrupted", root / "killed")
     first, second = (load_file(folder / "model.safetensors") for folder in folders)
     metadata = [json.loads((folder / "finetuning.json").read_text("utf-8")) for folder in folders]

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from bertology.errors import Refusal
-from bertology.training.checkpointer import STATE_FILE, DirectoryCheckpointer
+from bertology.training.checkpointer import STATE_FILE, Checkpointer
 from bertology.training.loop import TrainingHistory, TrainingState
 
 
@@ -32,7 +32,7 @@ def test_a_killed_run_ends_with_the_same_weights(tmp_path: Path) -> None:
 
 
 def test_a_state_is_saved_and_restored(tmp_path: Path) -> None:
-    checkpointer = DirectoryCheckpointer(tmp_path)
+    checkpointer = Checkpointer(tmp_path)
     assert checkpointer.latest() is None
     history = TrainingHistory(0.5, 1, [{"epoch": 1, "loss": 0.25}])
     checkpointer.save(lambda: TrainingState(step=3, losses=[1.0], history=history), force=True)
@@ -41,7 +41,7 @@ def test_a_state_is_saved_and_restored(tmp_path: Path) -> None:
 
 
 def test_unreadable_and_old_states_are_refused(tmp_path: Path) -> None:
-    checkpointer = DirectoryCheckpointer(tmp_path)
+    checkpointer = Checkpointer(tmp_path)
     torch.save({"step": 3, "progress": {}}, tmp_path / STATE_FILE)
     with pytest.raises(Refusal, match="written by an earlier version of bertology"):
         checkpointer.latest()

@@ -12,7 +12,7 @@ from bertology.training.data_split import content_hash, split_examples
 from planted_tasks import planted_corpus
 
 
-def _with_documents(corpus: Corpus, n_documents: int) -> Corpus:
+def with_documents(corpus: Corpus, n_documents: int) -> Corpus:
     examples = [
         replace(example, segments=(replace(example.segments[0], document=f"d{index % n_documents}"),))
         for index, example in enumerate(corpus)
@@ -20,20 +20,24 @@ def _with_documents(corpus: Corpus, n_documents: int) -> Corpus:
     return replace(corpus, examples=tuple(examples))
 
 
-def test_no_document_is_in_both_parts() -> None:
-    split = split_examples(_with_documents(planted_corpus("sentence", 200), 20), 0.1, seed=0)
-    train, validation = ({example.segments[0].document for example in part} for part in (split.train, split.validation))
+def test_no_document_is_in_both_splits() -> None:
+    split = split_examples(with_documents(planted_corpus("sentence", 200), 20), 0.1, seed=0)
+    train, validation = (
+        {example.segments[0].document for example in examples} for examples in (split.train, split.validation)
+    )
     assert split.grouped_by == "document"
     assert not train & validation
     assert len(split.validation) == 20 and len(split.train) == 180
 
 
-def test_no_text_is_in_both_parts_if_there_are_few_documents() -> None:
-    corpus = _with_documents(planted_corpus("sentence", 60), 3)
+def test_no_text_is_in_both_splits_if_there_are_few_documents() -> None:
+    corpus = with_documents(planted_corpus("sentence", 60), 3)
     copies = tuple(replace(example, id=f"{example.id}b") for example in corpus.examples)
     split = split_examples(replace(corpus, examples=corpus.examples + copies), 0.2, seed=0)
     assert split.grouped_by == "text"
-    train, validation = ({example.segments[0].text for example in part} for part in (split.train, split.validation))
+    train, validation = (
+        {example.segments[0].text for example in examples} for examples in (split.train, split.validation)
+    )
     assert not train & validation
     assert len(split.validation) == pytest.approx(24, abs=2)
 

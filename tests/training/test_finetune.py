@@ -18,6 +18,7 @@ from bertology.errors import Refusal
 from bertology.training.biaffine_parser import BiaffineParser
 from bertology.training.finetune import FineTunedModel
 from bertology.training.loop import TrainingConfig, resolve_config
+from bertology.training.run_directory import TRAINING_FOLDER
 from bertology.training.task_selection import TASKS, TaskName
 from bertology.training.tasks.text_classification import TextClassification
 from command import bertology as command
@@ -56,7 +57,7 @@ def test_a_planted_task_is_learnt_and_saved_for_transformers(task: TaskName, tmp
     assert json.loads((finetuned.directory / "finetuning.json").read_text("utf-8")) == json.loads(
         json.dumps(finetuned.metadata)
     )
-    assert not (finetuned.directory / "training").exists()
+    assert not (finetuned.directory / TRAINING_FOLDER).exists()
     model: Any = AUTO_CLASSES[task].from_pretrained(finetuned.directory)
     torch.testing.assert_close(model.state_dict(), load_weights(finetuned.directory), rtol=0, atol=0)
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(finetuned.directory)
@@ -192,7 +193,7 @@ def test_the_annotation_can_be_chosen(tmp_path: Path) -> None:
         assert (finetuned.metadata["metric"], finetuned.metadata["labels"]) == (metric, labels)
 
 
-def test_training_in_half_precision(tmp_path: Path) -> None:
+def test_a_task_is_learnt_in_half_precision(tmp_path: Path) -> None:
     finetuned = run_finetuning("sentence", tmp_path / "model", config=replace(CONFIG, patience=4, dtype="bfloat16"))
     assert finetuned.scores()["accuracy"].value >= 0.95
     assert {tensor.dtype for tensor in load_weights(finetuned.directory).values() if tensor.is_floating_point()} == {
@@ -200,7 +201,7 @@ def test_training_in_half_precision(tmp_path: Path) -> None:
     }
 
 
-def test_training_a_parser_in_half_precision(tmp_path: Path) -> None:
+def test_a_parser_is_learnt_in_half_precision(tmp_path: Path) -> None:
     corpus = planted_corpus("dependency", 60)
     finetuned = run_finetuning(
         "dependency", tmp_path / "model", corpus=corpus, config=replace(CONFIG, dtype="bfloat16")

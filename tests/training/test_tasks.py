@@ -1,4 +1,4 @@
-"""How each task encodes long or irregular examples, and how it scores predictions."""
+"""Tasks: encoding of long and irregular examples, scores of predictions, baselines, and inference of the task."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from planted_tasks import planted_corpus
 TOKENISE = load("tiny").tokenise
 
 
-def _question(passage: str, *answers: tuple[int, int], question: str = "who was it") -> Example:
-    spans = tuple(Span(*answer) for answer in answers)
-    passage_sentence = replace(sentence_from_text(passage), answer_spans=spans)
-    return Example((sentence_from_text(question), passage_sentence), "question", "answerable")
+def make_question(passage: str, *answers: tuple[int, int], question: str = "who was it") -> Example:
+    answer_spans = tuple(Span(*answer) for answer in answers)
+    segments = sentence_from_text(question), replace(sentence_from_text(passage), answer_spans=answer_spans)
+    return Example(segments, "question", "answerable")
 
 
 def test_the_windows_of_a_long_passage_cover_every_word() -> None:
     words = ["the", "cat", "saw", "a", "dog"] * 8
-    example = _question(" ".join(words), (37, 39))
+    example = make_question(" ".join(words), (37, 39))
     dataset = QuestionAnswering(allow_no_answer=False).encode([example], TOKENISE, max_length=20)
     assert dataset.n_truncated == 1 and len(dataset.encoded) > 2
     assert all(len(window) <= 20 for window in dataset.encoded)
@@ -44,16 +44,16 @@ def test_the_windows_of_a_long_passage_cover_every_word() -> None:
             assert list(dict.fromkeys(window.word_ids[start : end + 1].tolist())) == [37, 38]
 
 
-def test_a_question_without_room_for_a_passage_is_skipped() -> None:
-    long_question = _question("the cat saw a dog and the dog saw a cat", (0, 2), question="who was it " * 6)
+def test_a_question_too_long_for_any_passage_is_skipped() -> None:
+    long_question = make_question("the cat saw a dog and the dog saw a cat", (0, 2), question="who was it " * 6)
     task = QuestionAnswering(allow_no_answer=False)
-    dataset = task.encode([long_question, _question("the cat", (0, 2))], TOKENISE, max_length=22)
+    dataset = task.encode([long_question, make_question("the cat", (0, 2))], TOKENISE, max_length=22)
     assert (len(dataset.examples), dataset.n_truncated, len(dataset.encoded)) == (1, 1, 1)
 
 
 def test_answers_are_compared_as_in_squad() -> None:
     task = QuestionAnswering(allow_no_answer=True)
-    example = _question("It was the old King of Spain , he said", (2, 5), (4, 7))
+    example = make_question("It was the old King of Spain , he said", (2, 5), (4, 7))
     predictions = [Span(3, 5), Span(2, 7), None]
     np.testing.assert_allclose(task.count_correct([example] * 3, predictions).correct, [1, 6 / 7, 0])
     assert task.metrics([example] * 3, predictions)["exact match"].value == pytest.approx(1 / 3)
@@ -97,7 +97,7 @@ def test_governors_are_encoded_as_first_tokens_and_the_root_as_position_zero() -
     assert (encoded.labels != IGNORE_INDEX).sum() == 4
 
 
-def test_attachment_scores() -> None:
+def test_attachment_scores_are_proportions_of_all_words() -> None:
     sentence = replace(sentence_from_text("a b c"), governors=(1, ROOT, 1), relations=("det", "root", "obj"))
     task = DependencyParsing(("det", "obj", "root"))
     predictions = [[(1, "det"), (ROOT, "root"), (1, "det")], [(2, "det")] * 3]
@@ -116,7 +116,7 @@ def test_baselines_need_no_model() -> None:
     assert tagging.count_correct(tagged, baselines["majority class"]).score == 0
     choices = planted_corpus("choice", 9).examples
     assert MultipleChoice().baseline_predictions(choices, texts)["majority class"] in ([0] * 9, [1] * 9)
-    questions = [_question("the cat saw", (0, 2)), _question("the cat saw a dog", (3, 5))]
+    questions = [make_question("the cat saw", (0, 2)), make_question("the cat saw a dog", (3, 5))]
     answering = QuestionAnswering(allow_no_answer=False)
     assert answering.baseline_predictions(questions, questions) == {"first words": [Span(0, 2)] * 2}
 

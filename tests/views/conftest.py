@@ -25,7 +25,7 @@ Open = Callable[..., "Page"]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def built() -> None:
+def built_frontend() -> None:
     """Build the front-end if its sources have changed since it was installed."""
     specification = importlib.util.spec_from_file_location("views_build", ROOT / "frontend" / "build.py")
     assert specification is not None and specification.loader is not None

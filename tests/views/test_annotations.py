@@ -82,8 +82,10 @@ def structural_probe() -> Result:
     """The first edge is gold, the second is not; the other sentence has other words."""
     gold = tuple(Arc(start=governor, end=word) for word, governor in enumerate(GOVERNORS) if governor != ROOT)
     predicted = (Arc(start=0, end=1, weight=0.9), Arc(start=0, end=3, weight=1.4))
-    other = ArcDiagram(words=("Other",), arcs=())
-    return result("probes/structural", Arcs(sentences=(other, ArcDiagram(words=WORDS, arcs=predicted, gold=gold))))
+    other_sentence = ArcDiagram(words=("Other",), arcs=())
+    return result(
+        "probes/structural", Arcs(sentences=(other_sentence, ArcDiagram(words=WORDS, arcs=predicted, gold=gold)))
+    )
 
 
 def entropy_curve() -> Result:
@@ -154,17 +156,17 @@ def test_predicted_arcs_are_those_over_the_same_words() -> None:
 
 
 def test_ignored_results_are_noted() -> None:
-    of_another = result("heads/functions", functions().data, "random:tiny@7")
-    notes = bertology.view("tiny", sentence(), results=[word_patterns(), of_another, entropy_curve()]).payload.notes
+    of_other_model = result("heads/functions", functions().data, "random:tiny@7")
+    notes = bertology.view("tiny", sentence(), results=[word_patterns(), of_other_model, entropy_curve()]).payload.notes
     assert "another model than tiny: heads/functions" in notes[0]
     assert "neither label heads nor have arcs: attention/entropy" in notes[1]
     with pytest.raises(Refusal, match="None of the 1 results can be shown"):
-        bertology.view("tiny", sentence(), results=of_another)
+        bertology.view("tiny", sentence(), results=of_other_model)
 
 
 def test_a_folder_of_results_is_read(tmp_path: Path) -> None:
-    for number, member in enumerate((word_patterns(), structural_probe())):
-        (tmp_path / f"{number}.json").write_text(json.dumps(member.to_json()), "utf-8")
+    for number, stored in enumerate((word_patterns(), structural_probe())):
+        (tmp_path / f"{number}.json").write_text(json.dumps(stored.to_json()), "utf-8")
     run = first_run(results=tmp_path)
     assert len(run.labels) == 2 and len(run.trees) == 2
     (tmp_path / "bad.json").write_text("{}", "utf-8")

@@ -82,11 +82,11 @@ def test_coarse_steps_are_within_the_promised_error(opened: Any, monkeypatch: py
 def test_a_token_shows_its_weights_as_numbers(opened: Any) -> None:
     page, expected = opened(single(), "heads=3"), attention(FIRST)[0, 2]
     page.hover("ol.from [data-position='5']")
-    shown = [float(text) for text in page.locator("ol.to .number").all_inner_texts()]
-    np.testing.assert_allclose(shown, expected[5], atol=0.001)
+    numbers = [float(text) for text in page.locator("ol.to .number").all_inner_texts()]
+    np.testing.assert_allclose(numbers, expected[5], atol=0.001)
     page.hover("ol.to [data-position='2']")
-    shown = [float(text) for text in page.locator("ol.from .number").all_inner_texts()]
-    np.testing.assert_allclose(shown, expected[:, 2], atol=0.001)
+    numbers = [float(text) for text in page.locator("ol.from .number").all_inner_texts()]
+    np.testing.assert_allclose(numbers, expected[:, 2], atol=0.001)
     rows = page.locator(".details tbody tr").all_inner_texts()
     assert len(rows) == len(expected)
     assert float(rows[0].split("\t")[-1]) == pytest.approx(expected[:, 2].max(), abs=0.001)
@@ -128,8 +128,8 @@ def test_sentence_filters_select_the_attention_between_segments(opened: Any, par
     rows, columns = (np.flatnonzero(segments == "ab".index(letter)) for letter in part)
     attention = payload.dequantise(view.payload.runs[0].quantities[0].weights)[0, 0]
     np.testing.assert_allclose(weights_on(page)["1-1"], attention[np.ix_(rows, columns)], atol=1e-4)
-    shown = float(page.inner_text(".shown b").split()[0])
-    assert shown == pytest.approx(100 * attention[np.ix_(rows, columns)].sum() / len(rows), abs=0.1)
+    percentage = float(page.inner_text(".shown b").split()[0])
+    assert percentage == pytest.approx(100 * attention[np.ix_(rows, columns)].sum() / len(rows), abs=0.1)
 
 
 def test_words_special_tokens_and_filters(opened: Any) -> None:
@@ -141,8 +141,8 @@ def test_words_special_tokens_and_filters(opened: Any) -> None:
     np.testing.assert_allclose(weights_on(page)["1-1"], merged, atol=1e-4)
     page.select_option("[data-choice='Special tokens']", "renormalise")
     page.wait_for_selector(".shown:has-text('renormalised')")
-    inner = merged[1:-1, 1:-1]
-    np.testing.assert_allclose(weights_on(page)["1-1"], inner / inner.sum(1, keepdims=True), atol=1e-4)
+    words_only = merged[1:-1, 1:-1]
+    np.testing.assert_allclose(weights_on(page)["1-1"], words_only / words_only.sum(1, keepdims=True), atol=1e-4)
     page.select_option("[data-choice='Special tokens']", "show")
     page.select_option("[data-choice=Weights]", "top")
     page.wait_for_selector(".shown:not(:has-text('renormalised'))")
@@ -161,8 +161,8 @@ def test_heads_and_layers_are_combined(opened: Any, across: str, fusion: str) ->
     else:
         fused = getattr(weights, fusion)(axis=1)
         expected = fused[2] if across == "one" else getattr(fused, across)(axis=0)
-    (shown,) = weights_on(page).values()
-    np.testing.assert_allclose(shown, expected, atol=2e-4)
+    (combined,) = weights_on(page).values()
+    np.testing.assert_allclose(combined, expected, atol=2e-4)
 
 
 def test_the_model_view_enlarges_a_head(opened: Any) -> None:
@@ -242,8 +242,8 @@ def test_a_link_opens_the_same_view(opened: Any) -> None:
         "heads": "3",
         "keep": "threshold",
     }
-    again = opened(single(), hash)
-    np.testing.assert_array_equal(weights_on(again)["2-3"], weights_on(page)["2-3"])
+    reopened = opened(single(), hash)
+    np.testing.assert_array_equal(weights_on(reopened)["2-3"], weights_on(page)["2-3"])
 
 
 @pytest.mark.parametrize(

@@ -111,13 +111,13 @@ def normalise_rows(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def test_heads_and_layers_are_combined_by_norm(opened: Any) -> None:
     attention, weighted = norms()
     page = opened(treebank(), "layer=3&heads=2,5&fusion=norm")
-    (shown,) = weights_on(page).values()
-    np.testing.assert_allclose(shown, normalise_rows(weighted[2, [1, 4]].sum(0)), atol=1e-3)
-    assert np.abs(shown - attention[2, [1, 4]].mean(0)).max() > 0.01
+    (combined,) = weights_on(page).values()
+    np.testing.assert_allclose(combined, normalise_rows(weighted[2, [1, 4]].sum(0)), atol=1e-3)
+    assert np.abs(combined - attention[2, [1, 4]].mean(0)).max() > 0.01
     page.select_option("[data-choice='Combine layers']", "norm")
     page.wait_for_selector(".legend li:has-text('over layers')")
-    (shown,) = weights_on(page).values()
-    np.testing.assert_allclose(shown, normalise_rows(weighted[:, [1, 4]].sum((0, 1))), atol=1e-3)
+    (combined,) = weights_on(page).values()
+    np.testing.assert_allclose(combined, normalise_rows(weighted[:, [1, 4]].sum((0, 1))), atol=1e-3)
     page.select_option("[data-choice='Combine heads']", "each")
     page.wait_for_selector(".legend li:has-text('head 2')")
     np.testing.assert_allclose(
@@ -128,9 +128,9 @@ def test_heads_and_layers_are_combined_by_norm(opened: Any) -> None:
 def test_rollout_can_be_norm_weighted(opened: Any) -> None:
     _, weighted = norms()
     page = opened(treebank(), "layer=2&heads=1,2,3&fusion=norm&across=rollout")
-    (shown,) = weights_on(page).values()
-    layers = [0.5 * normalise_rows(weighted[layer, :3].sum(0)) + 0.5 * np.eye(len(shown)) for layer in range(2)]
-    np.testing.assert_allclose(shown, layers[1] @ layers[0], atol=1e-3)
+    (rollout,) = weights_on(page).values()
+    layers = [0.5 * normalise_rows(weighted[layer, :3].sum(0)) + 0.5 * np.eye(len(rollout)) for layer in range(2)]
+    np.testing.assert_allclose(rollout, layers[1] @ layers[0], atol=1e-3)
 
 
 def test_tensors_without_a_model_have_no_norms(opened: Any) -> None:

@@ -50,8 +50,8 @@ def test_queries_and_keys_reproduce_the_attention() -> None:
     assert run.query and run.key
     query, key = dequantise(run.query), dequantise(run.key)
     scores = query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])
-    again = torch.from_numpy(scores).softmax(-1).numpy()
-    np.testing.assert_allclose(again, dequantise(run.quantities[0].weights), atol=1e-3)
+    attention = torch.from_numpy(scores).softmax(-1).numpy()
+    np.testing.assert_allclose(attention, dequantise(run.quantities[0].weights), atol=1e-3)
 
 
 def test_norms_are_attention_times_value_norms() -> None:
@@ -105,19 +105,19 @@ def test_mistakes_are_refused(make: Any, message: str) -> None:
 
 
 def test_a_view_is_saved_and_shown(tmp_path: Path) -> None:
-    made = bertology.view("tiny", TEXT, view="matrix", heads=[2])
-    saved = made.save(tmp_path / "view.html").read_text("utf-8")
+    view = bertology.view("tiny", TEXT, view="matrix", heads=[2])
+    saved = view.save(tmp_path / "view.html").read_text("utf-8")
     assert payload_of(saved)["state"] == "view=matrix&heads=2"
-    shown = made._repr_html_()  # pyright: ignore[reportPrivateUsage]  # called by notebooks
-    inside = re.search(r'srcdoc="([^"]*)"', shown)
-    assert inside and unescape(inside[1]) == saved
+    notebook_html = view._repr_html_()  # pyright: ignore[reportPrivateUsage]  # called by notebooks
+    embedded = re.search(r'srcdoc="([^"]*)"', notebook_html)
+    assert embedded and unescape(embedded[1]) == saved
     with pytest.raises(Refusal, match="cannot be written"):
-        made.save(tmp_path / "nowhere" / "view.html")
+        view.save(tmp_path / "nowhere" / "view.html")
 
 
 def test_weights_are_saved_as_arrays(tmp_path: Path) -> None:
-    made = bertology.view("tiny", TEXT, against="random:tiny@7", quantities=("attention", "norm"))
-    with np.load(made.save(tmp_path / "weights.npz")) as arrays:
+    view = bertology.view("tiny", TEXT, against="random:tiny@7", quantities=("attention", "norm"))
+    with np.load(view.save(tmp_path / "weights.npz")) as arrays:
         assert sorted(arrays) == ["attention", "attention.against", "norm", "norm.against", "tokens", "tokens.against"]
         assert arrays["attention"].shape == (2, 4, *arrays["tokens"].shape * 2)
         np.testing.assert_allclose(arrays["attention"].sum(-1), 1, atol=1e-3)
@@ -131,13 +131,13 @@ def test_the_page_forbids_network_access() -> None:
 
 @pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "<!-- <script>", "\ud800 lone", "{&quot;}"])
 def test_no_text_ends_the_script_element(text: str) -> None:
-    made = bertology.head_view([np.ones((1, 1, 1))], [text])
-    assert payload_of(made.html())["runs"][0]["tokens"][0]["text"] == text
+    view = bertology.head_view([np.ones((1, 1, 1))], [text])
+    assert payload_of(view.html())["runs"][0]["tokens"][0]["text"] == text
 
 
 def test_the_widget_has_payload_and_state() -> None:
     pytest.importorskip("anywidget")
-    made: View = bertology.view("tiny", TEXT)
-    widget = made.widget()
+    view: View = bertology.view("tiny", TEXT)
+    widget = view.widget()
     assert json.loads(widget.payload)["runs"][0]["name"] == "tiny"
     assert "render" in str(widget._esm)

@@ -77,9 +77,9 @@ def test_uniform_heads_equal_the_baseline(opened: Any, family: str) -> None:
         before = page.get_attribute(".views", "data-shown")
         page.evaluate("state => { location.hash = state }", state)
         expect(page.locator(".views")).not_to_have_attribute("data-shown", before)
-        (forward, back, uniform_forward, uniform_back), (both, uniform_both) = arc_weights(page)
-        baseline = (uniform_forward, uniform_back, uniform_both)
-        np.testing.assert_allclose(baseline, (forward, back, both), atol=0.1001, err_msg=f"{family}, {state}")
+        (forward, back, uniform_forward, uniform_back), (mean, uniform_mean) = arc_weights(page)
+        baseline = (uniform_forward, uniform_back, uniform_mean)
+        np.testing.assert_allclose(baseline, (forward, back, mean), atol=0.1001, err_msg=f"{family}, {state}")
 
 
 def visibility(run: ModelRun, layer: int) -> NDArray[np.float64]:
@@ -116,10 +116,10 @@ def test_uniform_attention_is_over_the_visible_tokens(opened: Any, family: str, 
     # The filter applies to the model's weights, not to the baseline.
     page = opened(view, f"layer=2&heads=2&units=words&special={special}&keep=top&top=2")
     assert page.locator(".arc-weights").first.inner_text().count("(uniform attention, unfiltered: ") == 1
-    (_, _, forward, back), (_, both) = arc_weights(page)
+    (_, _, forward, back), (_, mean) = arc_weights(page)
     assert forward == pytest.approx(np.mean([expected[edge] for edge in EDGES]), abs=0.0501)
     assert back == pytest.approx(np.mean([expected[edge[::-1]] for edge in EDGES]), abs=0.0501)
-    assert both == pytest.approx(
+    assert mean == pytest.approx(
         np.mean([expected[edge] + expected[edge[::-1]] for edge in PREDICTED_EDGES]) / 2, abs=0.0501
     )
 

@@ -150,7 +150,7 @@ function useSpan(lines: { current: HTMLElement | null }, count: number, step: nu
 }
 
 function describe(picture: Picture): string {
-  return `Lines from ${picture.rows.length} to ${picture.columns.length} tokens for ${picture.series.map((one) => one.name).join(", ")}`;
+  return `Lines from ${picture.rows.length} to ${picture.columns.length} tokens for ${picture.series.map(({ name }) => name).join(", ")}`;
 }
 
 /** The mean over the series shown, from or to the selected token. */

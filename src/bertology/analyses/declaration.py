@@ -1,15 +1,16 @@
 """`@analysis` declares a plain function as an analysis; its signature is its schema.
 
-Positional parameters are inputs, identified by name; keyword-only parameters are options with a default. Command-line
-flags, documentation, report sections, progress estimates and contract tests are all derived from the declaration: no
-other file knows an analysis by name.
+Positional parameters are inputs, identified by name; keyword-only parameters are options with a default. Options that
+several analyses share are the fields of a frozen dataclass, passed as one parameter; to users they are plain options.
+Command-line flags, documentation, report sections, progress estimates and contract tests are all derived from the
+declaration: no other file knows an analysis by name.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -118,9 +119,9 @@ class Analysis:
 
     `question`: what it answers, in one line. `special_tokens`: its policy on special tokens. `annotations`: what the
     corpus must be annotated with. `version`: raised whenever its numbers change. `optional`: inputs it can do without.
-    `labels_heads`: 0, or the rank at which its results label heads in views (1 first). `needs_task_head`: the task
-    head a model must have, if the analysis evaluates one. `test_corpus`: the corpus the contract tests use; `gallery`:
-    whether the documentation shows its figure.
+    `option_groups`: parameters that are dataclasses of options. `labels_heads`: 0, or the rank at which its results
+    label heads in views (1 first). `needs_task_head`: the task head a model must have, if the analysis evaluates one.
+    `test_corpus`: the corpus the contract tests use; `gallery`: whether the documentation shows its figure.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Analysis:
     inputs: tuple[str, ...]
     optional: frozenset[str]
     options: Mapping[str, Option]
+    option_groups: Mapping[str, type]
     function: Callable[..., Shape]
     cost: Cost
     report_section: str
@@ -146,6 +148,15 @@ class Analysis:
     def description(self) -> str:
         """The function's docstring: definition, unit, extremes."""
         return inspect.cleandoc(self.function.__doc__ or "")
+
+    def __call__(self, *inputs: Any, **options: Any) -> Shape:
+        """Run the function on its inputs, in order, with these options and the defaults of the others."""
+        values = self.resolve_options(options)
+        groups = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
+            for name, group in self.option_groups.items()
+        }
+        return self.function(*inputs, **values, **groups)
 
     def resolve_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All options, with defaults filled in; unknown names are refused."""
@@ -183,9 +194,14 @@ def analysis(
         hints = get_type_hints(function, include_extras=True)
         inputs: list[str] = []
         options: dict[str, Option] = {}
+        option_groups: dict[str, type] = {}
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                options[parameter.name] = _option(parameter, hints[parameter.name], full_name)
+            if is_dataclass(parameter.default):
+                option_groups[parameter.name] = type(parameter.default)
+                options |= _grouped_options(parameter.default, full_name)
+            elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                hint = hints[parameter.name]
+                options[parameter.name] = _option(parameter.name, hint, parameter.default, full_name)
             elif parameter.name in INPUTS:
                 inputs.append(parameter.name)
             else:
@@ -202,6 +218,7 @@ def analysis(
             inputs=tuple(inputs),
             optional=frozenset(role for role in inputs if NoneType in get_args(hints.get(role))),
             options=options,
+            option_groups=option_groups,
             function=function,
             cost=cost or Cost(),
             report_section=report_section or _SECTION_OF_GROUP.get(full_name.split("/")[0], REPORT_SECTIONS[-1]),
@@ -222,14 +239,23 @@ def _name_from_module(module: str) -> str:
     return module.split(".analyses.", 1)[1].removesuffix(".analysis").replace(".", "/")
 
 
-def _option(parameter: inspect.Parameter, hint: Any, analysis_name: str) -> Option:
-    if parameter.default is inspect.Parameter.empty:
-        raise TypeError(f"{analysis_name}: the option {parameter.name!r} needs a default")
+def _grouped_options(defaults: Any, analysis_name: str) -> dict[str, Option]:
+    """One option for each field of a dataclass; the values of `defaults` are the defaults."""
+    hints = get_type_hints(type(defaults), include_extras=True)
+    return {
+        field.name: _option(field.name, hints[field.name], getattr(defaults, field.name), analysis_name)
+        for field in fields(defaults)
+    }
+
+
+def _option(name: str, hint: Any, default: Any, analysis_name: str) -> Option:
+    if default is inspect.Parameter.empty:
+        raise TypeError(f"{analysis_name}: the option {name!r} needs a default")
     if get_origin(hint) is not Annotated:
-        raise TypeError(f"{analysis_name}: the option {parameter.name!r} needs Annotated[type, 'description']")
+        raise TypeError(f"{analysis_name}: the option {name!r} needs Annotated[type, 'description']")
     kind, *metadata = get_args(hint)
     description = next((entry for entry in metadata if isinstance(entry, str)), "")
-    return Option(parameter.name, kind, parameter.default, description, _minimum(kind, parameter.default, metadata))
+    return Option(name, kind, default, description, _minimum(kind, default, metadata))
 
 
 def _minimum(kind: Any, default: Any, metadata: Iterable[Any]) -> int | None:

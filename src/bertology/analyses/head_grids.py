@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,7 @@ UNIFORM_ATTENTION, UNTRAINED_MODEL = "uniform attention", "untrained model"
 NO_REFERENCES: Mapping[str, Callable[[TokenBatch], Tensor]] = MappingProxyType({})
 
 Average = Literal["micro", "macro"]
+AverageOption = Annotated[Average, "`micro`: pool all attention, as in the paper; `macro`: average per sentence first."]
 
 
 def target_name(kind: str) -> str:
@@ -41,23 +42,12 @@ def mean_grid(
     *,
     units: str | Mapping[str, str],
     seed: int,
-    labels: Sequence[str] | None = None,
 ) -> HeadGrid:
     """The mean over sentences of each label of the site, for every head, with both baselines.
 
-    Labels without a value in any sentence are dropped. `labels` selects among those of the site.
+    Labels without a value in any sentence are dropped.
     """
-    selected = [label for label in site.labels if labels is None or label in labels]
-    measures = label_means(recording.stack(site), site, seed)
-    measured = [label for label in selected if measures[label].n.any()] or selected
-    uniform = label_means(uniform_baseline(recording, site), site, seed)
-    grid = (recording.encoder.layers, recording.encoder.heads)
-    baselines = {UNIFORM_ATTENTION: {label: uniform[label][:, None].broadcast_to(grid) for label in measured}}
-    if randomised is not None:
-        untrained = label_means(randomised.stack(site), site, seed)
-        baselines[UNTRAINED_MODEL] = {label: untrained[label] for label in measured}
-    unit_by_label = dict.fromkeys(measured, units) if isinstance(units, str) else units
-    return HeadGrid(measures={label: measures[label] for label in measured}, baselines=baselines, units=unit_by_label)
+    return _head_grid(recording, randomised, site, lambda values: label_means(values, site, seed), units)
 
 
 def ratio_grid(
@@ -77,22 +67,41 @@ def ratio_grid(
     the ratios of sentences. `labels` selects among those of the site. `references` are further baselines: artificial
     heads, given by their attention, see `reduce_attention`.
     """
+
+    def estimate(values: Array) -> dict[str, Estimates]:
+        sums, totals = values[..., 0, :], values[..., 1, :]
+        if average == "micro":
+            return bootstrap_ratio(sums, totals, seed=seed).by_name(site.labels)
+        return label_means(ratio(sums, totals, empty=np.nan), site, seed)
+
+    return _head_grid(recording, randomised, site, estimate, units, labels, references)
+
+
+def _head_grid(
+    recording: Recording,
+    randomised: Recording | None,
+    site: ReducedSite,
+    estimate: Callable[[Array], dict[str, Estimates]],
+    units: str | Mapping[str, str],
+    labels: Sequence[str] | None = None,
+    references: Mapping[str, Callable[[TokenBatch], Tensor]] = NO_REFERENCES,
+) -> HeadGrid:
+    """The measures that `estimate` gives for the stacked values of the site, and their baselines."""
+    measures = estimate(recording.stack(site))
     selected = [label for label in site.labels if labels is None or label in labels]
-    measures = _label_ratios(recording.stack(site), site, average, seed)
     measured = [label for label in selected if measures[label].n.any()] or selected
     grid = (recording.encoder.layers, recording.encoder.heads)
-    values_by_baseline = {UNIFORM_ATTENTION: uniform_baseline(recording, site)}
-    values_by_baseline |= {
-        name: reduce_attention(recording, site, build)[:, None] for name, build in references.items()
+    artificial = {UNIFORM_ATTENTION: uniform_baseline(recording, site)}
+    artificial |= {name: reduce_attention(recording, site, build)[:, None] for name, build in references.items()}
+    baselines = {
+        name: {label: estimates[label][:, None].broadcast_to(grid) for label in measured}
+        for name, estimates in ((name, estimate(values)) for name, values in artificial.items())
     }
-    baselines: dict[str, dict[str, Estimates]] = {}
-    for name, values in values_by_baseline.items():
-        ratios = _label_ratios(values, site, average, seed)
-        baselines[name] = {label: ratios[label][:, None].broadcast_to(grid) for label in measured}
     if randomised is not None:
-        untrained = _label_ratios(randomised.stack(site), site, average, seed)
+        untrained = estimate(randomised.stack(site))
         baselines[UNTRAINED_MODEL] = {label: untrained[label] for label in measured}
-    return HeadGrid(measures={label: measures[label] for label in measured}, baselines=baselines, units=units)
+    unit_by_label = dict.fromkeys(measured, units) if isinstance(units, str) else units
+    return HeadGrid(measures={label: measures[label] for label in measured}, baselines=baselines, units=unit_by_label)
 
 
 def uniform_baseline(recording: Recording, site: ReducedSite) -> Array:
@@ -147,17 +156,19 @@ def reduce_attention(recording: Recording, site: ReducedSite, build_attention: C
     return np.stack(values)
 
 
+def measures_and_baselines(
+    values: Array, site: ReducedSite, names: Iterable[str], names_by_baseline: Mapping[str, Sequence[str]], seed: int
+) -> tuple[dict[str, Estimates], dict[str, dict[str, Estimates]]]:
+    """The measures of a site that have a value, and the baselines that are labels of the site: `BASELINE, MEASURE`."""
+    means = label_means(values, site, seed)
+    measures = {name: means[name] for name in names if means[name].n.any()}
+    baselines = {
+        baseline: {name: means[f"{baseline}, {name}"] for name in baseline_names if name in measures}
+        for baseline, baseline_names in names_by_baseline.items()
+    }
+    return measures, baselines
+
+
 def label_means(values: Array, site: ReducedSite, seed: int) -> dict[str, Estimates]:
     """The mean over sentences of each label of a site, from its stacked (input, ..., label) values."""
-    return _by_label(bootstrap_mean(values, seed=seed), site)
-
-
-def _label_ratios(values: Array, site: ReducedSite, average: Average, seed: int) -> dict[str, Estimates]:
-    sums, totals = values[..., 0, :], values[..., 1, :]
-    if average == "micro":
-        return _by_label(bootstrap_ratio(sums, totals, seed=seed), site)
-    return _by_label(bootstrap_mean(ratio(sums, totals, empty=np.nan), seed=seed), site)
-
-
-def _by_label(estimates: Estimates, site: ReducedSite) -> dict[str, Estimates]:
-    return {label: estimates[..., index] for index, label in enumerate(site.labels)}
+    return bootstrap_mean(values, seed=seed).by_name(site.labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from bertology.encoder.token_batch import TokenBatch
 
 LayersOrHeads = Literal["layers", "heads"]
+LayersOrHeadsOption = Annotated[
+    LayersOrHeads, "`layers`: one value per layer, averaged over heads; `heads`: one value per head."
+]
 Normalisation = Literal["relative", "none"]
+NormaliseOption = Annotated[
+    Normalisation, "`relative`: as a ratio to the mean over all unmasked tokens; `none`: raw values."
+]
+SpecialTokensOption = Annotated[SpecialTokens, "`include` special tokens, or `exclude` them as sources and targets."]
 
 ALL_UNMASKED = "all unmasked tokens"
 TARGETS = (ALL_UNMASKED, *map(target_name, TOKEN_KINDS), "masked tokens")

@@ -188,7 +188,7 @@ def _cached_result(
 ) -> Result:
     """The result stored by an earlier run, or computed now."""
     if not cache_results or inputs.encoder is None or inputs.corpus is None or inputs.recording is not None:
-        return _timed_result(analysis, options, inputs, recordings)
+        return _compute_result(analysis, options, inputs, recordings)
     key = {
         "result of": [analysis.name, analysis.version, dict(options)],
         "model": inputs.encoder.fingerprint,
@@ -199,7 +199,7 @@ def _cached_result(
         "versions": versions(),
     }
     stored = recordings.cache.get_or_compute(
-        key, lambda: _timed_result(analysis, options, inputs, recordings).to_json()
+        key, lambda: _compute_result(analysis, options, inputs, recordings).to_json()
     )
     return Result.from_json(stored)
 
@@ -310,13 +310,6 @@ def _check_inputs(analysis: Analysis, inputs: RunInputs) -> None:
         )
 
 
-def _timed_result(
-    analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs, recordings: _RecordingsByRole
-) -> Result:
-    with recordings.progress_estimate.step(analysis.name, analysis.cost.estimate(recordings.n_words)):
-        return _compute_result(analysis, options, inputs, recordings)
-
-
 def _compute_result(
     analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs, recordings: _RecordingsByRole
 ) -> Result:
@@ -326,8 +319,9 @@ def _compute_result(
         for role in analysis.inputs
         if role not in ROLE_NAMES
     }
-    recorded = {role: recordings[role] for role in analysis.inputs if role in ROLE_NAMES}
-    data = analysis.function(**{role: (recorded | arguments)[role] for role in analysis.inputs}, **options)
+    with recordings.progress_estimate.step(analysis.name, analysis.cost.estimate(recordings.n_words)):
+        recorded = {role: recordings[role] for role in analysis.inputs if role in ROLE_NAMES}
+        data = analysis(*((recorded | arguments)[role] for role in analysis.inputs), **options)
     summaries = {ROLE_NAMES[role]: recording.summary() for role, recording in recorded.items() if recording is not None}
     main = recorded.get("recording")
     n_texts = len(main) if main is not None else sum(len(example.text_inputs) for example in corpus or ())

@@ -12,6 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 
@@ -33,18 +34,24 @@ MULTIWORD_RELATIONS = ("fixed", "flat", "compound", "goeswith")
 
 @dataclass(frozen=True)
 class WordRelations:
-    """The definition of related words: names of word vectors (as for `--model`) and of a corpus; empty: not used."""
+    """The definition of related words; an option group."""
 
-    embeddings: str = ""
-    min_cosine: float = 0.6
-    collocation_corpus: str = ""
+    word_vectors: Annotated[
+        str, "Word vectors that define related words: glove:PATH or static:MODEL; empty: identical lemmas only."
+    ] = ""
+    min_cosine: Annotated[float, "Minimum cosine between two word vectors for the words to count as related."] = 0.6
+    collocation_corpus: Annotated[
+        str,
+        "Corpus whose collocations (at least 5 occurrences, normalised PMI at least 0.5) count as predictive words; "
+        "empty: none.",
+    ] = ""
 
     @property
     def fingerprint(self) -> str:
         """A hash of the contents of both resources; empty without resources."""
-        if not self.embeddings and not self.collocation_corpus:
+        if not self.word_vectors and not self.collocation_corpus:
             return ""
-        table = f"{_load_embeddings(self.embeddings).fingerprint} {self.min_cosine}" if self.embeddings else ""
+        table = f"{_load_vectors(self.word_vectors).fingerprint} {self.min_cosine}" if self.word_vectors else ""
         corpus = _load_corpus(self.collocation_corpus).fingerprint if self.collocation_corpus else ""
         return hashlib.sha256(f"{table}/{corpus}".encode()).hexdigest()[:12]
 
@@ -63,10 +70,10 @@ class WordRelations:
 
     def similar_pairs(self, recorded_input: RecordedInput) -> WordPairs:
         """Pairs of words with a letter or digit whose vectors are similar, including each word with itself."""
-        if not self.embeddings:
+        if not self.word_vectors:
             return NO_PAIRS
         alphanumeric = self.lemma_ids(recorded_input) >= 0
-        similar = _cosines(recorded_input, self.embeddings) >= self.min_cosine
+        similar = _cosines(recorded_input, self.word_vectors) >= self.min_cosine
         return np.argwhere(similar & alphanumeric[:, None] & alphanumeric[None, :])
 
     def predictive_pairs(self, recorded_input: RecordedInput) -> WordPairs:
@@ -102,7 +109,7 @@ def segment_of_words(recorded_input: RecordedInput) -> Array:
 
 
 @cache
-def _load_embeddings(name: str) -> Encoder:
+def _load_vectors(name: str) -> Encoder:
     return load(name)
 
 
@@ -116,9 +123,9 @@ def _load_collocations(name: str) -> frozenset[tuple[str, str]]:
     return collocations([word.lower() for word in sentence.words] for sentence in _load_corpus(name).sentences)
 
 
-def _cosines(recorded_input: RecordedInput, embeddings: str) -> FloatArray:
+def _cosines(recorded_input: RecordedInput, vectors_name: str) -> FloatArray:
     """(word, word) cosines of word vectors (means over tokens); 0 for words without a vector."""
-    (means,) = word_vectors(_load_embeddings(embeddings), [recorded_input])
+    (means,) = word_vectors(_load_vectors(vectors_name), [recorded_input])
     norms = np.linalg.norm(means, axis=1, keepdims=True)
     normalised = np.divide(means, norms, out=np.zeros_like(means), where=norms > 0)
     return normalised @ normalised.T

@@ -27,7 +27,9 @@ from bertology.claims.claim import (
 )
 from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
 from bertology.claims.run import ClaimResult, run_inputs_for
+from bertology.claims.verdict import Measurement
 from bertology.corpus.corpus import Corpus, Example
+from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, Table
 
@@ -65,11 +67,11 @@ class ExampleTexts:
 
 @dataclass(frozen=True)
 class _SingleTextClaim:
-    """A claim that can be measured on one text: its run, and the head or layers selected on the whole corpus."""
+    """A claim that can be measured on one text: its run, and the numbers selected on the whole corpus, if any."""
 
     claim: Claim
     run: ClaimRun
-    selected: tuple[int, int] | None
+    selected: tuple[Measurement, ...]
 
 
 def example_texts(claim_results: Sequence[ClaimResult], inputs: RunInputs) -> dict[str, ExampleTexts]:
@@ -91,7 +93,18 @@ def _single_text_claim(claim_result: ClaimResult) -> _SingleTextClaim | None:
     if isinstance(data, Table) and "head" in data.attributes:
         return _selected_head_claim(claim, runs[0], data)
     only_recordings = set(registry.get(runs[0].analysis).inputs) <= set(ROLE_NAMES)
-    return _SingleTextClaim(claim, runs[0], claim_result.verdict.selected) if only_recordings else None
+    return _SingleTextClaim(claim, runs[0], _selected(claim_result)) if only_recordings else None
+
+
+def _selected(claim_result: ClaimResult) -> tuple[Measurement, ...]:
+    """The head or the two layers that the verdict selected among many; empty if it selected none."""
+    comparison = next(iter(claim_result.verdict.comparisons), None)
+    if comparison is None or not isinstance(claim_result.claim.test, AnyHead | PeakLayer):
+        return ()
+    if comparison.value.head is not None or not isinstance(comparison.lower, Measurement):
+        return (comparison.value,)
+    layers = comparison.value, comparison.lower
+    return layers[::-1] if comparison.is_below else layers
 
 
 def _selected_head_claim(claim: Claim, run: ClaimRun, table: Table) -> _SingleTextClaim | None:
@@ -109,7 +122,8 @@ def _selected_head_claim(claim: Claim, run: ClaimRun, table: Table) -> _SingleTe
     head_run = run.model_copy(
         update={"options": {**run.options, "show": "heads", "relation": relation, "min_examples": 1}}
     )
-    return _SingleTextClaim(claim.model_copy(update={"test": test}), head_run, Head.parse(head))
+    selected = Measurement(test.measure, Estimates.empty(1)[0], head=Head.parse(head))
+    return _SingleTextClaim(claim.model_copy(update={"test": test}), head_run, (selected,))
 
 
 def _measure_texts(text_claims: Sequence[_SingleTextClaim], inputs: RunInputs) -> dict[str, ExampleTexts]:
@@ -164,18 +178,18 @@ def _compared_values(text_claim: _SingleTextClaim, result: Result) -> dict[str, 
     numbers, test = ResultNumbers(text_claim.claim, {"": result}), text_claim.claim.test
     try:
         if isinstance(test, AnyHead | PeakLayer):
-            return _selected_values(numbers, test, text_claim.selected)
+            return _selected_values(numbers, text_claim.selected)
         first, *others = _compared_selectors(test)
-        values = {numbers.describe(first): numbers.number(first).value}
+        measured = [numbers.measurement(first)]
     except MissingNumberError:
         return None
     for selector in others:
         try:
-            values[numbers.describe(selector)] = numbers.number(selector).value
+            measured.append(numbers.measurement(selector))
         except MissingNumberError:
             if selector.baseline is None:
                 return None
-    return values
+    return {number.name: number.estimate.value for number in measured}
 
 
 def _compared_selectors(test: Test) -> list[NumberSelector]:
@@ -191,20 +205,18 @@ def _compared_selectors(test: Test) -> list[NumberSelector]:
             raise MissingNumberError("one text has no such number")
 
 
-def _selected_values(
-    numbers: ResultNumbers, test: AnyHead | PeakLayer, selected: tuple[int, int] | None
-) -> dict[str, float] | None:
+def _selected_values(numbers: ResultNumbers, selected: Sequence[Measurement]) -> dict[str, float] | None:
     """The numbers of the head, or of the two layers, selected on the whole corpus."""
-    if selected is None:
-        return None
-    if isinstance(test, AnyHead):
-        head, grid = Head(*selected), numbers.measure(numbers.data("", HeadGrid), test.measure, None)
-        values = {f"{test.measure}, head {head}": float(grid.value[head])}
-    else:
-        curve, first_layer = numbers.curve("", test.measure)
-        rows = reversed(selected) if test.lowest else selected
-        values = {f"{test.measure}, layer {row + first_layer}": float(curve.value[row]) for row in rows}
-    return values if np.isfinite(list(values.values())).all() else None
+    values: dict[str, float] = {}
+    for number in selected:
+        if number.head is not None:
+            values[number.name] = float(
+                numbers.measure(numbers.data("", HeadGrid), number.measure, None).value[number.head]
+            )
+        elif number.layers is not None:
+            curve, first_layer = numbers.curve("", number.measure)
+            values[number.name] = float(curve.value[number.layers[0] - first_layer])
+    return values if values and np.isfinite(list(values.values())).all() else None
 
 
 def _strongest_and_weakest(

@@ -16,11 +16,8 @@ correction, and reported as widened.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from scipy.stats import norm
@@ -37,34 +34,12 @@ from bertology.claims.claim import (
     PeaksInOrder,
     Test,
 )
-from bertology.claims.result_numbers import MissingNumberError, ResultNumbers, format_layers
+from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
+from bertology.claims.verdict import Comparison, Measurement, Outcome, Verdict
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
-
-Outcome = Literal["holds", "fails", "inconclusive", "not applicable"]
-OUTCOMES: tuple[Outcome, ...] = ("holds", "fails", "inconclusive", "not applicable")
-_PLURALS = {"holds": "hold", "fails": "fail"}
-
-
-def count_outcomes(outcomes: Iterable[Outcome]) -> str:
-    """The number of each outcome, as text."""
-    counts = Counter[str](outcomes)
-    parts = [(counts[name], name if counts[name] == 1 else _PLURALS.get(name, name)) for name in OUTCOMES]
-    return ", ".join(f"{count} {name}" for count, name in parts if count)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """An outcome and the numbers behind it, as a sentence.
-
-    `selected` is what the test selected among many, counted from 0: the layer and index of a head, or two layers.
-    """
-
-    outcome: Outcome
-    reason: str
-    selected: tuple[int, int] | None = None
+from bertology.results.shapes import Head, HeadGrid, LayerCurve
 
 
 def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> Verdict:
@@ -87,7 +62,8 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> Verdict:
 
 
 def _not_applicable(claim: Claim, reason: str) -> Verdict:
-    return Verdict("not applicable", f"{reason} {claim.requirement_help}" if claim.requirement_help else reason)
+    obstacle = f"{reason} {claim.requirement_help}" if claim.requirement_help else reason
+    return Verdict("not applicable", obstacle=obstacle)
 
 
 class _Judge:
@@ -99,7 +75,7 @@ class _Judge:
             case Greater():
                 return self._greater(test)
             case Between():
-                return self._between(test)
+                return _all_of([Comparison(self._numbers.measurement(test.value), test.low, test.high)])
             case AnyHead():
                 return self._any_head(test)
             case AnyRow():
@@ -107,33 +83,14 @@ class _Judge:
             case PeakLayer():
                 return self._peak_layer(test)
             case Increasing():
-                return self._increasing(test.values)
+                return _all_of(_in_order([self._numbers.measurement(selector) for selector in test.values]))
             case PeaksInOrder():
-                return self._peaks_in_order(test.curves)
+                return _all_of(_in_order([self._peak(selector) for selector in test.curves]))
 
     def _greater(self, test: Greater) -> Verdict:
-        left = self._numbers.number(test.left)
-        if isinstance(test.right, NumberSelector):
-            right = self._numbers.number(test.right)
-            reference = f"{self._numbers.describe(test.right)}, {right}"
-        else:
-            right, reference = _exact_estimate(test.right), f"{test.right:g}"
-        outcome = _compare(left, _shift(right, test.margin))
-        needed = f"the claim needs {_format_margin(test.margin)} {reference}"
-        return Verdict(
-            outcome, f"{self._numbers.describe(test.left)} is {left}; {needed}{_format_sample_size(left, right)}."
-        )
-
-    def _between(self, test: Between) -> Verdict:
-        value = self._numbers.number(test.value)
-        reason = (
-            f"{self._numbers.describe(test.value)} is {value}; the claim needs {test.low:g} to {test.high:g}"
-            f"{_format_sample_size(value)}."
-        )
-        if test.low < value.low and value.high < test.high:
-            return Verdict("holds", reason)
-        outside = value.clearly_below(test.low) or value.clearly_above(test.high)
-        return Verdict("fails" if outside else "inconclusive", reason)
+        left, right = self._numbers.measurement(test.left), test.right
+        lower = self._numbers.measurement(right) if isinstance(right, NumberSelector) else right
+        return _all_of([Comparison(left, lower, margin=test.margin)])
 
     def _any_head(self, test: AnyHead) -> Verdict:
         grid = self._numbers.data(test.run, HeadGrid)
@@ -153,58 +110,36 @@ class _Judge:
         index = np.unravel_index(int(ranking.argmax()), margin.shape)
         head = Head(rows[int(index[0])], int(index[1]))
         estimate: Estimate = widened[index]
-        needed = [f"{test.threshold:g}"] if np.isfinite(test.threshold) else []
-        needed += [f"{name} {baselines[name][head]}" for name in baselines]
-        reason = (
-            f"head {head}: {test.measure} is {estimate} (interval corrected for {widened.value.size} heads); "
-            f"the claim needs more than {' and '.join(needed)}{_format_sample_size(estimate)}."
-        )
-        if margin.max() > 0:
-            return Verdict("holds", reason, head)
-        return Verdict("fails" if (widened.high < floor)[measured].all() else "inconclusive", reason, head)
+        value = Measurement(test.measure, estimate, test.run, head=head, n_candidates=widened.value.size)
+        comparisons = [Comparison(value, test.threshold)] if np.isfinite(test.threshold) else []
+        comparisons += [
+            Comparison(value, Measurement(test.measure, baseline[head], test.run, baseline=name, head=head))
+            for name, baseline in baselines.items()
+        ]
+        lower_everywhere = bool((widened.high < floor)[measured].all())
+        outcome: Outcome = "holds" if margin.max() > 0 else "fails" if lower_everywhere else "inconclusive"
+        return Verdict(outcome, tuple(comparisons))
 
     def _any_row(self, test: AnyRow) -> Verdict:
-        outcomes: list[Outcome] = []
-        descriptions: list[str] = []
-        used: list[Estimate] = []
+        comparisons: list[Comparison] = []
         for row in test.rows:
             selector = NumberSelector(measure=test.measure, row=row, run=test.run)
             try:
-                value = self._numbers.number(selector)
-                baseline = self._numbers.number(selector.model_copy(update={"baseline": test.baseline}))
-                difference = self._difference(test, selector)
+                value = self._numbers.measurement(selector)
+                baseline = self._numbers.measurement(selector.model_copy(update={"baseline": test.baseline}))
+                difference = None
+                if test.difference is not None:
+                    difference = self._numbers.number(selector.model_copy(update={"measure": test.difference}))
             except MissingNumberError:
                 continue
-            if difference is None:
-                outcomes.append(_compare(value, _shift(baseline, test.margin)))
-            else:
-                outcomes.append(_compare(difference, _exact_estimate(test.margin)))
-            paired = "" if difference is None else f", difference {difference}"
-            descriptions.append(f"{row}{self._head(test, row)}: {value} ({test.baseline} {baseline}{paired})")
-            used += [value, baseline]
-        if len(outcomes) < test.min_rows:
-            raise MissingNumberError(f"too few of {', '.join(test.rows)} have enough examples: {len(outcomes)}")
-        certain, possible = outcomes.count("holds"), len(outcomes) - outcomes.count("fails")
-        outcome: Outcome = (
-            "holds" if certain >= test.min_rows else "fails" if possible < test.min_rows else "inconclusive"
-        )
-        rows = f" in at least {test.min_rows} rows ({certain} of {len(outcomes)} do)" if len(test.rows) > 1 else ""
-        needed = f"the claim needs {_format_margin(test.margin)} the {test.baseline}{rows}"
-        return Verdict(outcome, f"{'; '.join(descriptions)}; {needed}{_format_sample_size(*used)}.")
-
-    def _difference(self, test: AnyRow, selector: NumberSelector) -> Estimate | None:
-        """The paired difference of a row from its baseline, if it is measured."""
-        if test.difference is None:
-            return None
-        return self._numbers.number(selector.model_copy(update={"measure": test.difference}))
-
-    def _head(self, test: AnyRow, row: str) -> str:
-        """The head a row is about, if the table has one."""
-        data = self._numbers.data(test.run, object)
-        if not isinstance(data, Table) or "head" not in data.attributes:
-            return ""
-        head = data.attributes["head"][data.row_names.index(row)]
-        return f", head {head}" if head is not None else ""
+            comparisons.append(Comparison(value, baseline, margin=test.margin, difference=difference))
+        if len(comparisons) < test.min_rows:
+            raise MissingNumberError(f"too few of {', '.join(test.rows)} have enough examples: {len(comparisons)}")
+        outcomes = [comparison.outcome for comparison in comparisons]
+        n_possible = len(outcomes) - outcomes.count("fails")
+        enough = outcomes.count("holds") >= test.min_rows
+        outcome: Outcome = "holds" if enough else "fails" if n_possible < test.min_rows else "inconclusive"
+        return Verdict(outcome, tuple(comparisons), test.min_rows if len(test.rows) > 1 else 0)
 
     def _peak_layer(self, test: PeakLayer) -> Verdict:
         curve, first_layer = self._numbers.curve(test.run, test.measure)
@@ -214,84 +149,58 @@ class _Judge:
             raise MissingNumberError("the model has too few layers to separate these layers from the others")
         if not np.isfinite(curve.value).all():
             raise MissingNumberError(f"{test.measure} could not be measured in every layer")
-        sign = -1.0 if test.lowest else 1.0
-        best, other = (max(rows, key=lambda row: sign * curve.value[row]) for rows in (inside, outside))
         widened = _bonferroni(curve, len(curve.value))
-        end = "lowest" if test.lowest else "highest"
-        among = format_layers(inside[0] + first_layer, inside[-1] + first_layer)
-        reason = (
-            f"{test.measure}: {end} of {among} is {widened[best]} at layer {best + first_layer}; {end} of the other "
-            f"layers is {widened[other]} at layer {other + first_layer} (intervals corrected for {len(curve.value)} "
-            f"layers); the claim needs the first to be {'lower' if test.lowest else 'higher'}"
-            f"{_format_sample_size(curve[best], curve[other])}."
+        best, other = (
+            self._extreme(test, widened, [row + first_layer for row in rows], first_layer) for rows in (inside, outside)
         )
-        left, right = (widened[other], widened[best]) if test.lowest else (widened[best], widened[other])
-        return Verdict(_compare(left, right), reason, (best, other))
+        return _all_of([Comparison(best, other, is_below=test.lowest)])
 
-    def _increasing(self, selectors: Sequence[NumberSelector]) -> Verdict:
-        numbers = [self._numbers.number(selector) for selector in selectors]
-        outcomes = [_compare(after, before) for before, after in pairwise(numbers)]
-        order = " < ".join(
-            f"{self._numbers.describe(selector)}, {number}" for selector, number in zip(selectors, numbers, strict=True)
+    @staticmethod
+    def _extreme(test: PeakLayer, curve: Estimates, layers: Sequence[int], first_layer: int) -> Measurement:
+        """The highest, or lowest, of these layers."""
+        sign = -1.0 if test.lowest else 1.0
+        best = max(layers, key=lambda layer: sign * curve.value[layer - first_layer])
+        return Measurement(
+            test.measure,
+            curve[best - first_layer],
+            test.run,
+            layers=(best, best),
+            n_layers=len(curve.value) - (first_layer == 0),
+            searched_layers=tuple(layers),
+            is_lowest=test.lowest,
+            n_candidates=len(curve.value),
         )
-        outcome: Outcome = "fails" if "fails" in outcomes else "inconclusive" if "inconclusive" in outcomes else "holds"
-        return Verdict(outcome, f"The claim needs: {order}{_format_sample_size(*numbers)}.")
 
-    def _peaks_in_order(self, selectors: Sequence[NumberSelector]) -> Verdict:
-        """Holds if every layer that may be a curve's peak lies above all that may be the previous curve's."""
-        spans: list[tuple[int, int, int]] = []
-        peaks: list[Estimate] = []
-        for selector in selectors:
-            data = self._numbers.data(selector.run, LayerCurve)
-            curve = self._numbers.measure(data, selector.measure, selector.baseline)
-            measured = np.isfinite(curve.value)
-            if not measured.any():
-                raise MissingNumberError(f"{self._numbers.describe(selector)} could not be measured in any layer")
-            best = int(np.nanargmax(curve.value))
-            # A number without an interval may be anything.
-            possible = np.flatnonzero(measured & ~(curve.high < curve.low[best])) + data.first_layer
-            spans.append((int(possible.min()), best + data.first_layer, int(possible.max())))
-            peaks.append(curve[best])
-        pairs = list(pairwise(spans))
-        description = "; ".join(
-            f"{self._numbers.describe(selector)} peaks at layer {best} (interval: {low}-{high})"
-            for selector, (low, best, high) in zip(selectors, spans, strict=True)
+    def _peak(self, selector: NumberSelector) -> Measurement:
+        """The layer of a curve's peak; its interval holds every layer that may be the peak."""
+        data = self._numbers.data(selector.run, LayerCurve)
+        curve = self._numbers.measure(data, selector.measure, selector.baseline)
+        measured = np.isfinite(curve.value)
+        if not measured.any():
+            raise MissingNumberError(f"{selector.measure} could not be measured in any layer")
+        best = int(np.nanargmax(curve.value))
+        # A number without an interval may be anything.
+        possible = np.flatnonzero(measured & ~(curve.high < curve.low[best])) + data.first_layer
+        peak = Estimate(
+            float(best + data.first_layer),
+            float(possible.min()),
+            float(possible.max()),
+            int(curve.n[best]),
+            "simultaneous",
         )
-        reason = f"{description}; the claim needs this order{_format_sample_size(*peaks)}."
-        if all(before[2] < after[0] for before, after in pairs):
-            return Verdict("holds", reason)
-        return Verdict("fails" if any(before[0] > after[2] for before, after in pairs) else "inconclusive", reason)
+        return Measurement(f"peak layer of {selector.measure}", peak, selector.run, baseline=selector.baseline)
 
 
-def _format_margin(margin: float) -> str:
-    """The comparison a margin asks for, to stand before the reference."""
-    if not margin:
-        return "more than"
-    return f"more than {margin:g} above" if margin > 0 else f"no more than {-margin:g} below"
+def _all_of(comparisons: Sequence[Comparison]) -> Verdict:
+    """Holds if every comparison holds; fails if one fails."""
+    outcomes = {comparison.outcome for comparison in comparisons}
+    outcome: Outcome = "fails" if "fails" in outcomes else "inconclusive" if "inconclusive" in outcomes else "holds"
+    return Verdict(outcome, tuple(comparisons))
 
 
-def _format_sample_size(*estimates: Estimate) -> str:
-    """The sample sizes as text; empty for exact numbers."""
-    counts = sorted({estimate.n for estimate in estimates if estimate.n > 0})
-    if not counts:
-        return ""
-    return f" (n = {counts[0]})" if len(counts) == 1 else f" (n = {counts[0]} to {counts[-1]})"
-
-
-def _exact_estimate(value: float) -> Estimate:
-    return Estimate(value, value, value, 0, "exact")
-
-
-def _shift(estimate: Estimate, margin: float) -> Estimate:
-    return Estimate(
-        estimate.value + margin, estimate.low + margin, estimate.high + margin, estimate.n, estimate.interval
-    )
-
-
-def _compare(left: Estimate, right: Estimate) -> Outcome:
-    if left.clearly_above(right):
-        return "holds"
-    return "fails" if left.clearly_below(right) else "inconclusive"
+def _in_order(numbers: Sequence[Measurement]) -> list[Comparison]:
+    """Each number compared with the previous one."""
+    return [Comparison(after, before) for before, after in pairwise(numbers)]
 
 
 def _bonferroni(estimates: Estimates, n_comparisons: int) -> Estimates:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from bertology.claims.claim import Claim, NumberSelector
+from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
 
 
 class MissingNumberError(Exception):
@@ -55,8 +56,12 @@ class ResultNumbers:
                 first = data.first_layer if isinstance(data, LayerCurve) else 1
                 number = _mean(estimates[self.layer_indices(selector.layers, len(estimates.value), first)])
         if not np.isfinite(number.value):
-            raise MissingNumberError(f"{self.describe(selector)} could not be measured on this corpus")
+            raise MissingNumberError(f"{self._locate(selector, number).name} could not be measured on this corpus")
         return number
+
+    def measurement(self, selector: NumberSelector) -> Measurement:
+        """The selected number and where it was measured; raises `MissingNumberError` if it was not."""
+        return self._locate(selector, self.number(selector))
 
     def layer_indices(self, span: tuple[int, int] | None, count: int, first_layer: int) -> list[int]:
         """Indices along a layer axis of length `count` that starts at `first_layer`."""
@@ -97,36 +102,36 @@ class ResultNumbers:
             raise MissingNumberError(f"the result has no {name}; it has {', '.join(measures) or 'none'}")
         return measures[measure]
 
-    def describe(self, selector: NumberSelector) -> str:
-        """The selected number as text."""
-        measure = " + ".join((selector.measure, *selector.added_measures))
-        baseline = f"baseline {selector.baseline}" if selector.baseline else ""
-        parts = [selector.run, baseline, measure, selector.row or ""]
+    def _locate(self, selector: NumberSelector, estimate: Estimate) -> Measurement:
         data = self._results[selector.run].data
+        head, layers, n_layers, x, x_name = None, None, 0, None, ""
+        if isinstance(data, Table) and selector.row in data.row_names:
+            name = data.attributes.get("head", (None,) * len(data.row_names))[data.row_names.index(selector.row)]
+            head = Head.parse(name) if isinstance(name, str) else None
         if selector.layers is not None:
-            parts.append(self._describe_layers(selector.layers, data))
+            layers, n_layers = self._model_layers(selector.layers, data)
         if isinstance(data, Curve):
-            parts.append(f"at {data.x[_nearest_index(data, selector)]:g} {data.x_name}")
-        return ", ".join(part for part in parts if part)
+            x, x_name = float(data.x[_nearest_index(data, selector)]), data.x_name
+        return Measurement(
+            measure=" + ".join((selector.measure, *selector.added_measures)),
+            estimate=estimate,
+            run=selector.run,
+            baseline=selector.baseline,
+            row=selector.row,
+            head=head,
+            layers=layers,
+            n_layers=n_layers,
+            x=x,
+            x_name=x_name,
+        )
 
-    def _describe_layers(self, span: tuple[int, int], data: Any) -> str:
-        """The published layers, and those of the model at hand if it has another depth."""
-        if span == (0, 0):
-            return "embeddings"
-        published = f"{format_layers(*span)} of {self._claim.published_depth}"
+    def _model_layers(self, span: tuple[int, int], data: Any) -> tuple[tuple[int, int], int]:
+        """The first and last layer of the model at hand that stand for the published layers, and its depth."""
         data = _build_curve(data) if isinstance(data, Table) else data
         first = data.first_layer if isinstance(data, LayerCurve) else 1
         count = len(next(iter(data.measures.values())).value)
-        if count - (first == 0) == self._claim.published_depth:
-            return published
         rows = self.layer_indices(span, count, first)
-        low, high = rows[0] + first, rows[-1] + first
-        return f"{published} (this model: {low if low == high else f'{low}-{high}'})"
-
-
-def format_layers(first: int, last: int) -> str:
-    """Layers as text: `layer 8`, `layers 4-7`."""
-    return f"layer {last}" if first == last else f"layers {first}-{last}"
+        return (rows[0] + first, rows[-1] + first), count - (first == 0)
 
 
 def _index(name: str | None, names: Sequence[str], kind: str) -> int:

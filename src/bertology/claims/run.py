@@ -19,7 +19,8 @@ from bertology.analyses.run import (
     run_all,
 )
 from bertology.claims.claim import Claim, ClaimRun
-from bertology.claims.judge import Verdict, judge
+from bertology.claims.judge import judge
+from bertology.claims.verdict import Verdict
 from bertology.corpus.read import load_corpus
 from bertology.errors import Refusal
 from bertology.results.result import Result

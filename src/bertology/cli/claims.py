@@ -17,51 +17,60 @@ if TYPE_CHECKING:
     from bertology.analyses.run import RunInputs
     from bertology.claims.claim import Claim
     from bertology.claims.run import ClaimResult, ClaimsReport
-    from bertology.recording.overflow import Overflow
 
 HELP = "Test published findings on a model: each holds, fails, is inconclusive or does not apply."
 STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not applicable": "dim"}
 
+DEFAULT_AGAINST = "mini-pairs"
+"""The fine-tuned model the built-in model is compared with by default."""
+QUICK_LIMIT = 60
+"""Number of examples with --quick."""
+
+
+@dataclass(frozen=True)
+class ClaimsOptions:
+    """The model, corpus and effort of `claims` and `report`."""
+
+    model: Annotated[
+        str | None, typer.Argument(help="Model to analyse (default: the built-in `mini`, compared with `mini-pairs`).")
+    ] = None
+    against: options.Against = None
+    corpus: options.CorpusName = None
+    format: options.Format = None
+    skip_malformed: options.SkipMalformed = False
+    limit: options.Limit = None
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"Use at most {QUICK_LIMIT} examples of the corpus, for a first look.")
+    ] = False
+    full: Annotated[
+        bool, typer.Option("--full", help="Also test the claims that take minutes (fine-tuning, pruning, attacks).")
+    ] = False
+    train_size: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Maximum number of sentences probes are trained on, sampled from the corpus (0: all). [default: 500]",
+        ),
+    ] = None
+    overflow: options.OverflowOption = "skip"
+    device: options.Device = "cpu"
+    store: options.Store = None
+    no_store: options.NoStore = False
+    allow_pickle: options.AllowPickle = False
+
 
 def claims_command(
-    model: ModelArgument = None,
-    against: options.Against = None,
-    corpus: options.CorpusName = None,
-    format: options.Format = None,
-    skip_malformed: options.SkipMalformed = False,
-    limit: options.Limit = None,
+    arguments: ClaimsOptions = ClaimsOptions(),
     paper: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY", help="Only claims of this paper, such as clark2019; may be repeated."),
     ] = None,
-    quick: Quick = False,
-    full: Full = False,
-    train_size: TrainSize = None,
     recording: options.RecordingDir = None,
-    overflow: options.OverflowOption = "skip",
-    device: options.Device = "cpu",
-    store: options.Store = None,
-    no_store: options.NoStore = False,
-    allow_pickle: options.AllowPickle = False,
     as_json: options.Json = False,
 ) -> None:
     """Test the claims and print the scoreboard."""
-    run = run_claims(
-        select_claims(paper, full=full, train_size=train_size),
-        model=model,
-        against=against,
-        corpus=corpus,
-        format=format,
-        skip_malformed=skip_malformed,
-        limit=limit,
-        quick=quick,
-        recording=recording,
-        overflow=overflow,
-        device=device,
-        store=store,
-        no_store=no_store,
-        allow_pickle=allow_pickle,
-    )
+    run = run_claims(arguments, paper, recording)
     if as_json:
         from bertology.views.report.export import as_record
 
@@ -76,7 +85,7 @@ def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from bertology.claims.judge import count_outcomes
+    from bertology.claims.verdict import count_outcomes
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
@@ -92,30 +101,6 @@ def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
     console.print(count_outcomes(result.verdict.outcome for result in claim_results))
 
 
-DEFAULT_AGAINST = "mini-pairs"
-"""The fine-tuned model the built-in model is compared with by default."""
-QUICK_LIMIT = 60
-"""Number of examples with --quick."""
-
-ModelArgument = Annotated[
-    str | None, typer.Argument(help="Model to analyse (default: the built-in `mini`, compared with `mini-pairs`).")
-]
-Quick = Annotated[
-    bool, typer.Option("--quick", help=f"Use at most {QUICK_LIMIT} examples of the corpus, for a first look.")
-]
-Full = Annotated[
-    bool, typer.Option("--full", help="Also test the claims that take minutes (fine-tuning, pruning, attacks).")
-]
-TrainSize = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        metavar="N",
-        help="Maximum number of sentences probes are trained on, sampled from the corpus (0: all). [default: 500]",
-    ),
-]
-
-
 @dataclass(frozen=True)
 class ClaimsRun:
     """The inputs of a run and its report."""
@@ -124,11 +109,8 @@ class ClaimsRun:
     report: ClaimsReport
 
 
-def select_claims(papers: Sequence[str] | None, *, full: bool, train_size: int | None = None) -> tuple[Claim, ...]:
-    """The claims of these papers, or all; slow claims only with `full` or if their paper is named.
-
-    `train_size` replaces the training size of their probes.
-    """
+def select_claims(arguments: ClaimsOptions, papers: Sequence[str] | None) -> tuple[Claim, ...]:
+    """The claims of these papers, or all; slow claims only with --full or if their paper is named."""
     from bertology.claims.claim import all_claims
     from bertology.errors import unknown_name
 
@@ -136,55 +118,44 @@ def select_claims(papers: Sequence[str] | None, *, full: bool, train_size: int |
     for paper in papers or ():
         if paper not in known:
             raise unknown_name("paper with claims", paper, known)
-    selected = [claim for claim in all_claims() if (claim.paper in papers if papers else full or not claim.slow)]
-    return tuple(selected if train_size is None else (claim.with_train_size(train_size) for claim in selected))
+    selected = [
+        claim for claim in all_claims() if (claim.paper in papers if papers else arguments.full or not claim.slow)
+    ]
+    if arguments.train_size is None:
+        return tuple(selected)
+    return tuple(claim.with_train_size(arguments.train_size) for claim in selected)
 
 
 def run_claims(
-    claims: Sequence[Claim],
-    *,
-    model: str | None,
-    against: str | None,
-    corpus: str | None,
-    format: str | None,
-    skip_malformed: bool,
-    limit: int | None,
-    quick: bool,
-    recording: Path | None,
-    overflow: Overflow,
-    device: str,
-    store: Path | None,
-    no_store: bool,
-    allow_pickle: bool,
+    arguments: ClaimsOptions, papers: Sequence[str] | None = None, recording: Path | None = None
 ) -> ClaimsRun:
     """Run the analyses the claims need, with progress bars, and judge the claims."""
     from bertology.claims.run import judge_claims
-    from bertology.cli.options import progress_bars
     from bertology.recording.plan import RecordingConfig
 
-    if quick and limit is not None:
+    claims = select_claims(arguments, papers)
+    if arguments.quick and arguments.limit is not None:
         raise Refusal("Both --quick and --limit were given", "one of them", "Remove one")
-    limit = QUICK_LIMIT if quick else limit
-    texts = None if recording else options.read_corpus(corpus, format, None, skip_malformed, limit, "original")
-    if model is None and against is None and recording is None:
+    limit = QUICK_LIMIT if arguments.quick else arguments.limit
+    reading = options.CorpusOptions(arguments.format, skip_malformed=arguments.skip_malformed, limit=limit)
+    texts = None if recording else reading.read(arguments.corpus)
+    against = arguments.against
+    if arguments.model is None and against is None and recording is None:
         against = DEFAULT_AGAINST
         options.print_message(
             f"No --against given; comparing with `{DEFAULT_AGAINST}`, fine-tuned from `{options.DEFAULT_MODEL}`."
         )
     inputs = options.build_run_inputs(
-        model=model,
+        model=arguments.model,
         against=against,
         corpus=texts,
         recording=recording,
-        config=RecordingConfig(overflow=overflow),
-        device=device,
-        dtype="float32",
-        allow_pickle=allow_pickle,
-        store=store,
-        no_store=no_store,
-        random_baseline=True,
+        config=RecordingConfig(overflow=arguments.overflow),
+        loading=options.ModelOptions(arguments.device, allow_pickle=arguments.allow_pickle),
+        store=arguments.store,
+        no_store=arguments.no_store,
     )
-    with progress_bars() as progress:
+    with options.progress_bars() as progress:
         report = judge_claims(claims, inputs, progress=progress, notify=options.print_message)
     passes = f"{len(report.passes)} forward passes over corpora: {'; '.join(report.passes)}."
     options.print_message(passes if report.passes else "All recordings were in the store.")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from bertology.cli import options
-
-if TYPE_CHECKING:
-    from bertology.corpus.corpus import Corpus
 
 HELP = "Fine-tune a model on a task; an interrupted run resumes."
 
@@ -27,11 +25,7 @@ def finetune_command(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write to.")],
-    format: options.Format = None,
-    format_option: options.FormatOption = None,
-    skip_malformed: options.SkipMalformed = False,
-    limit: options.Limit = None,
-    spacing: options.Spacing = "original",
+    reading: options.CorpusOptions = options.CorpusOptions(),
     validation: Annotated[
         str | None, typer.Option(metavar="CORPUS", help="Corpus for selecting the best epoch.")
     ] = None,
@@ -85,25 +79,23 @@ def finetune_command(
     as_json: options.Json = False,
 ) -> None:
     """Fine-tune, and print the directory of the model, or with --json its metadata."""
-    from bertology.cli.options import progress_bars
     from bertology.encoder.layer_variants import LayerVariant
     from bertology.encoder.load import load
     from bertology.training.finetune import finetune
     from bertology.training.loop import TrainingConfig
 
-    def read(name: str, limit: int | None = None) -> Corpus:
-        return options.read_corpus(name, format, format_option, skip_malformed, limit, spacing)
-
-    corpora = read(corpus, limit), *(None if name is None else read(name) for name in (validation, test))
-    with progress_bars() as progress:
+    unlimited = replace(reading, limit=None)
+    train_corpus = reading.read(corpus)
+    validation_corpus, test_corpus = (None if name is None else unlimited.read(name) for name in (validation, test))
+    with options.progress_bars() as progress:
         finetuned = finetune(
             load(model, device=device, allow_pickle=allow_pickle),
-            corpora[0],
+            train_corpus,
             task,
             output,
-            validation=corpora[1],
+            validation=validation_corpus,
             validation_fraction=validation_fraction,
-            test=corpora[2],
+            test=test_corpus,
             config=TrainingConfig(
                 seed,
                 epochs,

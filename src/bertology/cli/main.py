@@ -9,6 +9,7 @@ from collections.abc import Callable
 import typer
 
 from bertology.cli import claims, finetune, list_command, new, prune, record, report, run, view
+from bertology.cli.options import expand_option_groups
 from bertology.errors import Refusal
 
 INTERRUPTED_STATUS = 130
@@ -16,9 +17,8 @@ PERMISSION_REMEDY = "Check its permissions, or choose another path"
 INTERRUPTED_MESSAGE = "bertology: interrupted; finished parts are kept, and the same command resumes"
 
 HELP = (
-    "Re-run the classic findings about BERT (attention, probing, geometry, ablation) on any encoder, "
-    "with baselines and "
-    "intervals."
+    "Re-run the classic findings about BERT (attention, probing, geometry, ablation) on any encoder, with baselines "
+    "and intervals."
 )
 
 app = typer.Typer(
@@ -43,9 +43,8 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 }
 for name, (command, summary) in COMMANDS.items():
     # Without short_help, typer would cut the summary in the list of commands.
-    app.command(name, help=summary, short_help=summary, context_settings=run.CONTEXT if name == "run" else None)(
-        command
-    )
+    settings = run.CONTEXT if name == "run" else None
+    app.command(name, help=summary, short_help=summary, context_settings=settings)(expand_option_groups(command))
 
 
 def print_version(value: bool) -> None:

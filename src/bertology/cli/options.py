@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from glob import glob
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -17,8 +21,6 @@ from bertology.errors import Refusal
 from bertology.lazy import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from bertology.analyses.run import RunInputs
     from bertology.corpus.corpus import Corpus
     from bertology.encoder.encoder import Encoder
@@ -66,14 +68,8 @@ Format = Annotated[
         help="Format of the corpus, if its file suffix does not determine it; see `bertology list corpora`.",
     ),
 ]
-FormatOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the corpus format; may be repeated.")
-]
 SkipMalformed = Annotated[bool, typer.Option("--skip-malformed", help="Skip malformed examples and report how many.")]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read only the first N examples of the corpus.")]
-Spacing = Annotated[
-    Literal["original", "words"], typer.Option(help="`original` text, or annotated `words` joined by single spaces.")
-]
 RecordingDir = Annotated[
     Path | None,
     typer.Option(
@@ -93,7 +89,6 @@ MaxLength = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="Device: cpu, cuda, cuda:1, mps.")]
-Dtype = Annotated[Literal["float32", "bfloat16"], typer.Option("--dtype", help="Precision of the forward pass.")]
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Load pickled weights. They can execute code: only for files you trust.")
 ]
@@ -109,26 +104,90 @@ Objective = Annotated[
         "`prediction`, or loss on `gold` labels; `auto`: the first of mlm, lm, prediction the model supports."
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Random seed for masking tokens (gradient sites only).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 
-def read_corpus(
-    name: str | None,
-    format: str | None,
-    options: list[str] | None,
-    skip_malformed: bool,
-    limit: int | None,
-    spacing: str,
-) -> Corpus:
-    """Read the corpus; what was skipped is reported on stderr."""
-    from bertology.corpus.read import load_corpus
+@dataclass(frozen=True)
+class CorpusOptions:
+    """How a corpus is read."""
 
-    format_options = dict(_name_and_value(option) for option in options or [])
-    corpus = load_corpus(name or DEFAULT_CORPUS, format, skip_malformed=skip_malformed, limit=limit, **format_options)
-    if corpus.skipped:
-        typer.echo(f"{corpus.name}: {_format_counts(corpus.summary()['skipped'])}.", err=True)
-    return corpus.with_single_spaces() if spacing == "words" else corpus
+    format: Format = None
+    format_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the corpus format; may be repeated.")
+    ] = None
+    skip_malformed: SkipMalformed = False
+    limit: Limit = None
+    spacing: Annotated[
+        Literal["original", "words"],
+        typer.Option(help="`original` text, or annotated `words` joined by single spaces."),
+    ] = "original"
+
+    def read(self, name: str | None) -> Corpus:
+        """Read the corpus; what was skipped is reported on stderr."""
+        from bertology.corpus.read import load_corpus
+
+        format_options = dict(_name_and_value(option) for option in self.format_option or [])
+        corpus = load_corpus(
+            name or DEFAULT_CORPUS, self.format, skip_malformed=self.skip_malformed, limit=self.limit, **format_options
+        )
+        if corpus.skipped:
+            counts = Counter(skip.reason for skip in corpus.skipped)
+            print_message(f"{corpus.name}: {', '.join(f'{count} {reason}' for reason, count in counts.items())}.")
+        return corpus.with_single_spaces() if self.spacing == "words" else corpus
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How models are loaded and run."""
+
+    device: Device = "cpu"
+    dtype: Annotated[Literal["float32", "bfloat16"], typer.Option("--dtype", help="Precision of the forward pass.")] = (
+        "float32"
+    )
+    allow_pickle: AllowPickle = False
+
+    def load(self, name: str) -> Encoder:
+        """Load a model."""
+        from bertology.encoder.load import load
+
+        return load(name, device=self.device, dtype=self.dtype, allow_pickle=self.allow_pickle)
+
+    def load_or_default(self, name: str | None) -> Encoder:
+        """Load a model; the built-in one, with a message, if there is no name."""
+        if name is None:
+            print_message(f"No --model given; using the built-in model `{DEFAULT_MODEL}`.")
+        return self.load(name or DEFAULT_MODEL)
+
+
+def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of its option groups as options.
+
+    An option group is a parameter whose default is a dataclass; the values of that instance are the defaults.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {name: p.default for name, p in signature.parameters.items() if is_dataclass(p.default)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        members = [parameter]
+        if name in groups:
+            hints = get_type_hints(type(groups[name]), include_extras=True)
+            members = [
+                parameter.replace(
+                    name=field.name, default=getattr(groups[name], field.name), annotation=hints[field.name]
+                )
+                for field in fields(groups[name])
+            ]
+        parameters += [member.replace(kind=inspect.Parameter.KEYWORD_ONLY) for member in members]
+
+    @wraps(command)
+    def expanded(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = type(group)(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(expanded)["__signature__"] = signature.replace(parameters=parameters)
+    return expanded
 
 
 def build_run_inputs(
@@ -138,16 +197,13 @@ def build_run_inputs(
     corpus: Corpus | None,
     recording: Path | None,
     config: RecordingConfig,
-    device: str,
-    dtype: str,
-    allow_pickle: bool,
+    loading: ModelOptions,
     store: Path | None,
     no_store: bool,
-    random_baseline: bool,
+    random_baseline: bool = True,
 ) -> RunInputs:
     """The inputs of analyses: a recording, or a model and a corpus."""
     from bertology.analyses.run import RunInputs
-    from bertology.encoder.load import load
     from bertology.recording.store import default_root
 
     root = None if no_store else store or default_root()
@@ -157,23 +213,14 @@ def build_run_inputs(
         from bertology.recording.manifest import open_recording
 
         opened = open_recording(recording)
-        other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
+        other = loading.load(against) if against else None
         return RunInputs(recording=opened, corpus=opened.corpus, against=other, config=config, store=root)
-    _refuse_device(device)
-    encoder = load(model or DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
-    if model is None:
-        print_message(f"No --model given; using the built-in model `{encoder.name}`.")
-    other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
+    _refuse_device(loading.device)
+    encoder = loading.load_or_default(model)
+    other = loading.load(against) if against else None
     return RunInputs(
         corpus=corpus, encoder=encoder, against=other, config=config, store=root, random_baseline=random_baseline
     )
-
-
-def load_model(name: str, device: str, dtype: str, allow_pickle: bool) -> Encoder:
-    """Load one more model with the same settings."""
-    from bertology.encoder.load import load
-
-    return load(name, device=device, dtype=dtype, allow_pickle=allow_pickle)
 
 
 def expand_models(names: list[str]) -> list[str]:
@@ -213,10 +260,6 @@ def _name_and_value(option: str) -> tuple[str, str]:
             f"--format-option was given {option!r}", "NAME=VALUE", "Write for example --format-option column=3"
         )
     return name.replace("-", "_"), value
-
-
-def _format_counts(reasons: Any) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in reasons.items())
 
 
 def print_message(line: str) -> None:

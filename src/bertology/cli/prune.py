@@ -28,8 +28,7 @@ def prune_command(
 ) -> None:
     """Prune, and print the directory of the model, or with --json what was removed."""
     from bertology.encoder import pruning
-    from bertology.encoder.encoder import TaskEncoder
-    from bertology.encoder.head_mask import parse_head_mask
+    from bertology.encoder.encoder import TaskEncoder, parse_head_mask
     from bertology.encoder.load import load
 
     if output.exists() and (not output.is_dir() or any(output.iterdir())):

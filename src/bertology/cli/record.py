@@ -19,36 +19,28 @@ def record_command(
         str, typer.Option(metavar="SITES", help="Sites to record, comma-separated; see `bertology list sites`.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write to.")],
-    format: options.Format = None,
-    format_option: options.FormatOption = None,
-    skip_malformed: options.SkipMalformed = False,
-    limit: options.Limit = None,
-    spacing: options.Spacing = "original",
+    reading: options.CorpusOptions = options.CorpusOptions(),
     overflow: options.OverflowOption = "error",
     max_length: options.MaxLength = None,
     float16: Annotated[
         bool, typer.Option("--float16", help="Store raw sites in float16, which halves their size.")
     ] = False,
     objective: options.Objective = "auto",
-    seed: options.Seed = 0,
-    device: options.Device = "cpu",
-    dtype: options.Dtype = "float32",
-    allow_pickle: options.AllowPickle = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for masking tokens (gradient sites only).")] = 0,
+    loading: options.ModelOptions = options.ModelOptions(),
 ) -> None:
     """Record, and print the directory."""
     from bertology.analyses import registry
-    from bertology.cli.options import progress_bars
-    from bertology.encoder.load import load
     from bertology.recording.plan import RecordingConfig
     from bertology.recording.recorder import record
 
     registry.load_all()
-    texts = options.read_corpus(corpus, format, format_option, skip_malformed, limit, spacing)
-    encoder = load(model, device=device, dtype=dtype, allow_pickle=allow_pickle)
+    texts = reading.read(corpus)
+    encoder = loading.load(model)
     config = RecordingConfig(
         overflow=overflow, max_length=max_length, half_precision=float16, objective=objective, seed=seed
     )
-    with progress_bars() as progress:
+    with options.progress_bars() as progress:
         recording = record(
             encoder,
             texts,

@@ -17,25 +17,12 @@ HELP = "Test published findings on a model and write a self-contained HTML repor
 
 
 def report_command(
-    model: claims.ModelArgument = None,
-    against: options.Against = None,
-    corpus: options.CorpusName = None,
-    format: options.Format = None,
-    skip_malformed: options.SkipMalformed = False,
-    limit: options.Limit = None,
-    quick: claims.Quick = False,
-    full: claims.Full = False,
-    train_size: claims.TrainSize = None,
+    arguments: claims.ClaimsOptions = claims.ClaimsOptions(),
     markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown instead of HTML.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON with every number instead of HTML.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write. [default: report.html]")
     ] = None,
-    overflow: options.OverflowOption = "skip",
-    device: options.Device = "cpu",
-    store: options.Store = None,
-    no_store: options.NoStore = False,
-    allow_pickle: options.AllowPickle = False,
 ) -> None:
     """Test the claims and write the report; claims that do not apply are listed with the reason."""
     from bertology.atomic_files import check_writable, write_atomically
@@ -51,23 +38,8 @@ def report_command(
     )
     file = output or Path(f"report{suffix}")
     check_writable(file)
-    run = claims.run_claims(
-        claims.select_claims(None, full=full, train_size=train_size),
-        model=model,
-        against=against,
-        corpus=corpus,
-        format=format,
-        skip_malformed=skip_malformed,
-        limit=limit,
-        quick=quick,
-        recording=None,
-        overflow=overflow,
-        device=device,
-        store=store,
-        no_store=no_store,
-        allow_pickle=allow_pickle,
-    )
-    typer.echo(str(write_atomically(file, write(build_report(run, full=full)).encode())))
+    content = build_report(claims.run_claims(arguments), full=arguments.full)
+    typer.echo(str(write_atomically(file, write(content).encode())))
 
 
 def build_report(run: claims.ClaimsRun, *, full: bool) -> ReportContent:

@@ -27,18 +27,12 @@ def run_command(
     model: options.Model = None,
     against: options.AgainstModels = None,
     corpus: options.CorpusName = None,
-    format: options.Format = None,
-    format_option: options.FormatOption = None,
-    skip_malformed: options.SkipMalformed = False,
-    limit: options.Limit = None,
-    spacing: options.Spacing = "original",
+    reading: options.CorpusOptions = options.CorpusOptions(),
     recording: options.RecordingDir = None,
     overflow: options.OverflowOption = "error",
     max_length: options.MaxLength = None,
     objective: options.Objective = "auto",
-    device: options.Device = "cpu",
-    dtype: options.Dtype = "float32",
-    allow_pickle: options.AllowPickle = False,
+    loading: options.ModelOptions = options.ModelOptions(),
     store: options.Store = None,
     no_store: options.NoStore = False,
     no_random_baseline: Annotated[
@@ -75,13 +69,10 @@ def run_command(
 
     from bertology.analyses.checkpoints import run_checkpoints
     from bertology.analyses.run import run_analysis
-    from bertology.cli.options import progress_bars
     from bertology.cli.terminal import print_result
     from bertology.recording.plan import RecordingConfig
 
-    texts = None
-    if recording is None:
-        texts = options.read_corpus(corpus, format, format_option, skip_malformed, limit, spacing)
+    texts = reading.read(corpus) if recording is None else None
     partners = options.expand_models(against or [])
     inputs = options.build_run_inputs(
         model=model,
@@ -89,17 +80,15 @@ def run_command(
         corpus=texts,
         recording=recording,
         config=RecordingConfig(overflow=overflow, max_length=max_length, objective=objective),
-        device=device,
-        dtype=dtype,
-        allow_pickle=allow_pickle,
+        loading=loading,
         store=store,
         no_store=no_store,
         random_baseline=not no_random_baseline,
     )
-    with progress_bars() as progress:
+    with options.progress_bars() as progress:
         callbacks: dict[str, Any] = {"progress": progress, "notify": options.print_message}
         if len(partners) > 1:
-            further = (options.load_model(name, device, dtype, allow_pickle) for name in partners[1:])
+            further = map(loading.load, partners[1:])
             result = run_checkpoints(declared, inputs, partners, further, analysis_options, **callbacks)
         else:
             result = run_analysis(declared, inputs, analysis_options, **callbacks)

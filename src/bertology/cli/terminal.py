@@ -20,7 +20,7 @@ from bertology.cli.table_layout import (
     split_into_tables,
 )
 from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table, UnmeasuredShape
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -87,11 +87,7 @@ def _layer_means(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
 
 
 def _highest_heads(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
-    heads: dict[str, Head] = {}
-    for name, estimates in grid.measures.items():
-        if np.isfinite(estimates.value).any():
-            layer, head = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
-            heads[name] = Head(int(layer), int(head))
+    heads = {name: head for name in grid.measures if (head := grid.highest_head(name)) is not None}
     values = [grid.measures[name][head] for name, head in heads.items()]
     baselines = {
         baseline: [estimates[name][head] if name in estimates else None for name, head in heads.items()]
@@ -99,7 +95,8 @@ def _highest_heads(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
     }
     labels = [TableColumn("measure", tuple(heads)), TableColumn("head", tuple(str(head) for head in heads.values()))]
     yield "Highest head per measure"
-    yield from _fill_tables(labels, [_measure_columns(values, baselines)], width, MAX_COLUMNS)
+    intervals = describe_intervals(grid.measures)
+    yield from _fill_tables(labels, [_measure_columns(values, baselines, intervals)], width, MAX_COLUMNS)
 
 
 def _curve_tables(
@@ -145,7 +142,7 @@ def _fill_tables(
 
 def _table_with_header(labels: Sequence[TableColumn], columns: Sequence[TableColumn], width: int) -> RichTable:
     """An empty table whose columns use the available width."""
-    table = _build_table("", [])
+    table = _build_table()
     first, *others = labels
     if not fits(labels, columns, width):
         # If even one measure with one baseline is too wide, cells are wrapped rather than cut.
@@ -162,7 +159,7 @@ def _table_with_header(labels: Sequence[TableColumn], columns: Sequence[TableCol
 
 
 def _measure_columns(
-    estimates: Sequence[Estimate], baselines: Mapping[str, Sequence[Estimate | None]]
+    estimates: Sequence[Estimate], baselines: Mapping[str, Sequence[Estimate | None]], intervals: str
 ) -> MeasureColumns:
     """Columns of estimates with their sample sizes and baselines, some of which may be missing."""
     columns = [
@@ -170,17 +167,14 @@ def _measure_columns(
         for name, series in baselines.items()
     ]
     n_column = TableColumn("n", tuple(str(e.n) for e in estimates))
-    return MeasureColumns(
-        TableColumn(f"value [{INTERVAL_LABELS['bootstrap']}]", tuple(map(_format_estimate, estimates))),
-        tuple(columns),
-        n_column,
-    )
+    values = TableColumn(f"value [{intervals}]", tuple(map(_format_estimate, estimates)))
+    return MeasureColumns(values, tuple(columns), n_column)
 
 
 def _attributes(table: Table) -> RichTable:
     """The attributes and notes of a table's rows."""
     names = [name.replace("_", " ") for name in table.attributes] + (["note"] if table.notes else [])
-    shown = _build_table("", ["", *names])
+    shown = _build_table(["", *names])
     for column in shown.columns:
         column.justify = "left"
     for index, row in enumerate(table.row_names):
@@ -222,14 +216,13 @@ def _extremes(name: str, matrix: Matrix, width: int) -> Iterable[RichTable | str
         f"{name}: {CELLS_PER_END} highest and {CELLS_PER_END} lowest of {values.shape[0]} x {values.shape[1]} cells "
         "(all: --json or --figure)"
     )
-    yield from _fill_tables(
-        labels, [_measure_columns([estimates[cell] for cell in cells], baselines)], width, MAX_COLUMNS
-    )
+    columns = _measure_columns([estimates[cell] for cell in cells], baselines, INTERVAL_LABELS[estimates.interval])
+    yield from _fill_tables(labels, [columns], width, MAX_COLUMNS)
 
 
 def _records(rows: list[dict[str, object]]) -> RichTable:
     columns = list(rows[0]) if rows else ["(no rows)"]
-    table = _build_table("", columns)
+    table = _build_table(columns)
     for row in rows:
         table.add_row(*(_format_value(row.get(column, "")) for column in columns))
     return table
@@ -246,20 +239,20 @@ def _footnotes(result: Result) -> Iterable[str]:
         yield "No rows: nothing in the corpus meets the criteria of this analysis."
     if isinstance(result.data, Table) and (empty := result.data.empty_rows()):
         yield f"Not measured (too few examples): {', '.join(result.data.row_names[i] for i in empty)}."
-    if isinstance(result.data, HeadGrid | LayerCurve | Curve | Matrix | Table) and result.data.sample:
-        yield f"Sample: {', '.join(f'{count} {name}' for name, count in result.data.sample.items())}."
+    if not isinstance(result.data, UnmeasuredShape) and result.data.sample:
+        yield result.data.describe_sample()
     for role, summary in result.inputs.items():
         if isinstance(summary, Mapping) and "counts" in summary:
             counts = ", ".join(f"{count} {name}" for name, count in summary["counts"].items())
             yield f"Input ({role}): {summary['model']['name']} on {summary['corpus']['name']}: {counts}"
 
 
-def _build_table(title: str, columns: Sequence[str]) -> RichTable:
+def _build_table(columns: Sequence[str] = ()) -> RichTable:
     """An empty table; column names wrap only between words."""
     from rich.box import SIMPLE
     from rich.table import Table as RichTable
 
-    table = RichTable(title=title or None, title_justify="left", box=SIMPLE, pad_edge=False)
+    table = RichTable(box=SIMPLE, pad_edge=False)
     for index, name in enumerate(columns):
         left = index == 0 or name in {"measure", ""}
         table.add_column(name, justify="left" if left else "right", min_width=TableColumn(name, ()).min_width)

@@ -62,26 +62,19 @@ def view_command(
         Literal["head", "model", "matrix", "neuron", "difference"],
         typer.Option("--view", help="View shown first."),
     ] = "head",
-    device: options.Device = "cpu",
-    dtype: options.Dtype = "float32",
-    allow_pickle: options.AllowPickle = False,
+    loading: options.ModelOptions = options.ModelOptions(),
 ) -> None:
     """Write the page and print its path."""
     from bertology.atomic_files import check_writable
-    from bertology.encoder.load import load
     from bertology.views.view import view
 
     check_writable(output)
     source = _select_text(text, corpus, format, example)
-    encoder = load(model or options.DEFAULT_MODEL, device=device, dtype=dtype, allow_pickle=allow_pickle)
-    if model is None:
-        options.print_message(f"No --model given; using the built-in model `{encoder.name}`.")
-    other = load(against, device=device, dtype=dtype, allow_pickle=allow_pickle) if against else None
     page = view(
-        encoder,
+        loading.load_or_default(model),
         source,
         text_b,
-        against=other,
+        against=loading.load(against) if against else None,
         against_text=against_text,
         quantities=("attention", *(quantity or ())),
         neurons=neurons,
@@ -105,7 +98,7 @@ def _select_text(text: str | None, corpus: str | None, format: str | None, examp
         if not text.strip():
             raise Refusal("The text is empty", "a text of at least one word", "Put it in quotation marks")
         return text
-    texts = options.read_corpus(corpus, format, None, False, example, "original")
+    texts = options.CorpusOptions(format, limit=example).read(corpus)
     if len(texts) < example:
         raise Refusal(
             f"{texts.name} has {len(texts)} examples, and --example is {example}",

@@ -1,9 +1,12 @@
-"""Map character offsets in a text to words."""
+"""Map character offsets and word indices in corpus files to words of a sentence."""
 
 from __future__ import annotations
 
-from bertology.corpus.sentence import Sentence, Span
-from bertology.corpus.text_files import ParseError
+from dataclasses import replace
+from types import MappingProxyType
+
+from bertology.corpus.sentence import Sentence, Span, split_at_spaces
+from bertology.corpus.text_files import ParseError, parse_int
 
 
 def word_span(sentence: Sentence, start: int, end: int, label: str = "") -> Span:
@@ -13,6 +16,16 @@ def word_span(sentence: Sentence, start: int, end: int, label: str = "") -> Span
         problem = f"No word overlaps the characters {start} to {end}"
         raise ParseError("no word at the offset", problem, "the offset of a word", "Correct the offset")
     return Span(words[0], words[-1] + 1, label)
+
+
+def sentence_with_target(text: str, index_text: str, *, id: str) -> Sentence:
+    """Split a tokenised text at spaces and mark the word at an index as `target`."""
+    sentence, target = split_at_spaces(text.strip(), id=id), parse_int(index_text.strip())
+    if target is None or target >= len(sentence):
+        problem = f"The index of the word is {index_text!r}"
+        expected = f"a number from 0 to {len(sentence) - 1}" if len(sentence) else "a sentence with the word"
+        raise ParseError("index out of range", problem, expected, "Correct the index")
+    return replace(sentence, marked_words=MappingProxyType({"target": (target,)}))
 
 
 def matches_exactly(sentence: Sentence, span: Span, start: int, end: int) -> bool:

@@ -9,6 +9,7 @@ outside chunks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from bertology.corpus.sentence import ROOT, Sentence, Span
 
@@ -42,14 +43,10 @@ def sentence_chunks(sentence: Sentence) -> tuple[Span, ...] | None:
 def runs_outside_chunks(sentence: Sentence, chunks: tuple[Span, ...]) -> Iterator[Span]:
     """Yield the runs of words outside chunks, labelled O."""
     chunked_words = {word for span in chunks for word in range(span.start, span.end)}
-    start = None
-    for word in range(len(sentence) + 1):
-        is_outside = word < len(sentence) and word not in chunked_words
-        if is_outside and start is None:
-            start = word
-        elif not is_outside and start is not None:
-            yield Span(start, word, "O")
-            start = None
+    for is_outside, run in groupby(range(len(sentence)), key=lambda word: word not in chunked_words):
+        if is_outside:
+            first, *rest = run
+            yield Span(first, first + len(rest) + 1, "O")
 
 
 def _words_with_tags(sentence: Sentence, tags: tuple[str, ...]) -> Iterator[int]:

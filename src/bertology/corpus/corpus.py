@@ -22,7 +22,7 @@ from bertology.corpus.sentence import (
     Span,
     sentence_from_text,
 )
-from bertology.errors import Refusal, unknown_name
+from bertology.errors import Refusal
 
 ExampleKind = Literal["sentence", "pair", "question", "choice", "minimal_pair"]
 CorpusUnit = Literal["sentence", "document"]
@@ -133,8 +133,6 @@ class Corpus(Sequence[Example]):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all words, offsets and annotations."""
-        from bertology.corpus.corpus import hash_text  # serialisation imports this module
-
         digest = hashlib.sha256()
         for example in self.examples:
             digest.update(f"{hash_text(example)}\n".encode())
@@ -193,14 +191,17 @@ def corpus_from_texts(*texts: str | tuple[str, str]) -> Corpus:
 
 def concatenate_segments(segments: Sequence[Sentence]) -> Sentence:
     """Join texts with a space into one unannotated sentence."""
-    text, offsets = _join_texts(segments)
-    return Sentence(words=tuple(word for segment in segments for word in segment.words), text=text, offsets=offsets)
+    words = tuple(word for segment in segments for word in segment.words)
+    offsets: list[tuple[int, int]] = []
+    position = 0
+    for segment in segments:
+        offsets.extend((start + position, end + position) for start, end in segment.offsets)
+        position += len(segment.text) + 1
+    return Sentence(words, " ".join(segment.text for segment in segments), tuple(offsets))
 
 
 def group_documents(examples: Iterable[Example], unit: CorpusUnit) -> Iterator[Example]:
     """Yield the sentences unchanged, or with the unit `document` one example per run of sentences of a document."""
-    if unit not in ("sentence", "document"):
-        raise unknown_name("unit of a corpus", unit, ("sentence", "document"))
     if unit == "sentence":
         yield from examples
         return
@@ -242,15 +243,6 @@ def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
         marked_words=MappingProxyType({role: tuple(words) for role, words in marked_words.items()}),
         **{name: tuple(values[name]) for name in names if is_kept(name)},
     )
-
-
-def _join_texts(segments: Sequence[Sentence]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    offsets: list[tuple[int, int]] = []
-    position = 0
-    for segment in segments:
-        offsets.extend((start + position, end + position) for start, end in segment.offsets)
-        position += len(segment.text) + 1
-    return " ".join(segment.text for segment in segments), tuple(offsets)
 
 
 def _shift_indices(value: Any, annotation: str, start: int) -> Any:
@@ -326,9 +318,11 @@ def sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         if value is None:
             continue
         if name in SPAN_ANNOTATIONS:
-            value = [_span_to_json(span) for span in value]
+            value = _spans_to_json(value)
         elif name == "frames":
-            value = [_frame_to_json(frame) for frame in value]
+            value = [
+                {"predicate": f.predicate, "sense": f.sense, "arguments": _spans_to_json(f.arguments)} for f in value
+            ]
         elif name in WORD_ANNOTATIONS:
             value = list(value)
         data[STORED_KEYS.get(name, name)] = value
@@ -357,13 +351,8 @@ def sentence_from_json(data: Mapping[str, Any]) -> Sentence:
     return Sentence(**values)
 
 
-def _span_to_json(span: Span) -> list[int | str]:
-    return [span.start, span.end, span.label]
-
-
-def _frame_to_json(frame: SemanticFrame) -> dict[str, Any]:
-    arguments = [_span_to_json(span) for span in frame.arguments]
-    return {"predicate": frame.predicate, "sense": frame.sense, "arguments": arguments}
+def _spans_to_json(spans: Sequence[Span]) -> list[list[int | str]]:
+    return [[span.start, span.end, span.label] for span in spans]
 
 
 def seeded_hash(text: str, seed: int) -> bytes:

@@ -7,9 +7,6 @@ samples each stratum without replacement and shuffles the examples.
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +17,7 @@ from random import Random
 from typing import Any
 
 from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.registration import check_options, import_modules
 from bertology.corpus.sample_spaces import SampleSpace, sample_distinct
 from bertology.errors import Refusal, unknown_name
 
@@ -51,16 +49,9 @@ class StimulusGenerator:
     function: GenerateFunction
     id_prefix: str
 
-    @property
-    def options(self) -> dict[str, inspect.Parameter]:
-        """The keyword-only parameters of the function, set by `--format-option NAME=VALUE`."""
-        return dict(inspect.signature(self.function).parameters)
-
     def strata(self, **options: Any) -> Sequence[Stratum]:
         """Return the cells of the design; refuse unknown options."""
-        unknown = sorted(set(options) - set(self.options))
-        if unknown:
-            raise unknown_name(f"option of the generator {self.name}", unknown[0], self.options)
+        check_options(self.function, options, f"generator {self.name}")
         return self.function(**options)
 
 
@@ -83,10 +74,7 @@ def generator(name: str, *, description: str, id_prefix: str = "") -> Callable[[
 @cache
 def generators() -> dict[str, StimulusGenerator]:
     """Return all generators by name."""
-    import bertology.corpus.generators as package
-
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    import_modules("bertology.corpus.generators")
     return dict(sorted(_generators.items()))
 
 
@@ -156,10 +144,3 @@ def balance_strata(*groups: Iterable[Stratum]) -> list[Stratum]:
         for group, total in zip(lists, totals, strict=True)
         for stratum in group
     ]
-
-
-def check_choice(option: str, value: str, choices: Sequence[str]) -> str:
-    """Return the value of an option; refuse it if it is not one of the choices."""
-    if value not in choices:
-        raise unknown_name(f"value of the option {option}", value, choices)
-    return value

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from bertology.corpus.bio import decode, detect_scheme, is_tag
 from bertology.corpus.corpus import Corpus, Example
@@ -48,11 +48,11 @@ def from_dataset(
             "either text, or first and second, or words",
             "Name the columns, for example from_dataset(data, text='sentence', label='label')",
         )
-    features = _features(dataset)
-    if features is not None:
+    features: Any = getattr(dataset, "features", None)
+    if isinstance(features, Mapping):
         for column in filter(None, (text, first, second, words, tags, label)):
             if column not in features:
-                raise unknown_name("column of the dataset", column, features)
+                raise unknown_name("column of the dataset", column, cast("Mapping[str, object]", features))
     errors = ParseErrorHandler(skip_malformed=skip_malformed)
     class_names = {column: _class_names(features, column) for column in (label, tags) if column}
     if words:
@@ -68,14 +68,9 @@ def from_dataset(
     return Corpus(examples, name=name, format="datasets", skipped=tuple(errors.skipped))
 
 
-def _features(dataset: object) -> Mapping[str, object] | None:
-    features = getattr(dataset, "features", None)
-    return cast("Mapping[str, object]", features) if isinstance(features, Mapping) else None
-
-
-def _class_names(features: Mapping[str, object] | None, column: str) -> Sequence[str] | None:
+def _class_names(features: Any, column: str) -> Sequence[str] | None:
     """Return the class names of a column of classes or of lists of classes."""
-    feature = None if features is None else features.get(column)
+    feature = features.get(column) if isinstance(features, Mapping) else None
     for candidate in (feature, getattr(feature, "feature", None)):
         names = getattr(candidate, "names", None)
         if isinstance(names, list):

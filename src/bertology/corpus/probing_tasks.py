@@ -15,8 +15,6 @@ The result depends on the set of sentences and the seed, not on the order of the
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +23,7 @@ from functools import cache
 from random import Random
 
 from bertology.corpus.corpus import Corpus, Example, shuffle_by_hash
+from bertology.corpus.registration import import_modules
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.errors import Refusal, unknown_name
 
@@ -79,10 +78,7 @@ def probing_task(
 @cache
 def probing_tasks() -> dict[str, ProbingTask]:
     """Return all probing tasks by name."""
-    import bertology.corpus.tasks as package
-
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    import_modules("bertology.corpus.tasks")
     return dict(sorted(_probing_tasks.items()))
 
 

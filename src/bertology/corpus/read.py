@@ -6,14 +6,13 @@ A format is a module in `corpus/readers/` of the same name.
 from __future__ import annotations
 
 import importlib
-import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.generate import GENERATED_PREFIX, generators, load_generated
 from bertology.corpus.probing_tasks import TASKS_PREFIX, build_task_corpus, parse_task_address, probing_tasks
+from bertology.corpus.registration import check_options, function_options, import_modules
 from bertology.corpus.sentence import Sentence
 from bertology.corpus.text_files import OPENERS, ParseErrorHandler, lines
 from bertology.errors import Refusal, unknown_name
@@ -46,12 +46,6 @@ class Reader:
     suffixes: tuple[str, ...]
     function: ReadFunction
     matches: Callable[[Path], bool] | None = None
-
-    @property
-    def options(self) -> dict[str, inspect.Parameter]:
-        """The keyword-only parameters of the function, set by `--format-option NAME=VALUE`."""
-        parameters = inspect.signature(self.function).parameters.values()
-        return {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 _readers: dict[str, Reader] = {}
@@ -81,9 +75,7 @@ def reader(
 @cache
 def readers() -> dict[str, Reader]:
     """Return all readers by name: those of this package and of installed plug-ins."""
-    package = importlib.import_module(READERS_PACKAGE)
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{READERS_PACKAGE}.{module.name}")
+    import_modules(READERS_PACKAGE)
     for entry_point in entry_points(group="bertology.readers"):
         entry_point.load()
     return dict(sorted(_readers.items()))
@@ -106,9 +98,8 @@ def read(
     if not path.exists():
         raise Refusal(f"{path} does not exist", "a corpus file or directory", "Check the path given to --corpus")
     format_reader = _detect_format(path) if format is None else _find_reader(format)
-    unknown = set(options) - set(format_reader.options)
-    if unknown:
-        raise unknown_name(f"option of the format {format_reader.name}", sorted(unknown)[0], format_reader.options)
+    if options:
+        check_options(format_reader.function, options, f"format {format_reader.name}")
     errors = ParseErrorHandler(skip_malformed=skip_malformed)
     examples = tuple(islice(format_reader.function(path, errors, **options), limit))
     if not examples:
@@ -171,17 +162,11 @@ def find_files(path: Path, pattern: str) -> list[Path]:
 
 def _find_reader(format: str) -> Reader:
     """Return the reader of a format, importing only its module if it is one of this package."""
-    if format not in _readers and format in {m.name for m in pkgutil.iter_modules(_readers_path())}:
+    if format not in _readers and format.isidentifier() and find_spec(f"{READERS_PACKAGE}.{format}"):
         importlib.import_module(f"{READERS_PACKAGE}.{format}")
-    if format in _readers:
-        return _readers[format]
-    if format not in readers():
+    if format not in _readers and format not in readers():
         raise unknown_name("corpus format", format, readers(), remedy="See `bertology list corpora`")
-    return readers()[format]
-
-
-def _readers_path() -> list[str]:
-    return list(importlib.import_module(READERS_PACKAGE).__path__)
+    return _readers[format]
 
 
 def _detect_format(path: Path) -> Reader:
@@ -215,14 +200,11 @@ def _fill_optional_annotations(examples: tuple[Example, ...]) -> tuple[Example, 
         return examples
 
     def fill(segment: Sentence) -> Sentence:
-        empty = {name: _empty_annotation(name, segment) for name in present if getattr(segment, name) is None}
+        missing = [name for name in present if getattr(segment, name) is None]
+        empty: dict[str, Any] = {name: (None,) * len(segment) if name == "senses" else () for name in missing}
         return replace(segment, **empty) if empty else segment
 
     return tuple(replace(example, segments=tuple(map(fill, example.segments))) for example in examples)
-
-
-def _empty_annotation(annotation: str, segment: Sentence) -> Any:
-    return (None,) * len(segment) if annotation == "senses" else ()
 
 
 BUILTIN_CORPORA: dict[str, str] = {
@@ -266,20 +248,16 @@ def load_corpus(
 
 def list_corpora() -> list[dict[str, Any]]:
     """Return the built-in corpora, generators, probing tasks and formats, for `bertology list corpora`."""
-    built_in = [_list_row(name, "built-in corpus", text) for name, text in BUILTIN_CORPORA.items()]
-    generated = [
-        _list_row(GENERATED_PREFIX + g.name, "generated corpus", g.description, options=list(g.options))
-        for g in generators().values()
+    rows: list[tuple[str, str, str, dict[str, Any]]] = [
+        *((name, "built-in corpus", text, {}) for name, text in BUILTIN_CORPORA.items()),
+        *(
+            (GENERATED_PREFIX + g.name, "generated corpus", g.description, {"options": [*function_options(g.function)]})
+            for g in generators().values()
+        ),
+        *((f"{TASKS_PREFIX}{t.name}:CORPUS", "probing task", t.description, {}) for t in probing_tasks().values()),
+        *(
+            (r.name, "format", r.description, {"suffixes": list(r.suffixes), "example": r.example})
+            for r in readers().values()
+        ),
     ]
-    tasks = [
-        _list_row(f"{TASKS_PREFIX}{t.name}:CORPUS", "probing task", t.description) for t in probing_tasks().values()
-    ]
-    formats = [
-        _list_row(r.name, "format", r.description, suffixes=list(r.suffixes), example=r.example)
-        for r in readers().values()
-    ]
-    return built_in + generated + tasks + formats
-
-
-def _list_row(name: str, kind: str, description: str, **fields: Any) -> dict[str, Any]:
-    return {"name": name, "kind": kind, "description": description, **fields}
+    return [{"name": name, "kind": kind, "description": text, **fields} for name, kind, text, fields in rows]

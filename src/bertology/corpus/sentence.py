@@ -186,11 +186,8 @@ def _word_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _is_word_character(character: str) -> bool:
-    return (character.isalnum() or character == "_" or _is_combining(character)) and not _is_spaceless(character)
-
-
-def _is_combining(character: str) -> bool:
-    return unicodedata.category(character) in {"Mn", "Mc"}
+    is_combining = unicodedata.category(character) in {"Mn", "Mc"}
+    return (character.isalnum() or character == "_" or is_combining) and not _is_spaceless(character)
 
 
 def _is_word_internal(text: str, position: int) -> bool:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bertology.lazy import torch
 
 if TYPE_CHECKING:
     from bertology.encoder.huggingface import HuggingFaceEncoder
-
-Loader = Callable[[str, str], "HuggingFaceEncoder"]
-"""Loads a model on a device, in a type of number."""
 
 MODELS = Path(__file__).parent / "models"
 
@@ -45,43 +41,39 @@ important different possible public national local social political human music 
 
 @dataclass(frozen=True)
 class BuiltInModel:
-    """A one-line description of a built-in model, and its loader."""
+    """A model stored in the package, and a one-line description.
 
+    `full`: in Hugging Face format. `int8`: as 8-bit integers, with the tokeniser of `base`. `delta`: as its difference
+    from `base`. `untrained`: `tiny`, which is not stored.
+    """
+
+    name: str
     description: str
-    load: Loader
+    storage: Literal["full", "int8", "delta", "untrained"] = "full"
+    base: str = "mini"
 
+    def load(self, device: str, dtype: str) -> HuggingFaceEncoder:
+        """Load the model on a device, in a type of number."""
+        folder, base = MODELS / self.name, MODELS / self.base
+        match self.storage:
+            case "full":
+                from bertology.encoder.huggingface_loading import load_directory
 
-def full_checkpoint(name: str, description: str) -> BuiltInModel:
-    """A model stored in the package in Hugging Face format."""
+                return load_directory(folder, name=self.name, device=device, dtype=dtype)
+            case "int8":
+                from bertology.encoder.int8_checkpoint import load_int8
 
-    def load(device: str, dtype: str) -> HuggingFaceEncoder:
-        from bertology.encoder.huggingface_loading import load_directory
+                return load_int8(folder, tokeniser=base, name=self.name, device=device, dtype=dtype)
+            case "delta":
+                from bertology.encoder.delta_checkpoint import load_delta
 
-        return load_directory(MODELS / name, name=name, device=device, dtype=dtype)
+                return load_delta(base, folder, name=self.name, device=device, dtype=dtype)
+            case "untrained":
+                from bertology.encoder.huggingface import wrap
 
-    return BuiltInModel(description, load)
-
-
-def int8_checkpoint(name: str, description: str, *, base: str) -> BuiltInModel:
-    """A model stored in the package as 8-bit integers, with the tokeniser of another one."""
-
-    def load(device: str, dtype: str) -> HuggingFaceEncoder:
-        from bertology.encoder.int8_checkpoint import load_int8
-
-        return load_int8(MODELS / name, tokeniser=MODELS / base, name=name, device=device, dtype=dtype)
-
-    return BuiltInModel(description, load)
-
-
-def delta_checkpoint(name: str, description: str, *, base: str) -> BuiltInModel:
-    """A fine-tuned model stored in the package as its difference from another one."""
-
-    def load(device: str, dtype: str) -> HuggingFaceEncoder:
-        from bertology.encoder.delta_checkpoint import load_delta
-
-        return load_delta(MODELS / base, MODELS / name, name=name, device=device, dtype=dtype)
-
-    return BuiltInModel(description, load)
+                encoder = tiny_encoder()
+                model = encoder.model.to(device=device, dtype=getattr(torch, dtype))
+                return wrap(model, encoder.hf_tokenizer, encoder.name)
 
 
 def tiny_encoder() -> HuggingFaceEncoder:
@@ -114,24 +106,14 @@ def tokenizer_definition() -> str:
     return tokenizer.to_str()
 
 
-def _load_tiny(device: str, dtype: str) -> HuggingFaceEncoder:
-    from bertology.encoder.huggingface import wrap
-
-    encoder = tiny_encoder()
-    return wrap(encoder.model.to(device=device, dtype=getattr(torch, dtype)), encoder.hf_tokenizer, encoder.name)
-
-
 BUILT_IN_MODELS: dict[str, BuiltInModel] = {
-    "mini": full_checkpoint(
-        "mini", "small English BERT trained for this project: 8 layers, 8 heads; MLM and NSP task heads"
-    ),
-    "mini@10%": int8_checkpoint("mini@10%", "mini after 10 % of pretraining, stored in 8 bits", base="mini"),
-    "mini-sentiment": delta_checkpoint(
-        "mini-sentiment", "mini fine-tuned for sentiment classification (film reviews)", base="mini"
-    ),
-    "mini-ner": delta_checkpoint(
-        "mini-ner", "mini fine-tuned for named-entity recognition (PER, LOC, ORG, MISC)", base="mini"
-    ),
-    "mini-pairs": delta_checkpoint("mini-pairs", "mini fine-tuned for natural language inference", base="mini"),
-    "tiny": BuiltInModel("untrained model, 2 layers, 4 heads; for tests", _load_tiny),
+    model.name: model
+    for model in (
+        BuiltInModel("mini", "small English BERT trained for this project: 8 layers, 8 heads; MLM and NSP task heads"),
+        BuiltInModel("mini@10%", "mini after 10 % of pretraining, stored in 8 bits", "int8"),
+        BuiltInModel("mini-sentiment", "mini fine-tuned for sentiment classification (film reviews)", "delta"),
+        BuiltInModel("mini-ner", "mini fine-tuned for named-entity recognition (PER, LOC, ORG, MISC)", "delta"),
+        BuiltInModel("mini-pairs", "mini fine-tuned for natural language inference", "delta"),
+        BuiltInModel("tiny", "untrained model, 2 layers, 4 heads; for tests", "untrained"),
+    )
 }

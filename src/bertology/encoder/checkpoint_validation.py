@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertology.errors import Refusal
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SAFETENSORS_FILES = ("model.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -41,6 +44,17 @@ def validate_checkpoint(folder: Path, *, allow_pickle: bool) -> None:
             HUGGING_FACE_FORMAT,
             "If you trust its source, add --allow-pickle; or convert it once to safetensors",
         )
+
+
+def read_tensors(file: Path, expected: str) -> dict[str, Tensor]:
+    """The tensors of a safetensors file; a file that cannot be read is refused."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise Refusal(f"{file} cannot be read ({error})", expected, "Copy the folder again") from error
 
 
 def _refuse_unreadable_config(folder: Path) -> None:

@@ -24,10 +24,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from bertology.encoder.checkpoint_validation import validate_checkpoint
+from bertology.encoder.checkpoint_validation import read_tensors, validate_checkpoint
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
@@ -60,13 +59,12 @@ def apply_delta(base: Path, folder: Path) -> dict[str, Tensor]:
     """The float32 weights of base plus delta, without the base's task heads."""
     validate_checkpoint(base, allow_pickle=False)
     _refuse_other_base(base, folder)
-    delta = _read_tensors(folder / TENSORS)
+    delta = read_tensors(folder / TENSORS, EXPECTED_FILES)
     base_weights = {name: weights.float() for name, weights in load_file(base / BASE_FILES[0]).items()}
     prefix = _encoder_prefix(delta)
     weights = {name: tensor for name, tensor in base_weights.items() if name.startswith(prefix)}
-    return weights | {
-        name: _apply_weight_delta(name, delta, base_weights, folder) for name in {_weight_name(key) for key in delta}
-    }
+    names = {key.rpartition(".")[0] for key in delta}
+    return weights | {name: _apply_weight_delta(name, delta, base_weights, folder) for name in names}
 
 
 def base_fingerprint(base: Path) -> str:
@@ -82,10 +80,12 @@ def _apply_weight_delta(name: str, delta: Mapping[str, Tensor], base: Mapping[st
         return delta[name + FULL_SUFFIX].float()
     try:
         if name + DELTA_SUFFIX in delta:
-            return base[name] + _check_shape(delta[name + DELTA_SUFFIX].float(), base[name])
-        return base[name] + _check_shape(
-            delta[name + LEFT_SUFFIX].float() @ delta[name + RIGHT_SUFFIX].float(), base[name]
-        )
+            difference = delta[name + DELTA_SUFFIX].float()
+        else:
+            difference = delta[name + LEFT_SUFFIX].float() @ delta[name + RIGHT_SUFFIX].float()
+        if difference.shape != base[name].shape:
+            raise RuntimeError(f"{tuple(difference.shape)} is not {tuple(base[name].shape)}")
+        return base[name] + difference
     except (KeyError, RuntimeError) as error:
         raise Refusal(
             f"The delta in {folder} changes {name!r}, which its base does not have in that shape",
@@ -94,27 +94,10 @@ def _apply_weight_delta(name: str, delta: Mapping[str, Tensor], base: Mapping[st
         ) from error
 
 
-def _check_shape(delta: Tensor, base: Tensor) -> Tensor:
-    if delta.shape != base.shape:
-        raise RuntimeError(f"{tuple(delta.shape)} is not {tuple(base.shape)}")
-    return delta
-
-
-def _weight_name(key: str) -> str:
-    return key.rpartition(".")[0]
-
-
 def _encoder_prefix(delta: Mapping[str, Tensor]) -> str:
     """The prefix of the encoder's weight names (`bert.`): that of the first weight with a difference."""
     changed = sorted(key for key in delta if not key.endswith(FULL_SUFFIX))
     return changed[0].partition(".")[0] + "." if changed else ""
-
-
-def _read_tensors(file: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(file)
-    except (OSError, SafetensorError) as error:
-        raise Refusal(f"{file} cannot be read ({error})", EXPECTED_FILES, "Copy the folder again") from error
 
 
 def _refuse_other_base(base: Path, folder: Path) -> None:

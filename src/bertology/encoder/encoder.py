@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from typing_extensions import Protocol, runtime_checkable
 
-from bertology.arrays import Array
+from bertology.arrays import Array, BoolArray
 from bertology.corpus.corpus import TextInput
 from bertology.encoder.tokens import TokenisedInput
+from bertology.errors import Refusal
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -203,3 +205,43 @@ class TaskEncoder(GatedEncoder, Protocol):
     def input_embeddings(self) -> Array:
         """(vocabulary, width) input embeddings."""
         ...
+
+
+class Head(tuple[int, int]):
+    """An attention head by layer and index, both from 0; printed from 1 as `layer-head`, as Clark et al. write 8-11."""
+
+    def __new__(cls, layer: int, head: int) -> Head:
+        """From 0-based indices."""
+        return super().__new__(cls, (layer, head))
+
+    def __getnewargs__(self) -> tuple[int, int]:
+        """The arguments to pickle and copy it with."""
+        return self[0], self[1]
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """From the printed form, `8-11`."""
+        layer, head = text.split("-")
+        return cls(int(layer) - 1, int(head) - 1)
+
+    def __str__(self) -> str:
+        return f"{self[0] + 1}-{self[1] + 1}"
+
+
+def parse_head_mask(names: str, encoder: Encoder, option: str, usage: str) -> BoolArray:
+    """(layer, head) booleans; refuses heads the encoder does not have, with `usage` as the remedy."""
+    mask = np.zeros((encoder.layers, encoder.heads), np.bool_)
+    for name in names.split(","):
+        try:
+            head = Head.parse(name)
+            is_valid = min(head) >= 0 and head[0] < encoder.layers and head[1] < encoder.heads
+        except ValueError:
+            head, is_valid = Head(0, 0), False
+        if not is_valid:
+            raise Refusal(
+                f"{option} names the head {name.strip()!r}",
+                f"heads of {encoder.name} from 1-1 to {encoder.layers}-{encoder.heads}",
+                usage,
+            )
+        mask[head] = True
+    return mask

@@ -199,16 +199,15 @@ class HuggingFaceEncoder:
                     "Use gates of shape (layers, heads) or (layers, heads, batch)",
                 )
         zeroed = gates.zeroed_values if gates else None
-        if zeroed is not None and (zeroed.ndim != 4 or not self._fits_heads(zeroed)):
+        if zeroed is not None and (
+            zeroed.ndim != 4 or zeroed.shape[0] not in {1, self.layers} or zeroed.shape[1] not in {1, self.heads}
+        ):
             raise Refusal(
                 f"Zeroed values of shape {tuple(zeroed.shape)} do not fit {self.name}",
                 f"(layer, head, batch, token), with {self.layers} layers or 1 for all, {self.heads} heads or 1 for all",
                 "Build them for the batch of the forward pass",
             )
         return replace(self, gates=gates)
-
-    def _fits_heads(self, zeroed_values: Tensor) -> bool:
-        return zeroed_values.shape[0] in {1, self.layers} and zeroed_values.shape[1] in {1, self.heads}
 
     def with_model(self, model: Any) -> HuggingFaceEncoder:
         """The same encoder with another model of the same architecture."""
@@ -361,7 +360,7 @@ def weights_fingerprint(model: nn.Module, *, exclude: frozenset[str] = frozenset
     that a model that was trained further gets a new hash.
     """
     state: dict[str, Any] = model.state_dict()
-    versions = tuple((name, tensor.data_ptr(), _tensor_version(tensor)) for name, tensor in state.items())
+    versions = tuple((n, t.data_ptr(), -1 if t.is_inference() else t._version) for n, t in state.items())
     cached = _cache.get(model)
     if cached is not None and cached[:2] == (versions, exclude):
         return cached[2]
@@ -378,7 +377,3 @@ def weights_fingerprint(model: nn.Module, *, exclude: frozenset[str] = frozenset
 def tensor_bytes(tensor: Tensor) -> memoryview:
     """The bytes of a tensor of any type on any device."""
     return tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
-
-
-def _tensor_version(tensor: Any) -> int:
-    return -1 if tensor.is_inference() else tensor._version

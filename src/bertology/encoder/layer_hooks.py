@@ -20,19 +20,16 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def patch_attention(model: nn.Module) -> int:
-    """Make self-attention outside transformers' attention interface call `hooked_attention`; returns the number.
+def patch_attention(model: nn.Module) -> None:
+    """Make self-attention outside transformers' attention interface call `hooked_attention`.
 
     Idempotent; a deep copy of a patched model is patched.
     """
     forwards = {name: forward for family in model_families() for name, forward in family.patched_attention.items()}
-    patched = 0
     for module in model.modules():
         forward = forwards.get(type(module).__name__)
         if forward is not None:
             module.forward = MethodType(_when_hooked(forward), module)
-            patched += 1
-    return patched
 
 
 def _when_hooked(forward: AttentionForward) -> Callable[..., Any]:

@@ -13,25 +13,19 @@ circulant:DIM[@SEED]      a row of random circulant matrices for each word
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.hub import is_hub_name, resolve_hub_model
-from bertology.encoder.static import (
-    CirculantEmbeddings,
-    RandomEmbeddings,
-    StaticEncoder,
-    TokenEmbeddings,
-    WordEmbeddings,
-)
+from bertology.encoder.static import CirculantVectors, RandomVectors, TokenEmbeddings, WordVectors
 from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal, unknown_name
 from bertology.lazy import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
+PREFIXES = ("random", "static", "glove", "random-vectors", "circulant")
 
 
 @dataclass(frozen=True)
@@ -49,36 +43,25 @@ def load(name: str, *, device: str = "cpu", dtype: str = "float32", allow_pickle
         raise unknown_name("dtype", dtype, DTYPES)
     config = LoadConfig(device, dtype, allow_pickle)
     prefix, colon, argument = name.partition(":")
-    if colon and prefix in PREFIXES:
-        return PREFIXES[prefix](argument, config)
-    return _load_transformer(name, config)
+    match prefix if colon else "":
+        case "random":
+            model, seed = _split_seed(argument)
+            return _load_base_transformer(prefix, model, config).randomised(seed)
+        case "static":
+            return static_encoder(_load_base_transformer(prefix, argument, config))
+        case "glove":
+            return WordVectors(name, device, read_vectors(Path(argument).expanduser()))
+        case "random-vectors":
+            return RandomVectors(name, device, *_parse_size_and_seed(argument))
+        case "circulant":
+            return CirculantVectors(name, device, *_parse_size_and_seed(argument))
+        case _:
+            return _load_transformer(name, config)
 
 
-def _load_random(argument: str, config: LoadConfig) -> Encoder:
-    name, seed = _split_seed(argument)
-    return _load_base_transformer("random", name, config).randomised(seed)
-
-
-def _load_static(argument: str, config: LoadConfig) -> Encoder:
-    return static_encoder(_load_base_transformer("static", argument, config))
-
-
-def static_encoder(encoder: TaskEncoder) -> StaticEncoder:
+def static_encoder(encoder: TaskEncoder) -> TokenEmbeddings:
     """The input embeddings of a loaded model: `static:MODEL`."""
-    embeddings = TokenEmbeddings(encoder.tokenise, encoder.tokeniser.fingerprint, encoder.input_embeddings())
-    return StaticEncoder(f"static:{encoder.name}", embeddings, encoder.device)
-
-
-def _load_glove(argument: str, config: LoadConfig) -> Encoder:
-    return StaticEncoder(f"glove:{argument}", WordEmbeddings(read_vectors(Path(argument).expanduser())), config.device)
-
-
-def _load_random_vectors(argument: str, config: LoadConfig) -> Encoder:
-    return StaticEncoder(f"random-vectors:{argument}", RandomEmbeddings(*_parse_size_and_seed(argument)), config.device)
-
-
-def _load_circulant(argument: str, config: LoadConfig) -> Encoder:
-    return StaticEncoder(f"circulant:{argument}", CirculantEmbeddings(*_parse_size_and_seed(argument)), config.device)
+    return TokenEmbeddings(f"static:{encoder.name}", encoder.device, encoder, encoder.input_embeddings())
 
 
 def _parse_size_and_seed(argument: str) -> tuple[int, int]:
@@ -90,15 +73,6 @@ def _parse_size_and_seed(argument: str) -> tuple[int, int]:
             "Write for example `random-vectors:300`, or `random-vectors:300@1`",
         )
     return int(size), seed
-
-
-PREFIXES: dict[str, Callable[[str, LoadConfig], Encoder]] = {
-    "random": _load_random,
-    "static": _load_static,
-    "glove": _load_glove,
-    "random-vectors": _load_random_vectors,
-    "circulant": _load_circulant,
-}
 
 
 def _split_seed(argument: str) -> tuple[str, int]:

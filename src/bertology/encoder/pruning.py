@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from bertology.arrays import BoolArray
 from bertology.encoder.attention_hook import Gates, LayerActivations
+from bertology.encoder.checkpoint_validation import read_tensors
 from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective, TaskEncoder
 from bertology.encoder.families import find_family, layer_spec, model_families
 from bertology.encoder.huggingface import HuggingFaceEncoder
@@ -125,9 +124,13 @@ def prune(encoder: TaskEncoder, head_mask: HeadMask) -> PrunedEncoder:
 
 def read_head_mask(config: Any) -> HeadMask:
     """(layer, head) mask of the remaining heads, from the configuration of a pruned model."""
-    mask = np.ones((int(config.num_hidden_layers), int(config.num_attention_heads)), np.bool_)
-    for layer, heads in getattr(config, ENTRY).items():
-        mask[int(layer), heads] = False
+    return _build_head_mask(config.num_hidden_layers, config.num_attention_heads, getattr(config, ENTRY))
+
+
+def _build_head_mask(layers: int, heads: int, removed: Mapping[str, list[int]]) -> HeadMask:
+    mask = np.ones((int(layers), int(heads)), np.bool_)
+    for layer, removed_heads in removed.items():
+        mask[int(layer), list(removed_heads)] = False
     return mask
 
 
@@ -151,41 +154,18 @@ def load_pruned(folder: Path, *, name: str = "", device: str = "cpu", dtype: str
     The full model is built first, with zeros for removed heads, so that it passes the checks of any model; then it is
     pruned again.
     """
-    config = _read_pruned_config(folder)
-    try:
-        tensors = load_file(folder / TENSORS)
-    except (OSError, SafetensorError) as error:
-        raise Refusal(
-            f"{folder / TENSORS} cannot be read ({error})", EXPECTED_FILES, "Copy the folder again"
-        ) from error
-    head_mask = read_head_mask(config)
-    full_encoder = encoder_from_weights(
-        _restore_full_size(tensors, head_mask, folder),
-        config=folder,
-        tokenizer=folder,
-        name=name or str(folder),
-        device=device,
-        dtype=dtype,
-    )
-    return prune(full_encoder, head_mask)
-
-
-@dataclass(frozen=True)
-class _PrunedConfig:
-    num_hidden_layers: int
-    num_attention_heads: int
-    pruned_heads: Mapping[str, list[int]]
-
-
-def _read_pruned_config(folder: Path) -> _PrunedConfig:
     try:
         config: Any = json.loads((folder / CONFIG).read_text("utf-8"))
         layers = config.get("num_hidden_layers", config.get("n_layers"))
         heads = config.get("num_attention_heads", config.get("n_heads"))
-        removed = {str(layer): list(layer_heads) for layer, layer_heads in config[ENTRY].items()}
-        return _PrunedConfig(int(layers), int(heads), removed)
+        head_mask = _build_head_mask(layers, heads, config[ENTRY])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(f"{folder} does not list the removed heads", EXPECTED_FILES, "Copy the folder again") from error
+    weights = _restore_full_size(read_tensors(folder / TENSORS, EXPECTED_FILES), head_mask, folder)
+    full_encoder = encoder_from_weights(
+        weights, config=folder, tokenizer=folder, name=name or str(folder), device=device, dtype=dtype
+    )
+    return prune(full_encoder, head_mask)
 
 
 def _refuse_family(encoder: TaskEncoder) -> None:

@@ -6,17 +6,18 @@ A word without a vector is represented by zeros and counted in `TokenisedInput.n
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.arrays import Array, IntArray
 from bertology.corpus.corpus import TextInput
-from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, Objective
+from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, Objective, TaskEncoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import Int32Array, TokenisedInput
 from bertology.encoder.word_vector_files import WordVectorFile
@@ -31,36 +32,12 @@ N_ROWS = 2**20
 """Number of distinct circulant vectors; each of d numbers takes 33 bits instead of 32 d."""
 
 
-class EmbeddingTable(Protocol):
-    """A vocabulary and its vectors: everything in which static encoders differ."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of everything the vectors depend on."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Size of a vector."""
-        ...
-
-    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
-        """Tokens of each input."""
-        ...
-
-    def embed(self, ids: IntArray) -> Array:
-        """(..., width) vector of each id."""
-        ...
-
-
-@dataclass(frozen=True)
-class StaticEncoder:
+@dataclass(frozen=True, eq=False)
+class StaticEncoder(ABC):
     """An `Encoder` without layers and heads; its only site is `hidden`, with one layer."""
 
     name: str
-    embeddings: EmbeddingTable
-    device: str = "cpu"
-
+    device: str
     layers: int = field(default=0, init=False)
     heads: int = field(default=0, init=False)
     max_length: int = field(default=NO_LENGTH_LIMIT, init=False)
@@ -70,18 +47,22 @@ class StaticEncoder:
     mask_token_id: int | None = field(default=None, init=False)
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
-        """A hash of every token and vector."""
-        return self.embeddings.fingerprint
+        """A hash of everything the vectors depend on."""
 
     @property
+    @abstractmethod
     def width(self) -> int:
         """Size of a vector."""
-        return self.embeddings.width
 
+    @abstractmethod
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
-        """Tokens of each input: words, or the tokens of the model whose embeddings these are."""
-        return self.embeddings.tokenise(inputs)
+        """Tokens of each input."""
+
+    @abstractmethod
+    def embed(self, ids: IntArray) -> Array:
+        """(..., width) vector of each id."""
 
     def forward(
         self,
@@ -94,12 +75,11 @@ class StaticEncoder:
         """The vectors of a batch as hidden states; there is no attention, so that `on_layer` is never called."""
         if not hidden:
             return ModelOutput((), {})
-        vectors = self.embeddings.embed(batch.input_ids.cpu().numpy())
-        return ModelOutput((torch.from_numpy(vectors).to(self.device),), {})
+        return ModelOutput((torch.from_numpy(self.embed(batch.input_ids.cpu().numpy())).to(self.device),), {})
 
 
-@dataclass(frozen=True)
-class WordEmbeddings:
+@dataclass(frozen=True, eq=False)
+class WordVectors(StaticEncoder):
     """Word vectors from a file; words are looked up as written, then in lower case."""
 
     vectors: WordVectorFile
@@ -124,11 +104,10 @@ class WordEmbeddings:
 
 
 @dataclass(frozen=True, eq=False)
-class TokenEmbeddings:
+class TokenEmbeddings(StaticEncoder):
     """Input embeddings of a model, special tokens included."""
 
-    tokenise_inputs: Callable[[Sequence[TextInput]], list[TokenisedInput]]
-    tokeniser_fingerprint: str
+    encoder: TaskEncoder
     matrix: Array
 
     @property
@@ -138,7 +117,7 @@ class TokenEmbeddings:
 
     @cached_property
     def _fingerprint(self) -> str:
-        digest = hashlib.sha256(f"static{self.tokeniser_fingerprint}{self.matrix.shape}".encode())
+        digest = hashlib.sha256(f"static{self.encoder.tokeniser.fingerprint}{self.matrix.shape}".encode())
         digest.update(np.ascontiguousarray(self.matrix).data)
         return digest.hexdigest()[:32]
 
@@ -149,78 +128,79 @@ class TokenEmbeddings:
 
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
         """Tokens of the model's tokeniser."""
-        return self.tokenise_inputs(inputs)
+        return self.encoder.tokenise(inputs)
 
     def embed(self, ids: IntArray) -> Array:
         """Rows of the embedding matrix."""
         return self.matrix[ids]
 
 
-@dataclass(frozen=True)
-class RandomEmbeddings:
+@dataclass(frozen=True, eq=False)
+class RandomVectors(StaticEncoder):
     """Gaussian vectors that depend on word and seed only: the same in every text and process.
 
     The id of a word is a 31-bit hash; among 10,000 different words two share a vector in about 2 of 100 vocabularies.
     """
 
-    width: int
-    seed: int = 0
+    size: int
+    seed: int
+    algorithm: ClassVar[str] = "random-vectors.v1"
+    n_ids: ClassVar[int] = N_WORD_IDS
 
     @property
     def fingerprint(self) -> str:
         """A hash of size and seed."""
-        return hashlib.sha256(f"random-vectors.v1 {self.width} {self.seed}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.algorithm} {self.size} {self.seed}".encode()).hexdigest()[:32]
+
+    @property
+    def width(self) -> int:
+        """Size of a vector."""
+        return self.size
 
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
         """One token per word, none of them unknown."""
-        return [_words_as_tokens(text, [_word_id(word) for word in text.words], unknown_id=-1) for text in inputs]
+        ids = ([_word_id(word) % self.n_ids for word in text.words] for text in inputs)
+        return [_words_as_tokens(text, text_ids, unknown_id=-1) for text, text_ids in zip(inputs, ids, strict=True)]
 
     def embed(self, ids: IntArray) -> Array:
         """Independent standard normal numbers for each id."""
-        # NumPy does not guarantee streams of normal numbers across versions, hence this counter-based generator.
-        pairs = (self.width + 1) // 2
-        distinct, inverse = np.unique(ids, return_inverse=True)
-        counter = np.arange(2 * pairs, dtype=np.uint64)
-        key = _mix_bits(distinct.astype(np.uint64) ^ _mix_bits(np.full(1, self.seed, np.uint64)))
-        bits = _mix_bits(key[:, None] + counter * np.uint64(0x9E3779B97F4A7C15))
-        uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-        radius, angle = np.sqrt(-2 * np.log(uniform[:, :pairs])), 2 * np.pi * uniform[:, pairs:]
-        normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, : self.width]
-        return normal.astype(np.float32)[inverse.reshape(ids.shape)]
+        return _standard_normal(ids, self.size, self.seed)
 
 
-@dataclass(frozen=True)
-class CirculantEmbeddings:
+@dataclass(frozen=True, eq=False)
+class CirculantVectors(RandomVectors):
     """Random vectors as in Arora et al. (2020): rows of random circulant matrices with signs, of mean norm 1.
 
     A hash selects one of `N_ROWS` rows for a word; among 10,000 different words about 50 pairs share a row.
     """
 
-    width: int
-    seed: int = 0
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of size and seed."""
-        return hashlib.sha256(f"circulant-vectors.v1 {self.width} {self.seed}".encode()).hexdigest()[:32]
-
-    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
-        """One token per word, none of them unknown."""
-        return [
-            _words_as_tokens(text, [_word_id(word) % N_ROWS for word in text.words], unknown_id=-1) for text in inputs
-        ]
+    algorithm = "circulant-vectors.v1"
+    n_ids = N_ROWS
 
     def embed(self, ids: IntArray) -> Array:
         """Rows of the circulant matrices."""
-        weights, signs = self._circulant_blocks
-        return circulant_rows(ids, weights, signs).astype(np.float32)
+        return circulant_rows(ids, *self._circulant_blocks).astype(np.float32)
 
     @cached_property
     def _circulant_blocks(self) -> tuple[Array, Array]:
         """(block, width) weights and signs, from two generators with different seeds."""
-        blocks = np.arange(-(-N_ROWS // self.width))
-        weights, signs = (RandomEmbeddings(self.width, 2 * self.seed + stream).embed(blocks) for stream in (0, 1))
+        blocks = np.arange(-(-N_ROWS // self.size))
+        weights, signs = (_standard_normal(blocks, self.size, 2 * self.seed + stream) for stream in (0, 1))
         return scale_to_norm(1.0, weights, N_ROWS), np.where(signs < 0, -1.0, 1.0).astype(np.float32)
+
+
+def _standard_normal(ids: IntArray, width: int, seed: int) -> Array:
+    """(..., width) independent standard normal numbers for each id."""
+    # NumPy does not guarantee streams of normal numbers across versions, hence this counter-based generator.
+    pairs = (width + 1) // 2
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    counter = np.arange(2 * pairs, dtype=np.uint64)
+    key = _mix_bits(distinct.astype(np.uint64) ^ _mix_bits(np.full(1, seed, np.uint64)))
+    bits = _mix_bits(key[:, None] + counter * np.uint64(0x9E3779B97F4A7C15))
+    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    radius, angle = np.sqrt(-2 * np.log(uniform[:, :pairs])), 2 * np.pi * uniform[:, pairs:]
+    normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, :width]
+    return normal.astype(np.float32)[inverse.reshape(ids.shape)]
 
 
 def _mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

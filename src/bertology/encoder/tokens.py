@@ -187,7 +187,8 @@ class Tokeniser:
 
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
         """Tokens of each input, special tokens included, without truncation."""
-        encodings = self._tokenizer.encode_batch([_texts(text_input) for text_input in inputs])
+        texts = [tuple(segment.text for segment in text_input.segments) for text_input in inputs]
+        encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
         return [self._align(text_input, encoding) for text_input, encoding in zip(inputs, encodings, strict=True)]
 
     def _align(self, text_input: TextInput, encoding: Any) -> TokenisedInput:
@@ -215,10 +216,3 @@ class Tokeniser:
             n_straddling=n_straddling,
             n_unknown=0 if self._unknown_id is None else int(((ids == self._unknown_id) & (segment_ids >= 0)).sum()),
         )
-
-
-def _texts(text_input: TextInput) -> str | tuple[str, str]:
-    if len(text_input.segments) == 1:
-        return text_input.segments[0].text
-    first, second = text_input.segments
-    return first.text, second.text

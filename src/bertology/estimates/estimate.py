@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -13,12 +14,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Wi
 
 from bertology.arrays import FloatArray, IntArray
 
-Interval = Literal["bootstrap", "range", "simultaneous", "exact"]
+Interval = Literal["bootstrap", "t", "range", "simultaneous", "exact"]
 """What `low` and `high` are.
 
-`bootstrap`: a 95 % interval from resampling sentences or examples. `range`: the lowest and highest of several runs
-(seeds, random draws). `simultaneous`: a 95 % interval that holds for all candidates at once, such as all heads.
-`exact`: a number without sampling error, or without an interval.
+`bootstrap`: a 95 % interval from resampling sentences or examples. `t`: a 95 % interval from a standard error and
+Student's t distribution, as of a regression. `range`: the lowest and highest of several runs (seeds, random draws).
+`simultaneous`: a 95 % interval that holds for all candidates at once, such as all heads. `exact`: a number without
+sampling error, or without an interval.
 """
 
 
@@ -115,9 +117,9 @@ class Estimates(BaseModel):
         return cls.exact(np.full(shape, np.nan))
 
     @classmethod
-    def stack(cls, estimates: Sequence[Estimates] | Sequence[Estimate]) -> Estimates:
-        """Estimates of equal shape, joined along a new first axis."""
-        return cls._join(estimates, np.stack)
+    def stack(cls, estimates: Sequence[Estimates] | Sequence[Estimate], axis: int = 0) -> Estimates:
+        """Estimates of equal shape, joined along a new axis."""
+        return cls._join(estimates, partial(np.stack, axis=axis))
 
     @classmethod
     def concatenate(cls, estimates: Sequence[Estimates]) -> Estimates:
@@ -154,6 +156,10 @@ class Estimates(BaseModel):
         """The same estimates with other sample sizes."""
         return self.model_copy(update={"n": np.broadcast_to(np.asarray(n, np.int64), self.shape)})
 
+    def by_name(self, names: Sequence[str]) -> dict[str, Estimates]:
+        """The estimates along the last axis, by name."""
+        return {name: self[..., index] for index, name in enumerate(names)}
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array."""
@@ -181,6 +187,7 @@ class Estimates(BaseModel):
 
 INTERVAL_LABELS: Mapping[Interval, str] = {
     "bootstrap": "95 % CI",
+    "t": "95 % t interval",
     "simultaneous": "simultaneous 95 % CI",
     "range": "[min, max] over seeds",
     "exact": "no interval",

@@ -85,9 +85,10 @@ def macro_f1_and_mcc(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence
     resampled = resampled_ratios(confusion[:, used], confusion.sum(1), seed=0)
     total = confusion.sum(0, keepdims=True)[:, used]
     rows = np.concatenate([total / total.sum(), resampled[np.isfinite(resampled).all(1)]])
+    marginals = _label_marginals(rows, used // len(labels), used % len(labels), len(labels))
     return {
-        name: _with_interval(metric(rows, used // len(labels), used % len(labels), len(labels)), len(gold))
-        for name, metric in (("macro-F1", _macro_f1), ("MCC", _mcc))
+        "macro-F1": _with_interval(_macro_f1(*marginals), len(gold)),
+        "MCC": _with_interval(_mcc(*marginals, rows.sum(1)), len(gold)),
     }
 
 
@@ -99,7 +100,7 @@ def _with_interval(values: FloatArray, n: int) -> Estimate:
 
 def _label_marginals(
     rows: FloatArray, gold_labels: NDArray[np.intp], predicted_labels: NDArray[np.intp], n_labels: int
-) -> tuple[FloatArray, ...]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(row, label) proportions of true positives, gold labels and predicted labels."""
     true_positives, gold, predicted = (np.zeros((len(rows), n_labels)) for _ in range(3))
     for cell, (label, guess) in enumerate(zip(gold_labels, predicted_labels, strict=True)):
@@ -110,18 +111,11 @@ def _label_marginals(
     return true_positives, gold, predicted
 
 
-def _macro_f1(
-    rows: FloatArray, gold_labels: NDArray[np.intp], predicted_labels: NDArray[np.intp], n_labels: int
-) -> FloatArray:
-    true_positives, gold, predicted = _label_marginals(rows, gold_labels, predicted_labels, n_labels)
+def _macro_f1(true_positives: FloatArray, gold: FloatArray, predicted: FloatArray) -> FloatArray:
     return ratio(2 * true_positives, gold + predicted).sum(1) / (gold + predicted > 0).sum(1)
 
 
-def _mcc(
-    rows: FloatArray, gold_labels: NDArray[np.intp], predicted_labels: NDArray[np.intp], n_labels: int
-) -> FloatArray:
-    true_positives, gold, predicted = _label_marginals(rows, gold_labels, predicted_labels, n_labels)
-    total = rows.sum(1)
+def _mcc(true_positives: FloatArray, gold: FloatArray, predicted: FloatArray, total: FloatArray) -> FloatArray:
     covariance = true_positives.sum(1) * total - (gold * predicted).sum(1)
     scale = np.sqrt((total**2 - (predicted**2).sum(1)).clip(0) * (total**2 - (gold**2).sum(1)).clip(0))
     return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 1e-12)

@@ -14,6 +14,7 @@ take the penalty with the lowest validation loss.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,21 +96,20 @@ def fit_classifiers(
         raise ValueError("a choice among penalties needs validation examples")
     if config.form == "linear":
         return _fit_linear(features, labels, classes, config, validation_labels, feature_mask)
-    problems = len(labels)
     chunk_size = max(
         1, CHUNK_CELLS // max(1, labels.size * len(config.l2_penalties) * max(classes, *config.hidden_sizes, 1))
     )
-    gold = [
-        weighted_labels(subset, len(config.l2_penalties))
-        for subset in (labels, labels if validation_labels is None else validation_labels)
-    ]
+    n_penalties, has_validation = len(config.l2_penalties), validation_labels is not None
+    train = weighted_labels(labels, n_penalties)
+    validation = None if validation_labels is None else weighted_labels(validation_labels, n_penalties)
+    stopping_rule = StoppingRule(config.max_iterations, config.tolerance, config.patience if has_validation else 0)
     used = _used_examples(labels, validation_labels)
     parts: list[tuple[Tensor, ...]] = []
     for first in range(0, len(features), chunk_size):
         mean, std = mean_and_std(features[first : first + chunk_size], used)
         x = standardise(features[first : first + chunk_size], mean, std)
-        problem = _ClassifierObjective(config, x, gold[0], gold[1], classes, validation_labels is not None)
-        fitted = minimise(problem.loss_and_gradient, problem.init(seeds or (0,) * problems), problem.stopping_rule)
+        problem = _ClassifierObjective(config, x, train, validation, classes)
+        fitted = minimise(problem.loss_and_gradient, problem.init(seeds or (0,) * len(labels)), stopping_rule)
         parts.append((*problem.select_penalty(fitted), mean, std))
     parameters, chosen, mean, std = (torch.cat(chunks) for chunks in zip(*parts, strict=True))
     return BatchedClassifiers(
@@ -184,24 +184,21 @@ class WeightedLabels:
     weight: Tensor
 
 
+@dataclass(frozen=True, eq=False)
 class _ClassifierObjective:
     """The objective of a chunk of groups; every problem is repeated for each penalty."""
 
-    def __init__(
-        self,
-        config: ClassifierConfig,
-        x: Tensor,
-        train: WeightedLabels,
-        validation: WeightedLabels,
-        classes: int,
-        has_validation: bool,
-    ) -> None:
-        self.config, self.x, self.validation, self.classes = config, x, validation, classes
-        self.train, self.has_validation = train, has_validation
-        self.stopping_rule = StoppingRule(
-            config.max_iterations, config.tolerance, config.patience if has_validation else 0
-        )
-        self.l2_penalty = torch.tensor(config.l2_penalties).repeat(len(train.label) // len(config.l2_penalties))
+    config: ClassifierConfig
+    x: Tensor
+    train: WeightedLabels
+    validation: WeightedLabels | None
+    classes: int
+
+    @cached_property
+    def l2_penalty(self) -> Tensor:
+        """(problem x penalty,) penalty of each repeated problem."""
+        penalties = self.config.l2_penalties
+        return torch.tensor(penalties).repeat(len(self.train.label) // len(penalties))
 
     def init(self, seeds: tuple[int, ...]) -> Tensor:
         """(group, problem, parameter) initial parameters, the same in all groups."""
@@ -213,7 +210,8 @@ class _ClassifierObjective:
         """The parameters of each problem with the lowest validation loss, and the index of their penalty."""
         groups = torch.arange(len(self.x))
         with torch.inference_mode():
-            validation_loss = mean_loss(class_scores(self.config, self.x, parameters, self.classes), self.validation)
+            scores = class_scores(self.config, self.x, parameters, self.classes)
+            validation_loss = mean_loss(scores, self.validation or self.train)
         count = len(self.config.l2_penalties)
         best = validation_loss.unflatten(1, (-1, count)).argmin(-1)
         problems = torch.arange(best.shape[1])
@@ -236,11 +234,9 @@ class _ClassifierObjective:
             loss = mean_loss(scores, self._active_labels(self.train, active)) + penalty / 2 * squared
             (gradient,) = torch.autograd.grad(loss.sum(), leaf)
         loss = loss.detach()
-        return LossAndGradient(
-            loss,
-            mean_loss(scores.detach(), self._active_labels(self.validation, active)) if self.has_validation else loss,
-            gradient,
-        )
+        if self.validation is None:
+            return LossAndGradient(loss, loss, gradient)
+        return LossAndGradient(loss, mean_loss(scores.detach(), self._active_labels(self.validation, active)), gradient)
 
 
 def _select(values: Tensor, indices: Tensor) -> Tensor:

@@ -34,11 +34,8 @@ class HardConcrete:
 
     def gates(self, log_alpha: Tensor, noise: Tensor) -> Tensor:
         """The gates for uniform noise: quantiles of the distribution."""
-        return self._stretch(torch.sigmoid((torch.logit(noise) + log_alpha) / self.beta))
-
-    def deterministic_gates(self, log_alpha: Tensor) -> Tensor:
-        """The gates without noise, as in the released code of voita2019 after training: not divided by beta."""
-        return self._stretch(torch.sigmoid(log_alpha))
+        unstretched = torch.sigmoid((torch.logit(noise) + log_alpha) / self.beta)
+        return (unstretched * (self.zeta - self.gamma) + self.gamma).clamp(0, 1)
 
     def is_open(self, log_alpha: Tensor) -> Tensor:
         """Whether a gate is more probably 1 than 0, the criterion of the paper after training."""
@@ -51,6 +48,3 @@ class HardConcrete:
     def p_one(self, log_alpha: Tensor) -> Tensor:
         """The probability that a gate is exactly 1."""
         return torch.sigmoid(log_alpha - self.beta * math.log((1 - self.gamma) / (self.zeta - 1)))
-
-    def _stretch(self, values: Tensor) -> Tensor:
-        return (values * (self.zeta - self.gamma) + self.gamma).clamp(0, 1)

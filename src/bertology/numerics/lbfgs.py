@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertology.lazy import torch
 
@@ -112,11 +112,8 @@ class _LbfgsState:
             *(torch.where(_match_dims(moved, new), new, old) for new, old in zip(trial, self.current, strict=True))
         )
         self.preconditioned_gradient = self._precondition()
-        self._remember(
-            step,
-            change,
-            None if before is None or self.preconditioned_gradient is None else self.preconditioned_gradient - before,
-        )
+        after = self.preconditioned_gradient
+        self._remember(step, change, None if before is None or after is None else after - before)
         self.done |= ~moved | self._is_converged() | stalled
         self._keep_best()
         return True
@@ -133,25 +130,15 @@ class _LbfgsState:
             return
         self.active = ActiveProblems(self.active.groups[groups], self.active.problems[problems])
 
-        def select(values: Tensor) -> Tensor:
-            return values[groups][:, problems]
+        def select(values: Any) -> Any:
+            return None if values is None else values[groups][:, problems]
 
         self.parameters, self.best_loss, self.iterations_since_best, self.done = map(
             select, (self.parameters, self.best_loss, self.iterations_since_best, self.done)
         )
         self.current = LossAndGradient(*map(select, self.current))
-        self.preconditioned_gradient = (
-            None if self.preconditioned_gradient is None else select(self.preconditioned_gradient)
-        )
-        self.history = [
-            _CurvaturePair(
-                select(pair.step),
-                select(pair.gradient_change),
-                select(pair.inverse),
-                None if pair.preconditioned is None else select(pair.preconditioned),
-            )
-            for pair in self.history
-        ]
+        self.preconditioned_gradient = select(self.preconditioned_gradient)
+        self.history = [_CurvaturePair(*map(select, pair)) for pair in self.history]
 
     def _precondition(self) -> Tensor | None:
         return None if self.preconditioner is None else self.preconditioner(self.current.gradient, self.active)
@@ -178,11 +165,8 @@ class _LbfgsState:
 
     def _scale_direction(self, direction: Tensor) -> Tensor:
         if not self.history:
-            return (
-                direction
-                if self.preconditioned_gradient is not None
-                else direction / self.current.gradient.abs().sum(-1, keepdim=True).clamp(1.0)
-            )
+            size = self.current.gradient.abs().sum(-1, keepdim=True).clamp(1.0)
+            return direction / size if self.preconditioner is None else direction
         last = self.history[-1]
         other = last.gradient_change if last.preconditioned is None else last.preconditioned
         size = (last.step * last.gradient_change).sum(-1) / (last.gradient_change * other).sum(-1).clamp(min=1e-30)
@@ -209,18 +193,14 @@ class _LbfgsState:
         return torch.where(moved[..., None], step, 0.0), trial, moved
 
     def _decreases_enough(self, trial: LossAndGradient, expected_change: Tensor) -> Tensor:
-        return (
-            trial.loss <= self.current.loss + SUFFICIENT_DECREASE * expected_change + ROUNDING * self.current.loss.abs()
-        )
+        loss = self.current.loss
+        return trial.loss <= loss + SUFFICIENT_DECREASE * expected_change + ROUNDING * loss.abs()
 
     def _remember(self, step: Tensor, gradient_change: Tensor, preconditioned: Tensor | None) -> None:
         inner_product = (step * gradient_change).sum(-1)
         is_positive = inner_product > 1e-10 * gradient_change.square().sum(-1)
-        self.history.append(
-            _CurvaturePair(
-                step, gradient_change, torch.where(is_positive, 1 / inner_product.clamp(min=1e-30), 0.0), preconditioned
-            )
-        )
+        inverse = torch.where(is_positive, 1 / inner_product.clamp(min=1e-30), 0.0)
+        self.history.append(_CurvaturePair(step, gradient_change, inverse, preconditioned))
         del self.history[:-MEMORY]
 
     def _keep_best(self) -> None:

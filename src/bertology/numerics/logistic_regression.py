@@ -115,17 +115,12 @@ def _label_problems(
     row_classes = np.arange(classes)[1:] if classes == 2 else np.arange(classes)
     # Two rows of weights, each half of their difference, have half of its square.
     penalty = np.tile(np.array(penalties, np.float32), len(labels)) * np.float32(0.5 if classes == 2 else 1)
-    mask = (
-        None
-        if feature_mask is None
-        else np.pad(np.repeat(feature_mask, count, 0), ((0, 0), (0, 1)), constant_values=True)
-    )
-    return _LabelledProblems(
-        weights,
-        np.where(label == row_classes[:, None], weights, np.float32(0)),
-        penalty[:, None, None],
-        None if mask is None else mask[:, None].astype(np.float32),
-    )
+    gold = np.where(label == row_classes[:, None], weights, np.float32(0))
+    mask = None
+    if feature_mask is not None:
+        with_bias = np.pad(np.repeat(feature_mask, count, 0), ((0, 0), (0, 1)), constant_values=True)
+        mask = with_bias[:, None].astype(np.float32)
+    return _LabelledProblems(weights, gold, penalty[:, None, None], mask)
 
 
 def _solve_chunk(
@@ -153,12 +148,8 @@ class _LogisticSolver:
         step_scale: FloatArray | None,
     ) -> None:
         """`step_scale` is (group, problem, 1, feature and bias): the relative step size of each weight."""
-        self.x, self.labelled_problems, self.max_gradient_norm, self.step_scale = (
-            x,
-            labelled_problems,
-            max_gradient_norm,
-            step_scale,
-        )
+        self.x, self.labelled_problems = x, labelled_problems
+        self.max_gradient_norm, self.step_scale = max_gradient_norm, step_scale
         self.groups, self.problems = np.arange(len(x)), np.arange(len(labelled_problems.weights))
         shape = (len(x), len(labelled_problems.weights), labelled_problems.gold.shape[1])
         self.all_weights = np.zeros((*shape, x.shape[-1]), np.float32)
@@ -201,10 +192,10 @@ class _LogisticSolver:
         self.solution()
 
         def select(values: Any) -> Any:
-            return values[groups][:, problems]
+            return None if values is None else values[groups][:, problems]
 
         self.x, self.labelled_problems = self.x[groups], self.labelled_problems.subset(problems)
-        self.step_scale = None if self.step_scale is None else select(self.step_scale)
+        self.step_scale = select(self.step_scale)
         self.groups, self.problems = self.groups[groups], self.problems[problems]
         self.weights, self.scores, self.vectors = select(self.weights), select(self.scores), select(self.vectors)
         self.probabilities, self.errors, self.done = select(self.probabilities), select(self.errors), select(self.done)
@@ -265,9 +256,8 @@ class _LogisticSolver:
         penalty_curvature = self.labelled_problems.penalty[:, 0, 0] * _dot(direction[..., :-1], direction[..., :-1])
         penalty_slope = self.labelled_problems.penalty[:, 0, 0] * _dot(self.weights[..., :-1], direction[..., :-1])
         curvature = penalty_curvature + self._score_variance(score_change)
-        length = np.where(self.done | (curvature <= 0), 0, -initial_slope / np.maximum(curvature, 1e-30)).astype(
-            np.float32
-        )
+        newton = -initial_slope / np.maximum(curvature, 1e-30)
+        length = np.where(self.done | (curvature <= 0), 0, newton).astype(np.float32)
         start = self.scores
         for attempt in range(MAX_BACKTRACKS + 1):
             self.scores = score_change * length[..., None, None]

@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import accumulate
 
 from bertology.encoder.tokens import NO_WORD, SpecialToken, WordAlignment
 
@@ -56,9 +57,7 @@ def join_tokens(tokens: Sequence[str], *, byte_level: bool) -> list[str]:
 def align_by_characters(tokens: Sequence[str], words: Sequence[str], *, byte_level: bool) -> WordAlignment | int:
     """The word of each token, or the index of the first word that the tokens do not spell."""
     letters = [_normalise(word) for word in words]
-    ends: list[int] = []
-    for word in letters:
-        ends.append((ends[-1] if ends else 0) + len(word))
+    ends = list(accumulate(map(len, letters)))
     token_texts = [
         None if token in WILDCARD_TOKENS else _normalise(text)
         for token, text in zip(tokens, _token_texts(tokens, byte_level), strict=True)
@@ -79,12 +78,10 @@ def align_by_characters(tokens: Sequence[str], words: Sequence[str], *, byte_lev
             continue
         first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
         n_straddling += last > first
-        word_ids.append(max(range(first, last + 1), key=lambda w: (_overlap(start, end, ends, w), -w)))
+        # The word with the largest overlap, the first of equals.
+        overlaps = [min(end, ends[w]) - max(start, ends[w - 1] if w else 0) for w in range(first, last + 1)]
+        word_ids.append(first + overlaps.index(max(overlaps)))
     return WordAlignment(tuple(word_ids), n_straddling)
-
-
-def _overlap(start: int, end: int, ends: Sequence[int], word: int) -> int:
-    return min(end, ends[word]) - max(start, ends[word - 1] if word else 0)
 
 
 def _match(token_texts: Sequence[str | None], text: str, ends: Sequence[int]) -> list[tuple[int, int]] | int:
@@ -139,13 +136,7 @@ def _normalise(text: str) -> str:
 def _token_texts(tokens: Sequence[str], byte_level: bool) -> list[str]:
     if byte_level:
         return _decode_bytes(tokens)
-    return [_strip_marker(token) for token in tokens]
-
-
-def _strip_marker(token: str) -> str:
-    if token.startswith("##") and len(token) > 2:
-        return token[2:]
-    return token.lstrip("▁") if token.startswith("▁") else token
+    return [token[2:] if token.startswith("##") and len(token) > 2 else token.lstrip("▁") for token in tokens]
 
 
 def _decode_bytes(tokens: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -88,9 +87,9 @@ def from_arrays(
             padded = _check_array(hidden[index], (None, n_tokens, None), location, "hidden")
             states.append(padded[:, token_range.start : token_range.stop])
         input_tokens = [padded_tokens[i] for i in token_range]
-        aligned = _align_tokens(input_tokens, words[index] if words else None, vocabulary, byte_level, location)
-        examples.append(Example(aligned.segments, "pair" if len(aligned.segments) > 1 else "sentence"))
-        inputs.append(RecordedInput(index, 0, 0, TextInput(aligned.segments), aligned.tokens))
+        text, tokenised = _align_tokens(input_tokens, words[index] if words else None, vocabulary, byte_level, location)
+        examples.append(Example(text.segments, "pair" if len(text.segments) > 1 else "sentence"))
+        inputs.append(RecordedInput(index, 0, 0, text, tokenised))
     _check_same_sizes(weights, "attention", (0, 1))
     _check_same_sizes(states, "hidden", (0, 2))
     count_alignment(inputs, counts)
@@ -193,15 +192,9 @@ def _normalise_rows(attention: Array, location: str, renormalise: bool, counts: 
     return (attention / sums[..., None]).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class _AlignedTokens:
-    segments: tuple[Sentence, ...]
-    tokens: TokenisedInput
-
-
 def _align_tokens(
     tokens: Sequence[str], words: InputWords | None, vocabulary: dict[str, int], byte_level: bool, location: str
-) -> _AlignedTokens:
+) -> tuple[TextInput, TokenisedInput]:
     """The segments of an input, and its tokens with their special kinds, segments and words."""
     special_kinds = np.asarray([special_kind(token) for token in tokens], np.int32)
     segment_ids = _segment_ids(special_kinds)
@@ -231,7 +224,7 @@ def _align_tokens(
         first_word += len(sentence)
     ids = np.asarray([vocabulary[token] for token in tokens], np.int32)
     type_ids = np.maximum.accumulate(np.maximum(segment_ids, 0)).astype(np.int32)
-    tokenised = TokenisedInput(
+    return TextInput(segments), TokenisedInput(
         ids,
         tuple(tokens),
         type_ids,
@@ -242,7 +235,6 @@ def _align_tokens(
         n_straddling=n_straddling,
         n_unknown=sum(token in UNKNOWN_TOKENS for token in tokens),
     )
-    return _AlignedTokens(segments, tokenised)
 
 
 def _segment_ids(special_kinds: NDArray[np.int32]) -> NDArray[np.int32]:

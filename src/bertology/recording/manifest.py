@@ -109,7 +109,9 @@ def open_recording(path: str | Path) -> Recording:
             complete[site] = ShardReader(files, plan.order, _refuse_corrupt)
         else:
             incomplete[site] = f"{len(files)} of {len(plan.shards)} shards"
-    encoder = _summary_from_json(manifest["encoder"])
+    encoder = EncoderSummary(
+        **manifest["encoder"] | {name: tuple(manifest["encoder"][name]) for name in ("task_heads", "attention_windows")}
+    )
     return Recording(encoder, corpus, plan.inputs, complete, manifest["config"], plan.counts, incomplete)
 
 
@@ -119,12 +121,6 @@ def _refuse_corrupt(shard_index: int, file: Path) -> Path:
         "an unchanged shard",
         f"Delete the file and record again with the same model and corpus: only shard {shard_index} is repeated",
     )
-
-
-def _summary_from_json(data: Mapping[str, Any]) -> EncoderSummary:
-    fields: dict[str, Any] = dict(data)
-    fields |= {name: tuple(data[name]) for name in ("task_heads", "attention_windows")}
-    return EncoderSummary(**fields)
 
 
 def _read_plan(folder: RecordingFolder, manifest: Mapping[str, Any], corpus: Corpus) -> RecordingPlan:

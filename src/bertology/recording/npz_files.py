@@ -60,16 +60,12 @@ def open_arrays(path: Path, *, renormalise: bool = False) -> Recording:
             renormalise=renormalise,
         )
     except Refusal as refusal:
-        raise _add_location(refusal, path, used) from refusal
+        location = f"{path} (input 1 is {used[0].name}, and so on by name)" if len(used) > 1 else str(path)
+        raise Refusal(refusal.problem, refusal.expected, refusal.remedy, location=location) from refusal
     counts = dict(recording.counts)
     if len(files) > len(used):
         counts["files without words skipped"] = len(files) - len(used)
     return replace(recording, counts=counts)
-
-
-def _add_location(refusal: Refusal, path: Path, files: list[Path]) -> Refusal:
-    location = f"{path} (input 1 is {files[0].name}, and so on by name)" if len(files) > 1 else str(path)
-    return Refusal(refusal.problem, refusal.expected, refusal.remedy, location=location)
 
 
 def _load(file: Path) -> dict[str, Array]:

@@ -16,7 +16,7 @@ from bertology.recording.gold_targets import GoldTargets, gold_targets
 from bertology.recording.manifest import load_plan, save_description
 from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
 from bertology.recording.recording import EncoderSummary, Recording
-from bertology.recording.shards import ShardReader
+from bertology.recording.shards import ShardReader, write_shard
 from bertology.recording.sites import HIDDEN_SITES, Site, needs_gradient, reads_attention, resolve_sites
 from bertology.recording.store import RecordingFolder, recording_hash
 
@@ -148,9 +148,11 @@ class _ShardWriter:
         shards = range(len(plan.shards))
         missing = {shard: [s for s in self._sites if shard not in files[s.storage_key]] for shard in shards}
         unfinished = [shard for shard in shards if missing[shard]]
-        if notify:
-            for message in _status_messages(plan, folder, len(plan.shards) - len(unfinished)):
-                notify(message)
+        if notify and not unfinished:
+            notify(f"Using the stored recording of {len(plan.inputs)} inputs ({folder.path}).")
+        elif notify and len(unfinished) < len(shards):
+            n_finished = len(shards) - len(unfinished)
+            notify(f"Resuming the recording: {n_finished} of {len(shards)} shards are finished ({folder.path}).")
         token_progress = _TokenProgress(plan, unfinished, progress)
         for shard in unfinished:
             for key, file in self._record_shard(shard, missing[shard], token_progress):
@@ -172,7 +174,7 @@ class _ShardWriter:
             token_progress.add(indices)
         order = self._plan.order[shard_index]
         for key in list(recorded):
-            yield key, self._folder.write_shard(key, shard_index, order, recorded.pop(key))
+            yield key, write_shard(self._folder.path / key, shard_index, order, recorded.pop(key))
 
     def _repair_function(self, site: Site) -> Callable[[int, Path], Path]:
         def repair(shard_index: int, corrupt_file: Path) -> Path:
@@ -182,13 +184,6 @@ class _ShardWriter:
             return dict(self._record_shard(shard_index, [site], token_progress))[site.storage_key]
 
         return repair
-
-
-def _status_messages(plan: RecordingPlan, folder: RecordingFolder, n_finished: int) -> Iterator[str]:
-    if n_finished == len(plan.shards):
-        yield f"Using the stored recording of {len(plan.inputs)} inputs ({folder.path})."
-    elif n_finished:
-        yield f"Resuming the recording: {n_finished} of {len(plan.shards)} shards are finished ({folder.path})."
 
 
 def _record_batch(

@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
-from bertology.arrays import Array, IntArray
+from bertology.arrays import Array, IntArray, LazySequence
 from bertology.atomic_files import DIGEST_LENGTH, digest_file, partial_file
 
 SHARD_NAME = re.compile(r"(\d{5,})-([0-9a-f]{32})\.safetensors")
@@ -116,7 +116,7 @@ def open_shard(file: Path, input_indices: Sequence[int]) -> _Shard:
     return _Shard(memory_map("values"), shapes, starts)
 
 
-class ShardReader(Sequence[Array]):
+class ShardReader(LazySequence[Array]):
     """The arrays of one site by input index, read from shards.
 
     The first access to a shard reads it completely to check its digest; later accesses read one input. A corrupt shard
@@ -141,17 +141,9 @@ class ShardReader(Sequence[Array]):
     def __len__(self) -> int:
         return len(self._shard_indices)
 
-    @overload
-    def __getitem__(self, index: int) -> Array: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Array]: ...
-    def __getitem__(self, index: int | slice) -> Array | list[Array]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        input_index = index + len(self) if index < 0 else index
-        if not 0 <= input_index < len(self):
-            raise IndexError(index)
-        return self._load_shard(int(self._shard_indices[input_index]))[int(self._shard_rows[input_index])]
+    def load(self, index: int) -> Array:
+        """The array of one input."""
+        return self._load_shard(int(self._shard_indices[index]))[int(self._shard_rows[index])]
 
     def _load_shard(self, shard: int) -> _Shard:
         if shard not in self._open_shards:

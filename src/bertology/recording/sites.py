@@ -136,30 +136,29 @@ def reduction(
     description: str,
     labels: tuple[str, ...] = (),
     prepare: Callable[[TokenBatch], Any] | None = None,
+    needs: Callable[[Any], StatisticNeeds] | None = None,
     needs_gradient: bool = False,
     needs_values: bool = False,
     across_layers: bool = False,
-    needs: Callable[[Any], StatisticNeeds] | None = None,
     version: int = 1,
 ) -> Callable[[ReduceFunction], ReducedSite]:
     """Declare a function of one layer's attention as a reduced site, available by its name; see `ReducedSite`."""
 
     def declare(function: ReduceFunction) -> ReducedSite:
-        site = ReducedSite(
+        _reductions[name] = ReducedSite(
             name,
             axes,
             description,
             function,
             labels,
-            prepare,
-            needs_gradient,
-            version,
-            needs_values,
-            across_layers,
-            needs,
+            prepare=prepare,
+            needs=needs,
+            needs_gradient=needs_gradient,
+            needs_values=needs_values,
+            across_layers=across_layers,
+            version=version,
         )
-        _reductions[name] = site
-        return site
+        return _reductions[name]
 
     return declare
 
@@ -226,7 +225,7 @@ def strongest_word_site(pooling: RowPooling = "mean") -> ReducedSite:
         f"the word each word attends to most, and the word that attends to it most (rows of tokens: {pooling})",
         reduce,
         prepare=_prepare_words,
-        needs=_strongest_word_needs if pooling == "mean" else None,
+        needs=(lambda prepared: StatisticNeeds(words=prepared.words)) if pooling == "mean" else None,
     )
 
 
@@ -235,7 +234,3 @@ def _prepare_words(batch: TokenBatch) -> _WordIndex:
     has_no_tokens = ~words.has_tokens
     itself = torch.eye(words.max_words, dtype=torch.bool, device=has_no_tokens.device)
     return _WordIndex(words, (itself | has_no_tokens[:, :, None] | has_no_tokens[:, None, :])[:, None])
-
-
-def _strongest_word_needs(prepared: _WordIndex) -> StatisticNeeds:
-    return StatisticNeeds(words=prepared.words)

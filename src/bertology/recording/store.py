@@ -14,16 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertology.arrays import Array
 from bertology.atomic_files import DIGEST_LENGTH, atomic_writer, digest_bytes, remove_stale_partials, write_if_absent
 from bertology.errors import Refusal
-from bertology.recording.shards import SHARD_NAME, is_complete, write_shard
+from bertology.recording.shards import SHARD_NAME, is_complete
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
@@ -97,10 +96,6 @@ class RecordingFolder:
         if digest_bytes(content) != digest:
             raise self._damage_refusal(name, "its digest does not match")
         return [json.loads(line) for line in content.decode().split("\n") if line]
-
-    def write_shard(self, site: str, shard_index: int, input_indices: Sequence[int], arrays: Sequence[Array]) -> Path:
-        """Write one site's arrays of the inputs of one shard."""
-        return write_shard(self.path / site, shard_index, input_indices, arrays)
 
     def shards(self, site: str) -> dict[int, Path]:
         """The complete shards of a site by index.

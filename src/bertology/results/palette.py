@@ -7,7 +7,7 @@ front-end's constants and style variables are generated from this file (see `ber
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Theme = Literal["light", "dark"]
 
@@ -38,46 +38,42 @@ class Palette:
         return self.series[index % len(self.series)]
 
 
-PALETTES: dict[Theme, Palette] = {
-    "light": Palette(
-        background="#ffffff",
-        foreground="#1b1f24",
-        muted="#57606a",
-        grid="#dfe3e8",
-        field="#f4f5f7",
-        accent="#1f5fa8",
-        above=("#f6f6f4", "#b5d0e8", "#6ba3d3", "#2f74b5", "#12457c", "#082647"),
-        below=("#f6f6f4", "#f6cf9f", "#e79a4c", "#bf6516", "#7f3d06", "#4a2202"),
-        series=(
+_COLOURS: dict[str, tuple[Any, Any]] = {
+    "background": ("#ffffff", "#16181c"),
+    "foreground": ("#1b1f24", "#e8eaed"),
+    "muted": ("#57606a", "#a2abb6"),
+    "grid": ("#dfe3e8", "#343a42"),
+    "field": ("#f4f5f7", "#22262b"),
+    "accent": ("#1f5fa8", "#7fb5f0"),
+    "above": (
+        ("#f6f6f4", "#b5d0e8", "#6ba3d3", "#2f74b5", "#12457c", "#082647"),
+        ("#22262b", "#29486a", "#2f6ca8", "#5598dc", "#93c3f5", "#d9ecff"),
+    ),
+    "below": (
+        ("#f6f6f4", "#f6cf9f", "#e79a4c", "#bf6516", "#7f3d06", "#4a2202"),
+        ("#22262b", "#5f3d1a", "#96591a", "#cf8531", "#f2b266", "#ffe3bf"),
+    ),
+    "series": (
+        (
             "#1f5fa8", "#c2570c", "#00806a", "#a3437f", "#6b6f76", "#8a6d00", "#3aa0d8", "#5b3fa0",
             "#b3261e", "#4c7a12", "#0f4c5c", "#d1568f", "#7a4a21", "#2e8b8b", "#94469e", "#444a52",
         ),
-        gold_arc="#8a5a00",
-        predicted_arc="#a3437f",
-        holds="#00695c",
-        fails="#b3400e",
-        inconclusive="#7a5d00",
-    ),
-    "dark": Palette(
-        background="#16181c",
-        foreground="#e8eaed",
-        muted="#a2abb6",
-        grid="#343a42",
-        field="#22262b",
-        accent="#7fb5f0",
-        above=("#22262b", "#29486a", "#2f6ca8", "#5598dc", "#93c3f5", "#d9ecff"),
-        below=("#22262b", "#5f3d1a", "#96591a", "#cf8531", "#f2b266", "#ffe3bf"),
-        series=(
+        (
             "#7fb5f0", "#f2a154", "#45c4a7", "#e58fc4", "#b4bac2", "#e3c74b", "#4fd0e6", "#b39ddb",
             "#ff8a80", "#a5d364", "#6fa8b8", "#f7a8c9", "#d0a27a", "#7fd6d6", "#d59be0", "#8f98a3",
         ),
-        gold_arc="#e6b53c",
-        predicted_arc="#e58fc4",
-        holds="#4fc3a8",
-        fails="#ff9d66",
-        inconclusive="#e0bd4d",
     ),
+    "gold_arc": ("#8a5a00", "#e6b53c"),
+    "predicted_arc": ("#a3437f", "#e58fc4"),
+    "holds": ("#00695c", "#4fc3a8"),
+    "fails": ("#b3400e", "#ff9d66"),
+    "inconclusive": ("#7a5d00", "#e0bd4d"),
 }  # fmt: skip
+"""Each colour in light, then in dark."""
+PALETTES: dict[Theme, Palette] = {
+    "light": Palette(**{name: light for name, (light, _) in _COLOURS.items()}),
+    "dark": Palette(**{name: dark for name, (_, dark) in _COLOURS.items()}),
+}
 
 CSS_COLOURS = (
     "background", "foreground", "muted", "grid", "field", "accent", "holds", "fails", "inconclusive",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from bertology.encoder.head_mask import Head as Head
+from bertology.encoder.encoder import Head as Head
 from bertology.estimates.estimate import Estimates, FloatArrayField
 
 Measures = Mapping[str, Estimates]
@@ -95,6 +95,14 @@ class HeadGrid(_MeasuredShape):
     """Measures of attention heads: (layer, head)."""
 
     shape: Literal["HeadGrid"] = "HeadGrid"
+
+    def highest_head(self, measure: str) -> Head | None:
+        """The head with the highest value; None if all values are missing."""
+        values = self.measures[measure].value
+        if not np.isfinite(values).any():
+            return None
+        layer, head = np.unravel_index(int(np.nanargmax(values)), values.shape)
+        return Head(int(layer), int(head))
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         layer, head = index

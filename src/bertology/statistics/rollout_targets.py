@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-
-from bertology.arrays import Array
 from bertology.encoder.tokens import SpecialToken
-from bertology.errors import Refusal
-from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
 from bertology.lazy import torch
 from bertology.statistics.batch_features import MIN_MASS
 
@@ -24,7 +18,6 @@ SOURCES: tuple[SourceTokens, ...] = ("cls", "all", "non-special")
 TARGETS = ("itself", "[CLS]", "[SEP]", "neighbours", "other")
 EFFECTIVE_TOKENS = "effective number of tokens (of n)"
 MEASURES = (*TARGETS, EFFECTIVE_TOKENS)
-UNITS = dict.fromkeys(TARGETS, "share, 0 to 1") | {EFFECTIVE_TOKENS: "proportion of tokens, 1/n to 1"}
 
 
 class TargetMasks(NamedTuple):
@@ -80,22 +73,6 @@ def mass_by_target(weights: Tensor, masks: TargetMasks) -> Tensor:
     means[:, SOURCES.index("cls"), cls] = torch.nan
     means[:, SOURCES.index("non-special"), cls : sep + 1] = torch.nan
     return means
-
-
-def target_mass_estimates(values: Array, source: SourceTokens, seed: int) -> dict[str, Estimates]:
-    """The mean over sentences of each of `MEASURES`, from (sentence, layer, source, measure) values."""
-    means = bootstrap_mean(values[:, :, SOURCES.index(source)], seed=seed)
-    return {name: means[..., index] for index, name in enumerate(MEASURES)}
-
-
-def check_source_exists(values: Array, source: SourceTokens, option: str) -> None:
-    """Refuse a source that no input has, such as [CLS] in models that add no special tokens."""
-    if not np.isfinite(values[:, :, SOURCES.index(source)]).any():
-        raise Refusal(
-            "No input contains [CLS]" if source == "cls" else "No input contains a non-special token",
-            "inputs with such a token",
-            f"Use --{option} all",
-        )
 
 
 def uniform_like(attention: Tensor, batch: TokenBatch) -> Tensor:

@@ -29,45 +29,20 @@ CHUNK_CELLS = 2**19
 class RowStatistics(Protocol):
     """Sums and maxima over the targets of each source token, (batch, head, from), over all or non-special targets."""
 
-    @property
-    def non_special_mass(self) -> Tensor:
-        """Attention to non-special tokens."""
-        ...
-
-    @property
-    def max_weight(self) -> Tensor:
-        """The highest weight."""
-        ...
-
-    @property
-    def max_non_special_weight(self) -> Tensor:
-        """The highest weight of a non-special token; 0 if there is none."""
-        ...
-
-    @property
-    def entropy(self) -> Tensor:
-        """The sum of -a ln a over all targets, where a is the attention weight."""
-        ...
-
-    @property
-    def non_special_entropy(self) -> Tensor:
-        """The sum of -a ln a over non-special targets."""
-        ...
-
-    @property
-    def neighbour_weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Attention to the token itself, the previous and the next token; 0 if there is none."""
-        ...
-
-    @property
-    def mass_by_kind(self) -> Tensor:
-        """(batch, head, source group, kind): attention from `SOURCE_GROUPS` to `TOKEN_KINDS`, summed over sources."""
-        ...
-
-    @property
-    def distance_sums(self) -> Tensor:
-        """(batch, head, 4): attention times distance, summed over pairs; the four distances of `TokenBatch`."""
-        ...
+    max_weight: Tensor
+    max_non_special_weight: Tensor
+    """The highest weight of a non-special token; 0 if there is none."""
+    entropy: Tensor
+    """The sum of -a ln a over all targets, where a is the attention weight."""
+    non_special_entropy: Tensor
+    non_special_mass: Tensor
+    """Attention to non-special tokens."""
+    neighbour_weights: tuple[Tensor, Tensor, Tensor]
+    """Attention to the token itself, the previous and the next token; 0 if there is none."""
+    mass_by_kind: Tensor
+    """(batch, head, source group, kind): attention from `SOURCE_GROUPS` to `TOKEN_KINDS`, summed over sources."""
+    distance_sums: Tensor
+    """(batch, head, 4): attention times distance, summed over pairs; the four distances of `TokenBatch`."""
 
 
 _statistics: WeakKeyDictionary[LayerActivations, RowStatistics] = WeakKeyDictionary()
@@ -204,7 +179,12 @@ def special_columns(attention: Tensor, batch: TokenBatch) -> Iterator[tuple[slic
 
 def non_special_mass(attention: Tensor, batch: TokenBatch) -> Tensor:
     """(batch, head, from): attention of each token to non-special tokens."""
-    return _sum_non_special(attention, batch)
+    sums: list[Tensor] = []
+    for run in token_runs(batch):
+        parts = [attention[run.batch_rows, ..., positions].sum(-1) for positions in run.non_special]
+        zeros = attention.new_zeros(run.batch_rows.stop - run.batch_rows.start, *attention.shape[1:3])
+        sums.append(reduce(torch.add, parts) if parts else zeros)
+    return torch.cat(sums)
 
 
 def attention_received(attention: Tensor, batch: TokenBatch) -> Tensor:
@@ -214,13 +194,4 @@ def attention_received(attention: Tensor, batch: TokenBatch) -> Tensor:
 
 def attention_received_from_non_special(attention: Tensor, batch: TokenBatch) -> Tensor:
     """(batch, head, to): attention each token receives from non-special tokens."""
-    return _sum_non_special(attention.transpose(-1, -2), batch)
-
-
-def _sum_non_special(attention: Tensor, batch: TokenBatch) -> Tensor:
-    sums: list[Tensor] = []
-    for run in token_runs(batch):
-        parts = [attention[run.batch_rows, ..., positions].sum(-1) for positions in run.non_special]
-        zeros = attention.new_zeros(run.batch_rows.stop - run.batch_rows.start, *attention.shape[1:3])
-        sums.append(reduce(torch.add, parts) if parts else zeros)
-    return torch.cat(sums)
+    return non_special_mass(attention.transpose(-1, -2), batch)

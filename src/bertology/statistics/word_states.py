@@ -7,12 +7,12 @@ store and on disk with one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertology.arrays import Array
+from bertology.arrays import Array, LazySequence
 from bertology.encoder.tokens import TokenisedInput
 from bertology.lazy import torch
 
@@ -36,7 +36,7 @@ def mean_token_states(states: Array, tokens: TokenisedInput) -> Array:
     return (weights @ states.astype(np.float32)).astype(states.dtype)
 
 
-class WordStates(Sequence[Array]):
+class WordStates(LazySequence[Array]):
     """Word states of each recorded input, computed on access from the recorded token states."""
 
     def __init__(self, inputs: Sequence[RecordedInput], hidden: Sequence[Array]) -> None:
@@ -46,14 +46,6 @@ class WordStates(Sequence[Array]):
     def __len__(self) -> int:
         return len(self._inputs)
 
-    def __iter__(self) -> Iterator[Array]:
-        return (self[index] for index in range(len(self)))
-
-    @overload
-    def __getitem__(self, index: int) -> Array: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Array]: ...
-    def __getitem__(self, index: int | slice) -> Array | list[Array]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def load(self, index: int) -> Array:
+        """(layer, word, width) states of one input."""
         return mean_token_states(self._hidden[index], self._inputs[index].tokens)

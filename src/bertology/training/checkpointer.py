@@ -28,7 +28,7 @@ MAX_TIME_FRACTION = 0.05
 """Maximum fraction of the time spent on saving states within an epoch."""
 
 
-class DirectoryCheckpointer:
+class Checkpointer:
     """Saves states in a directory: at the end of every epoch, and within one every `seconds`."""
 
     def __init__(self, folder: Path, seconds: float = SAVE_SECONDS) -> None:

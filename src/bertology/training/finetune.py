@@ -24,7 +24,7 @@ from bertology.estimates.estimate import Estimate
 from bertology.estimates.metrics import MetricEstimates
 from bertology.recording.recorder import ProgressCallback
 from bertology.results.result import versions
-from bertology.training.checkpointer import SAVE_SECONDS, DirectoryCheckpointer
+from bertology.training.checkpointer import SAVE_SECONDS, Checkpointer
 from bertology.training.data_split import DataSplit, content_hash, sort_by_content, split_examples
 from bertology.training.encoded_examples import EncodedDataset
 from bertology.training.job import TaskScores, TrainingJob, build_model, score_task, train_model
@@ -139,7 +139,7 @@ def _train(
     progress: Callable[[str], ProgressCallback] | None,
     notify: MessageCallback,
 ) -> TrainingHistory:
-    checkpointer = DirectoryCheckpointer(run_directory.training, seconds)
+    checkpointer = Checkpointer(run_directory.training, seconds)
     state = checkpointer.latest()
     if state is not None:
         notify(f"Resuming at step {state.step}")
@@ -167,7 +167,7 @@ def _divergence_refusal(
     error: TrainingDivergedError,
     model: TrainableModel,
     job: TrainingJob,
-    checkpointer: DirectoryCheckpointer,
+    checkpointer: Checkpointer,
     run_directory: RunDirectory,
 ) -> Refusal:
     """Save the last good weights as a model, and report where they are."""

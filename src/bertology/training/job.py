@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bertology.corpus.corpus import Example
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.task_heads import add_task_head, save_pretrained
 from bertology.errors import Refusal
-from bertology.estimates.metrics import Counts, MetricEstimates
+from bertology.estimates.metrics import MetricEstimates
 from bertology.lazy import torch
 from bertology.recording.recorder import ProgressCallback
 from bertology.training.biaffine_parser import BiaffineParser
+from bertology.training.checkpointer import Checkpointer
 from bertology.training.encoded_examples import EncodedDataset
-from bertology.training.loop import Checkpointer, TrainingConfig, TrainingHistory, train
+from bertology.training.loop import TrainingConfig, TrainingHistory, train
 from bertology.training.tasks.task import Task
 from bertology.training.trainable_model import TrainableModel
 
@@ -95,23 +95,20 @@ def train_model(
 
 @dataclass(frozen=True)
 class TaskScores:
-    """Metrics of a model and of baselines without a model, and the model's counts per example."""
+    """Metrics of a model, and of baselines without a model."""
 
     scores: MetricEstimates
     baselines: dict[str, MetricEstimates]
-    counts: Counts
 
 
 def score_task(
     task: Task, model: TrainableModel, dataset: EncodedDataset, train_examples: Sequence[Example]
 ) -> TaskScores:
     """Evaluate the model and the baselines on a dataset."""
-    predictions: list[Any] = task.predict(model, dataset)
     baselines = task.baseline_predictions(train_examples, dataset.examples)
     return TaskScores(
-        task.metrics(dataset.examples, predictions),
+        task.metrics(dataset.examples, task.predict(model, dataset)),
         {name: task.metrics(dataset.examples, baseline) for name, baseline in baselines.items()},
-        task.count_correct(dataset.examples, predictions),
     )
 
 

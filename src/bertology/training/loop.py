@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from bertology.lazy import torch
 from bertology.training.encoded_examples import EncodedExample, TrainingBatch, batch_indices, pad_examples
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from bertology.training.checkpointer import Checkpointer
 
 NO_LR_MULTIPLIERS: Mapping[str, float] = {}
 REFERENCE_LEARNING_RATE, REFERENCE_WIDTH, MAX_LEARNING_RATE = 5e-5, 768, 1e-3
@@ -69,34 +71,8 @@ class TrainingState:
     rng_states: list[Tensor] = field(default_factory=list)
 
 
-class Checkpointer(Protocol):
-    """Stores what a run needs to resume after an interruption."""
-
-    def latest(self) -> TrainingState | None:
-        """The last saved state."""
-        ...
-
-    def save(self, state: Callable[[], TrainingState], *, force: bool) -> None:
-        """Save the state if it is due, or in any case with `force`."""
-        ...
-
-    def save_best(self, epoch: int, weights: Mapping[str, Tensor]) -> None:
-        """Save the weights of the best epoch so far."""
-        ...
-
-    def load_best(self, epoch: int) -> StateDict:
-        """The saved weights of the best epoch."""
-        ...
-
-
 class TrainingDivergedError(Exception):
     """The loss or its gradient is not finite; the weights were not updated with it."""
-
-    def __init__(self, loss: float, step: int, epoch: int) -> None:
-        super().__init__(f"the loss became {loss} at step {step} (epoch {epoch})")
-        self.loss = loss
-        self.step = step
-        self.epoch = epoch
 
 
 def train(
@@ -199,7 +175,9 @@ class _Trainer:
             loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.trainable.values(), config.max_grad_norm)
         if not bool(torch.isfinite(loss) & torch.isfinite(norm)):
-            raise TrainingDivergedError(float(loss.detach()), step + 1, epoch + 1)
+            raise TrainingDivergedError(
+                f"the loss became {float(loss.detach())} at step {step + 1} (epoch {epoch + 1})"
+            )
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate_at(config, step, self.n_steps) * group["lr_multiplier"]
         self.optimiser.step()

@@ -40,15 +40,11 @@ class TrainableModel:
         self, examples: Sequence[EncodedExample], *, hidden: bool = False
     ) -> Iterator[tuple[TrainingBatch, ModelOutput]]:
         """Run all examples in evaluation mode without gradients; yields batches with their outputs."""
-        for batch in self.batches(examples):
+        self.module.eval()
+        for batch in iterate_batches(examples, EVALUATION_BATCH_SIZE):
             with torch.no_grad():
                 output = self.forward(batch.inputs, hidden=hidden)
             yield batch, output
-
-    def batches(self, examples: Sequence[EncodedExample]) -> Iterator[TrainingBatch]:
-        """Batches of all examples; sets the model to evaluation mode."""
-        self.module.eval()
-        yield from iterate_batches(examples, EVALUATION_BATCH_SIZE)
 
 
 def flatten_options(batch: ModelInputs, device: str) -> ModelInputs:

@@ -1,14 +1,18 @@
-"""A self-contained page that notebooks show and that can be saved or opened in a browser."""
+"""Self-contained pages that notebooks show and that can be saved or opened in a browser; `bertology.show`."""
 
 from __future__ import annotations
 
 import tempfile
 import webbrowser
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from bertology.atomic_files import write_atomically
 from bertology.html import render
+from bertology.results.drawing.files import figure_page
+from bertology.results.result import Result
 
 
 class HtmlView(ABC):
@@ -45,3 +49,29 @@ class HtmlView(ABC):
         """The page in a sandboxed frame, so that its scripts and the notebook's do not meet."""
         title = self.title.encode("utf-8", "replace").decode("utf-8")
         return render("frame.html", page=self.html(), title=title, height=self.height)
+
+
+@dataclass(frozen=True)
+class ResultView(HtmlView):
+    """The figure of a result with tooltips, its numbers and, for a trajectory, a choice of layer."""
+
+    result: Result
+    theme: Literal["auto", "light", "dark"] = "auto"
+    height: int = 760
+
+    @property
+    def title(self) -> str:
+        """The name of the analysis."""
+        return self.result.analysis
+
+    def html(self) -> str:
+        """The page; it needs no network."""
+        return figure_page(self.result, ["light", "dark"] if self.theme == "auto" else [self.theme])
+
+
+def show(result: Result, theme: Literal["auto", "light", "dark"] = "auto") -> ResultView:
+    """A result of any shape as a page: `.save("page.html")`, `.open()`, or the last expression of a notebook's cell.
+
+    With the theme `auto` it follows the browser's.
+    """
+    return ResultView(result, theme)

@@ -16,9 +16,8 @@ from bertology.views.annotations import Results, annotations_from_results
 from bertology.views.head_labels import labels_from_user
 from bertology.views.html_view import HtmlView
 from bertology.views.model_run import QUANTITIES, Text, build_input, build_model_run
-from bertology.views.page import view_page
+from bertology.views.page import asset, payload_json, view_page
 from bertology.views.payload import ModelRun, Payload, dequantise
-from bertology.views.widget import widget
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import TextInput
@@ -66,7 +65,24 @@ class View(HtmlView):
 
     def widget(self) -> Any:
         """The views as a Jupyter widget (anywidget) whose `state` can be read and set."""
-        return widget(self.payload)
+        try:
+            import anywidget
+            import traitlets
+        except ImportError as error:
+            raise Refusal(
+                "anywidget is not installed, which widgets need",
+                "the optional packages for notebooks",
+                "Install them with: pip install 'bertology[notebook]'; without them a notebook shows a view in a frame",
+            ) from error
+
+        class Views(anywidget.AnyWidget):
+            """The views of one payload."""
+
+            _esm = asset("widget.js")
+            payload = traitlets.Unicode().tag(sync=True)
+            state = traitlets.Unicode().tag(sync=True)
+
+        return Views(payload=str(payload_json(self.payload)), state="")
 
 
 def view(

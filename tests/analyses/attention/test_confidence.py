@@ -16,15 +16,15 @@ INPUTS = planted.recorded_inputs(planted.make_corpus(*TEXTS))
 LENGTHS = np.array([len(recorded_input.tokens) for recorded_input in INPUTS])
 
 
-def measured(*heads: planted.HeadAttention, average: Average = "micro") -> HeadGrid:
+def measure(*heads: planted.HeadAttention, average: Average = "micro") -> HeadGrid:
     recording = planted.make_recording(planted.make_corpus(*TEXTS), [list(heads)]).with_sites([confidence_site])
-    grid = confidence.function(recording, None, average=average, seed=0)
+    grid = confidence(recording, None, average=average, seed=0)
     assert isinstance(grid, HeadGrid)
     return grid
 
 
 def test_a_head_with_one_target_has_full_confidence() -> None:
-    grid = measured(planted.offset_head(0))
+    grid = measure(planted.offset_head(0))
     assert grid.measures["confidence (all tokens)"].value[0, 0] == pytest.approx(1)
     assert grid.measures["confidence (no special tokens)"].value[0, 0] == pytest.approx(1)
     non_special = sum(
@@ -33,26 +33,25 @@ def test_a_head_with_one_target_has_full_confidence() -> None:
     assert grid.measures["confidence (no special targets)"].value[0, 0] == pytest.approx(non_special / LENGTHS.sum())
 
 
-def test_attention_to_separators_does_not_count() -> None:
-    grid = measured(planted.special_head(SpecialToken.SEP))
+def test_confidence_without_special_targets_ignores_attention_to_separators() -> None:
+    grid = measure(planted.special_head(SpecialToken.SEP))
     assert grid.measures["confidence (no special targets)"].value[0, 0] == 0
     assert grid.measures["confidence (all tokens)"].value[0, 0] > 0.5
 
 
 @pytest.mark.parametrize("average", ["micro", "macro"])
 def test_uniform_attention_has_a_closed_form(average: Average) -> None:
-    grid = measured(planted.uniform_head, average=average)
+    grid = measure(planted.uniform_head, average=average)
     expected = np.average(1 / LENGTHS, weights=LENGTHS if average == "micro" else None)
     for name, estimates in grid.measures.items():
-        assert estimates.value[0, 0] == pytest.approx(
-            expected if name != "confidence (no special tokens)" else estimates.value[0, 0]
-        )
+        if name != "confidence (no special tokens)":
+            assert estimates.value[0, 0] == pytest.approx(expected), name
         assert grid.baselines["uniform attention"][name].value[0, 0] == pytest.approx(estimates.value[0, 0]), name
 
 
 def test_confidence_equals_a_loop_over_rows() -> None:
     head = planted.random_head(5)
-    grid = measured(head)
+    grid = measure(head)
     rows: dict[str, list[float]] = {name: [] for name in grid.measures}
     for recorded_input in INPUTS:
         non_special = recorded_input.tokens.special_kinds == SpecialToken.NONE

@@ -1,4 +1,4 @@
-"""Planted heads that follow the tree are found, in the direction in which they follow it."""
+"""Planted heads that attend along the dependency tree score highest in the direction planted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import planted
 from bertology.analyses.attention.dependency_alignment import dependency_alignment, edge_attention_site
 from bertology.corpus.corpus import Corpus, Example
-from bertology.corpus.sentence import ROOT, sentence_from_text
+from bertology.corpus.sentence import ROOT, Sentence, sentence_from_text
+from bertology.encoder.token_batch import TokenBatch
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording
 from bertology.results.shapes import HeadGrid
@@ -19,8 +21,8 @@ from bertology.statistics.words import word_attention, word_slots
 Floats = planted.FloatArray
 
 
-def sentence(text: str, heads: tuple[int, ...], relations: str):
-    return replace(sentence_from_text(text), governors=heads, relations=tuple(relations.split()))
+def sentence(text: str, governors: tuple[int, ...], relations: str) -> Sentence:
+    return replace(sentence_from_text(text), governors=governors, relations=tuple(relations.split()))
 
 
 FIRST = sentence("the old dog sees cats", (2, 2, 3, ROOT, 3), "det amod nsubj root obj")
@@ -35,11 +37,11 @@ def along_tree(recorded_input: planted.RecordedInput, *, up: bool) -> Floats:
     n = len(recorded_input.tokens)
     weights = np.zeros((n, n))
     start = 1
-    for part in recorded_input.text.segments:
-        for word, head in enumerate(part.governors or ()):
-            if head != ROOT:
-                weights[(start + word, start + head) if up else (start + head, start + word)] = 1
-        start += len(part) + 1
+    for sentence in recorded_input.text.segments:
+        for word, governor in enumerate(sentence.governors or ()):
+            if governor != ROOT:
+                weights[(start + word, start + governor) if up else (start + governor, start + word)] = 1
+        start += len(sentence) + 1
     weights[weights.sum(1) == 0, 0] = 1
     return weights / weights.sum(1, keepdims=True)
 
@@ -56,9 +58,9 @@ def recording_of(*heads: planted.HeadAttention) -> Recording:
     return planted.make_recording(CORPUS, [list(heads)])
 
 
-def measured(recording: Recording, relation: str = "", average: str = "micro") -> HeadGrid:
-    derived = recording.with_sites([edge_attention_site(relation)])
-    result = dependency_alignment.function(derived, None, relation=relation, average=average, seed=0)
+def measure(recording: Recording, relation: str = "", average: str = "micro") -> HeadGrid:
+    with_site = recording.with_sites([edge_attention_site(relation)])
+    result = dependency_alignment(with_site, None, relation=relation, average=average, seed=0)
     assert isinstance(result, HeadGrid)
     return result
 
@@ -68,7 +70,7 @@ def value(grid: HeadGrid, measure: str, head: int = 0) -> float:
 
 
 def test_directions_are_measured_separately() -> None:
-    grid = measured(recording_of(to_governor, to_dependents))
+    grid = measure(recording_of(to_governor, to_dependents))
     assert value(grid, "dependent to governor", 0) == pytest.approx(1)
     assert value(grid, "dependent to governor", 1) == pytest.approx(0)
     assert value(grid, "governor to dependent", 1) == pytest.approx(1)
@@ -77,21 +79,21 @@ def test_directions_are_measured_separately() -> None:
     assert value(grid, "both directions (of all attention)", 0) == pytest.approx(8 / 10)
 
 
-def test_only_sentences_with_a_tree_count() -> None:
-    assert measured(recording_of(to_governor)).measures["both directions"].n[0, 0] == 3
+def test_sentences_without_a_tree_do_not_count() -> None:
+    assert measure(recording_of(to_governor)).measures["both directions"].n[0, 0] == 3
 
 
 def test_one_relation_and_its_subtypes() -> None:
-    grid = measured(recording_of(to_governor), "nsubj")
+    grid = measure(recording_of(to_governor), "nsubj")
     assert value(grid, "dependent to governor") == pytest.approx(1)
     assert grid.measures["dependent to governor"].n[0, 0] == 3
-    assert value(measured(recording_of(to_governor), "obj"), "dependent to governor") == pytest.approx(1)
+    assert value(measure(recording_of(to_governor), "obj"), "dependent to governor") == pytest.approx(1)
     with pytest.raises(Refusal, match="amod"):
-        measured(recording_of(to_governor), "iobj")
+        measure(recording_of(to_governor), "iobj")
 
 
 def test_neighbours_are_a_baseline() -> None:
-    grid = measured(recording_of(planted.uniform_head))
+    grid = measure(recording_of(planted.uniform_head))
     previous, following = (
         grid.baselines[f"always {name} word"]["dependent to governor"] for name in ("previous", "next")
     )
@@ -100,8 +102,8 @@ def test_neighbours_are_a_baseline() -> None:
     assert previous.value[0, 0] == pytest.approx(2 / 8)
 
 
-def test_uniform_attention_has_equal_shares_of_words() -> None:
-    grid = measured(recording_of(planted.uniform_head))
+def test_uniform_attention_has_a_closed_form() -> None:
+    grid = measure(recording_of(planted.uniform_head))
     for name, estimates in grid.measures.items():
         assert grid.baselines["uniform attention"][name].value[0, 0] == pytest.approx(estimates.value[0, 0]), name
     # In a single sentence the governor is one of five words, in the pair one of ten.
@@ -111,44 +113,34 @@ def test_uniform_attention_has_equal_shares_of_words() -> None:
 
 
 def test_alignment_equals_a_loop_over_word_attention() -> None:
-    """Parity with sums over word attention, with words of two tokens."""
+    """With words of two tokens."""
     recording = recording_of(planted.random_head(6))
-    recorded_inputs = tuple(
-        replace(
-            e,
-            tokens=replace(
-                e.tokens, word_ids=np.where(e.tokens.word_ids < 0, -1, e.tokens.word_ids // 2).astype(np.int32)
-            ),
-        )
-        for e in recording.inputs
-    )
+    recorded_inputs = tuple(planted.merge_words(recorded_input) for recorded_input in recording.inputs)
     recording = replace(recording, inputs=recorded_inputs)
     result = recording.with_sites([edge_attention_site()])[edge_attention_site()]
-    import torch
-
-    from bertology.encoder.token_batch import TokenBatch
-
-    for recorded_input, maps, sums in zip(recorded_inputs, recording["attention"], result, strict=True):
-        words = word_attention(torch.from_numpy(maps), word_slots(TokenBatch([recorded_input])))[0, 0].numpy()
+    for recorded_input, attention, sums in zip(recorded_inputs, recording["attention"], result, strict=True):
+        slots = word_slots(TokenBatch([recorded_input]))
+        between_words = word_attention(torch.from_numpy(attention), slots)[0, 0].numpy()
         expected = np.zeros((2, 3))
-        dependents, parents = set[int](), set[int]()
+        dependents, governors = set[int](), set[int]()
         start = 0
-        for part in recorded_input.text.segments:
-            for word, head in enumerate(part.governors or ()):
-                here, there = start + word, start + head
-                if head != ROOT and here in recorded_input.tokens.word_ids and there in recorded_input.tokens.word_ids:
-                    expected[0, :2] += words[here, there], words[there, here]
-                    dependents.add(here)
-                    parents.add(there)
-            start += len(part)
-        for column, rows in enumerate((dependents, parents, dependents | parents)):
-            expected[1, column] = words[sorted(rows)].sum() if rows else 0
+        for sentence in recorded_input.text.segments:
+            for word, governor in enumerate(sentence.governors or ()):
+                dependent_word, governor_word = start + word, start + governor
+                if governor != ROOT and {dependent_word, governor_word} <= set(recorded_input.tokens.word_ids.tolist()):
+                    expected[0, 0] += between_words[dependent_word, governor_word]
+                    expected[0, 1] += between_words[governor_word, dependent_word]
+                    dependents.add(dependent_word)
+                    governors.add(governor_word)
+            start += len(sentence)
+        for column, rows in enumerate((dependents, governors, dependents | governors)):
+            expected[1, column] = between_words[sorted(rows)].sum() if rows else 0
         expected[0, 2] = expected[0, :2].sum()
         np.testing.assert_allclose(sums[0, 0, :, :3], expected, atol=1e-6)
 
 
 def test_relations_are_needed_for_one_relation() -> None:
-    bare = Corpus(tuple(Example((replace(part, relations=None),)) for part in (FIRST, SECOND)))
-    recording = planted.make_recording(bare, [[planted.uniform_head]])
+    without_relations = Corpus(tuple(Example((replace(sentence, relations=None),)) for sentence in (FIRST, SECOND)))
+    recording = planted.make_recording(without_relations, [[planted.uniform_head]])
     with pytest.raises(Refusal, match="relations"):
-        measured(recording, "nsubj")
+        measure(recording, "nsubj")

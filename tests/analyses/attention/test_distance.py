@@ -24,22 +24,13 @@ def recording_of(*heads: planted.HeadAttention) -> Recording:
 
 def with_split_words(recording: Recording) -> Recording:
     """The same attention, with pairs of neighbouring words as two tokens of one word."""
-    recorded_inputs = tuple(
-        replace(
-            e,
-            tokens=replace(
-                e.tokens, word_ids=np.where(e.tokens.word_ids < 0, -1, e.tokens.word_ids // 2).astype(np.int32)
-            ),
-        )
-        for e in recording.inputs
-    )
-    return replace(recording, inputs=recorded_inputs)
+    return replace(recording, inputs=tuple(planted.merge_words(recorded_input) for recorded_input in recording.inputs))
 
 
-def measured(recording: Recording, average: Average = "micro") -> HeadGrid:
-    values = distance.function(recording.with_sites([distance_site]), None, average=average, seed=0)
-    assert isinstance(values, HeadGrid)
-    return values
+def measure(recording: Recording, average: Average = "micro") -> HeadGrid:
+    grid = distance(recording.with_sites([distance_site]), None, average=average, seed=0)
+    assert isinstance(grid, HeadGrid)
+    return grid
 
 
 LENGTHS = np.array(
@@ -48,7 +39,7 @@ LENGTHS = np.array(
 
 
 def test_a_head_that_attends_two_tokens_back_has_distance_two() -> None:
-    grid = measured(recording_of(planted.offset_head(-2), planted.offset_head(0)))
+    grid = measure(recording_of(planted.offset_head(-2), planted.offset_head(0)))
     # The first two tokens have no token two positions back and attend to themselves.
     expected = 2 * (LENGTHS - 2).sum() / LENGTHS.sum()
     assert grid.measures["distance in tokens"].value[0, 0] == pytest.approx(expected)
@@ -57,7 +48,7 @@ def test_a_head_that_attends_two_tokens_back_has_distance_two() -> None:
 
 
 def test_special_tokens_can_be_excluded() -> None:
-    grid = measured(recording_of(planted.special_head(SpecialToken.CLS), planted.offset_head(1)))
+    grid = measure(recording_of(planted.special_head(SpecialToken.CLS), planted.offset_head(1)))
     assert grid.measures["distance in tokens"].value[0, 0] == pytest.approx(
         (LENGTHS * (LENGTHS - 1) / 2).sum() / LENGTHS.sum()
     )
@@ -67,7 +58,7 @@ def test_special_tokens_can_be_excluded() -> None:
 
 @pytest.mark.parametrize("average", ["micro", "macro"])
 def test_uniform_attention_has_a_closed_form(average: Average) -> None:
-    grid = measured(recording_of(planted.uniform_head), average)
+    grid = measure(recording_of(planted.uniform_head), average)
     by_sentence = (LENGTHS**2 - 1) / (3 * LENGTHS)
     expected = np.average(by_sentence, weights=LENGTHS if average == "micro" else None)
     assert grid.measures["distance in tokens"].value[0, 0] == pytest.approx(expected)
@@ -75,7 +66,7 @@ def test_uniform_attention_has_a_closed_form(average: Average) -> None:
         assert grid.baselines["uniform attention"][name].value[0, 0] == pytest.approx(estimates.value[0, 0]), name
 
 
-def test_a_sentence_without_such_attention_does_not_count() -> None:
+def test_a_sentence_without_attention_among_non_special_tokens_does_not_count() -> None:
     """A head that attends to the next token, but to [CLS] in one sentence, has distance 1 without special tokens."""
 
     def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
@@ -83,19 +74,19 @@ def test_a_sentence_without_such_attention_does_not_count() -> None:
             recorded_input
         )
 
-    grid = measured(recording_of(head), "macro")
+    grid = measure(recording_of(head), "macro")
     values = grid.measures["distance in tokens (no special tokens)"]
     # The last token of the first sentence of the pair attends to [SEP], as does the only token of "o".
     assert values.n[0, 0] == len(TEXTS) - 2
     assert values.value[0, 0] == pytest.approx(1)
 
 
-def test_words_are_counted_in_words() -> None:
-    unsplit = measured(recording_of(planted.offset_head(-2), planted.random_head(4)))
+def test_distance_in_words_counts_the_tokens_of_a_word_once() -> None:
+    unsplit = measure(recording_of(planted.offset_head(-2), planted.random_head(4)))
     np.testing.assert_allclose(
         unsplit.measures["distance in words"].value, unsplit.measures["distance in tokens"].value, rtol=1e-6
     )
-    split = measured(with_split_words(recording_of(planted.offset_head(-2), planted.random_head(4))))
+    split = measure(with_split_words(recording_of(planted.offset_head(-2), planted.random_head(4))))
     np.testing.assert_allclose(
         split.measures["distance in tokens"].value, unsplit.measures["distance in tokens"].value, rtol=1e-6
     )
@@ -106,19 +97,14 @@ def test_words_are_counted_in_words() -> None:
 
 
 def test_uniform_attention_of_a_causal_model_is_to_preceding_tokens() -> None:
-    def backward(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+    def causal_head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
         visible = np.tri(len(recorded_input.tokens))
         return visible / visible.sum(1, keepdims=True)
 
-    recording = recording_of(backward)
-    recording = replace(recording, encoder=replace(recording.encoder, causal=True)).with_sites(
-        [distance_site, entropy_site]
-    )
-    distance_grid, entropy_grid = (
-        distance.function(recording, None, average="micro", seed=0),
-        entropy.function(recording, None, seed=0),
-    )
-    for grid in (distance_grid, entropy_grid):
+    recording = recording_of(causal_head)
+    recording = replace(recording, encoder=replace(recording.encoder, causal=True))
+    recording = recording.with_sites([distance_site, entropy_site])
+    for grid in (distance(recording, None), entropy(recording, None)):
         assert isinstance(grid, HeadGrid)
         for name, estimates in grid.measures.items():
             uniform = grid.baselines["uniform attention"][name].value

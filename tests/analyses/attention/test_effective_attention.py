@@ -1,4 +1,4 @@
-"""Exactly the part of the attention in the null space of the value vectors is removed."""
+"""Effective attention lacks exactly the component in the null space of the value vectors."""
 
 from __future__ import annotations
 
@@ -35,74 +35,76 @@ LONG = "the cat saw the dog and the dog saw the cat ."
 
 
 @pytest.mark.parametrize("simplex", [False, True])
-def test_the_null_space_share_is_that_of_the_projection(simplex: bool) -> None:
-    shown = vectors.make_batch(LONG, "a b c d e f , g")
+def test_the_null_space_share_equals_that_of_scipys_projection(simplex: bool) -> None:
+    batch = vectors.make_batch(LONG, "a b c d e f , g")
     layer = vectors.make_layer(
-        shown, [planted.random_head(1), planted.random_head(2)], [vectors.random_values(1), vectors.random_values(2)]
+        batch, [planted.random_head(1), planted.random_head(2)], [vectors.random_values(1), vectors.random_values(2)]
     )
     site = simplex_attention_site if simplex else effective_attention_site
-    result = site.reduce(layer, shown, token_kinds(shown)).numpy()
-    for row, recorded_input in enumerate(shown.inputs):
+    result = site.reduce(layer, batch, token_kinds(batch)).numpy()
+    for row, recorded_input in enumerate(batch.inputs):
         n = len(recorded_input.tokens)
-        kinds = token_kinds(shown)[row, :n].numpy()
-        inner = recorded_input.tokens.special_kinds == SpecialToken.NONE
+        kinds = token_kinds(batch)[row, :n].numpy()
+        non_special = recorded_input.tokens.special_kinds == SpecialToken.NONE
         for head in range(2):
-            own = dict(zip(site.labels, result[row, head].tolist(), strict=True))
-            seen = vectors.transformed_values(layer, row, head, n)
-            seen = np.hstack([seen, np.ones((n, 1))]) if simplex else seen
+            values = dict(zip(site.labels, result[row, head].tolist(), strict=True))
+            vectors_of_head = vectors.transformed_values(layer, row, head, n)
+            vectors_of_head = np.hstack([vectors_of_head, np.ones((n, 1))]) if simplex else vectors_of_head
             alpha = vectors.attention_pattern(layer, row, head, n)
-            whole = by_hand(alpha, seen, kinds)
-            assert_alike(own, {NULL_SPACE: whole[0], **dict(zip(EFFECTIVE_MEASURES, whole[1], strict=True))})
+            null_share, shares = decompose(alpha, vectors_of_head, kinds)
+            assert_values(values, {NULL_SPACE: null_share, **dict(zip(EFFECTIVE_MEASURES, shares, strict=True))})
             rank = vectors.HEAD_SIZE + simplex
-            assert_alike(
-                own,
+            assert_values(
+                values,
                 {
                     f"{RANDOM_PATTERN}, {NULL_SPACE}": 1 - rank / n,
-                    f"{RANDOM_PATTERN}, {NULL_SPACE}{NO_SPECIAL}": 1 - rank / inner.sum(),
+                    f"{RANDOM_PATTERN}, {NULL_SPACE}{NO_SPECIAL}": 1 - rank / non_special.sum(),
                 },
             )
-            even = np.full((n, n), 1 / n)
-            assert_alike(own, {f"{UNIFORM_ATTENTION}, {NULL_SPACE}": by_hand(even, seen, kinds)[0]})
-            among = alpha[np.ix_(inner, inner)]
-            among /= among.sum(1, keepdims=True)
-            hidden, shares = by_hand(among, seen[inner], kinds[inner])
-            punctuation = kinds[inner, TOKEN_KINDS.index("punctuation")]
-            assert_alike(
-                own,
+            uniform = np.full((n, n), 1 / n)
+            assert_values(values, {f"{UNIFORM_ATTENTION}, {NULL_SPACE}": decompose(uniform, vectors_of_head, kinds)[0]})
+            non_special_alpha = alpha[np.ix_(non_special, non_special)]
+            non_special_alpha /= non_special_alpha.sum(1, keepdims=True)
+            null_share, shares = decompose(non_special_alpha, vectors_of_head[non_special], kinds[non_special])
+            punctuation = kinds[non_special, TOKEN_KINDS.index("punctuation")]
+            assert_values(
+                values,
                 {
-                    f"{NULL_SPACE}{NO_SPECIAL}": hidden,
+                    f"{NULL_SPACE}{NO_SPECIAL}": null_share,
                     f"{TO_PUNCTUATION}{NO_SPECIAL}": shares[TOKEN_KINDS.index("punctuation")],
                 },
             )
-            share = among[:, punctuation].sum(1).mean() if punctuation.any() else np.nan
-            assert_alike(own, {f"{WEIGHTS_ONLY}, {TO_PUNCTUATION}{NO_SPECIAL}": share})
+            attention_share = non_special_alpha[:, punctuation].sum(1).mean() if punctuation.any() else np.nan
+            assert_values(values, {f"{WEIGHTS_ONLY}, {TO_PUNCTUATION}{NO_SPECIAL}": attention_share})
 
 
-def by_hand(alpha: planted.FloatArray, seen: planted.FloatArray, kinds: Any) -> tuple[float, list[float]]:
+def decompose(alpha: planted.FloatArray, vectors: planted.FloatArray, kinds: Any) -> tuple[float, list[float]]:
     """The null-space share of squared weights, and the shares of the effective weights by kind of target."""
-    basis = null_space(seen.T)
-    lost = alpha @ basis @ basis.T
-    mask = np.abs(alpha - lost)
-    shares = [float(np.mean(mask[:, kind].sum(1) / mask.sum(1))) if kind.any() else np.nan for kind in kinds.T]
-    return float(np.square(lost).sum() / np.square(alpha).sum()), shares
+    basis = null_space(vectors.T)
+    null_part = alpha @ basis @ basis.T
+    effective = np.abs(alpha - null_part)
+    shares = [
+        float(np.mean(effective[:, kind].sum(1) / effective.sum(1))) if kind.any() else np.nan for kind in kinds.T
+    ]
+    return float(np.square(null_part).sum() / np.square(alpha).sum()), shares
 
 
-def assert_alike(own: dict[str, float], expected: dict[str, float]) -> None:
+def assert_values(values: dict[str, float], expected: dict[str, float]) -> None:
     for label, value in expected.items():
-        np.testing.assert_allclose(own[label], value, rtol=1e-4, atol=1e-6, err_msg=label)
+        np.testing.assert_allclose(values[label], value, rtol=1e-4, atol=1e-6, err_msg=label)
 
 
 def test_attention_with_partial_visibility_is_not_measured() -> None:
-    shown = vectors.make_batch(LONG)
-    look = [vectors.random_causal_head(1), vectors.random_causal_head(2)]
-    layer = vectors.make_layer(shown, look, [vectors.random_values(1), vectors.random_values(2)], causal=True)
-    assert np.isnan(effective_attention_site.reduce(layer, shown, token_kinds(shown)).numpy()).all()
+    batch = vectors.make_batch(LONG)
+    heads = [vectors.random_causal_head(1), vectors.random_causal_head(2)]
+    layer = vectors.make_layer(batch, heads, [vectors.random_values(1), vectors.random_values(2)], causal=True)
+    assert np.isnan(effective_attention_site.reduce(layer, batch, token_kinds(batch)).numpy()).all()
 
 
 def test_causal_models_are_refused() -> None:
     recording = record(tiny_models.encoder("gpt2"), planted.make_corpus(LONG), [effective_attention_site])
     with pytest.raises(Refusal, match="causal attention"):
-        effective_attention.function(recording, None, simplex=False, seed=0)
+        effective_attention(recording, None, simplex=False)
 
 
 def test_attention_to_a_token_without_value_vector_is_in_the_null_space() -> None:
@@ -112,32 +114,27 @@ def test_attention_to_a_token_without_value_vector_is_in_the_null_space() -> Non
             * (recorded_input.tokens.special_kinds != SpecialToken.SEP)[:, None]
         )
 
-    shown = vectors.make_batch(LONG)
+    batch = vectors.make_batch(LONG)
     result = effective_attention_site.reduce(
-        vectors.make_layer(shown, [planted.special_head(SpecialToken.SEP)], [silent_sep]), shown, token_kinds(shown)
+        vectors.make_layer(batch, [planted.special_head(SpecialToken.SEP)], [silent_sep]), batch, token_kinds(batch)
     )
     np.testing.assert_allclose(result[0, 0, 0], 1, atol=1e-6)
 
 
 def test_uniform_attention_is_effective_with_constant_row_sums() -> None:
-    shown = vectors.make_batch(LONG)
-    layer = vectors.make_layer(shown, [planted.uniform_head], [vectors.random_values(1)])
-    np.testing.assert_allclose(simplex_attention_site.reduce(layer, shown, token_kinds(shown))[0, 0, 0], 0, atol=1e-6)
-    assert float(effective_attention_site.reduce(layer, shown, token_kinds(shown))[0, 0, 0]) > 0.1
+    batch = vectors.make_batch(LONG)
+    layer = vectors.make_layer(batch, [planted.uniform_head], [vectors.random_values(1)])
+    np.testing.assert_allclose(simplex_attention_site.reduce(layer, batch, token_kinds(batch))[0, 0, 0], 0, atol=1e-6)
+    assert float(effective_attention_site.reduce(layer, batch, token_kinds(batch))[0, 0, 0]) > 0.1
 
 
-def test_special_tokens_can_be_what_makes_an_input_long_enough() -> None:
+def test_an_input_can_be_long_enough_only_with_special_tokens() -> None:
     """Five tokens are more than a head has dimensions, the three non-special ones are not."""
-    shown = vectors.make_batch("a b c")
-    layer = vectors.make_layer(shown, [planted.random_head(1)], [vectors.random_values(1)])
-    own = dict(
-        zip(
-            effective_attention_site.labels,
-            effective_attention_site.reduce(layer, shown, token_kinds(shown))[0, 0].tolist(),
-            strict=True,
-        )
-    )
-    assert np.isfinite(own[NULL_SPACE]) and np.isnan(own[f"{NULL_SPACE}{NO_SPECIAL}"])
+    batch = vectors.make_batch("a b c")
+    layer = vectors.make_layer(batch, [planted.random_head(1)], [vectors.random_values(1)])
+    result = effective_attention_site.reduce(layer, batch, token_kinds(batch))[0, 0]
+    values = dict(zip(effective_attention_site.labels, result.tolist(), strict=True))
+    assert np.isfinite(values[NULL_SPACE]) and np.isnan(values[f"{NULL_SPACE}{NO_SPECIAL}"])
 
 
 def test_short_inputs_are_refused() -> None:
@@ -145,7 +142,7 @@ def test_short_inputs_are_refused() -> None:
     recording = record(encoder, planted.make_corpus("a cat", "the dog"), [effective_attention_site])
     assert np.isnan(recording.stack(effective_attention_site)).all()
     with pytest.raises(Refusal, match="longest: 4 tokens"):
-        effective_attention.function(recording, None, simplex=False, seed=0)
+        effective_attention(recording, None, simplex=False)
 
 
 def _random(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Flow equals hand-computed cuts and networkx on planted heads, and layer 1 limits it where expected."""
+"""Flow on planted heads equals cuts by hand and the flows of networkx, and layer 1 limits it where expected."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from bertology.errors import Refusal
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
+from bertology.recording.sites import resolve_sites
 from bertology.results.shapes import LayerCurve
 
 CORPUS = planted.make_corpus("a b c", "a cat", ("a b", "c"))
@@ -28,9 +29,8 @@ def measure(layers: list[list[planted.HeadAttention]], **options: Any) -> LayerC
 
 
 def measure_recording(recording: Recording, **options: Any) -> LayerCurve:
-    settled = flow.resolve_options(options)
-    site = flow_site(settled["residual_weight"], settled["head_fusion"], settled["source"] != "cls")
-    curve = flow.function(recording.with_sites([site]), None, **settled)
+    sites = resolve_sites(flow.sites(flow.resolve_options(options)))
+    curve = flow(recording.with_sites(sites), None, **options)
     assert isinstance(curve, LayerCurve)
     return curve
 
@@ -44,14 +44,14 @@ def test_heads_that_attend_to_themselves_keep_all_flow(source: str) -> None:
 
 def test_a_chain_of_heads_leads_to_one_token() -> None:
     chain = [[planted.special_head(SpecialToken.CLS)], [ITSELF], [ITSELF], [planted.offset_head(-1)]]
-    shares = measure(chain, source="all", residual_weight=0.0).measures
+    measures = measure(chain, source="all", residual_weight=0.0).measures
     n = np.array([len(recorded_input.tokens) for recorded_input in planted.recorded_inputs(CORPUS)])
-    np.testing.assert_allclose(shares["flow to [CLS]"].value[-1], np.mean(1 - 1 / n), rtol=1e-5)
+    np.testing.assert_allclose(measures["flow to [CLS]"].value[-1], np.mean(1 - 1 / n), rtol=1e-5)
     with pytest.raises(Refusal, match="non-special"):  # no attention to non-special tokens is left
         measure(chain, source="non-special", residual_weight=0.0)
 
 
-def test_a_cut_by_hand() -> None:
+def test_the_flow_equals_a_minimum_cut_by_hand() -> None:
     """[CLS] attends to [SEP] in layer 2, [SEP] to [CLS] in layer 1; the residual weight is 0.5.
 
     To itself: 0.5 by staying, and 0.5 by [SEP] and back. To a single [SEP]: 0.5 by going and staying. No other way out.
@@ -78,12 +78,12 @@ def test_flows_equal_those_of_networkx() -> None:
 def _cls_to_itself(recorded_input: RecordedInput, layers: list[list[planted.HeadAttention]]) -> float:
     n = len(recorded_input.tokens)
     graph: Any = networkx.DiGraph()
-    for number, layer in enumerate(layers):
-        shares = 0.5 * np.mean([head(recorded_input) for head in layer], axis=0) + 0.5 * np.eye(n)
+    for depth, layer in enumerate(layers):
+        capacities = 0.5 * np.mean([head(recorded_input) for head in layer], axis=0) + 0.5 * np.eye(n)
         for i, j in np.ndindex(n, n):
-            graph.add_edge((number + 1, i), (number, j), capacity=float(shares[i, j]))
-    to = [float(networkx.maximum_flow_value(graph, (len(layers), 0), (0, j))) for j in range(n)]
-    return to[0] / sum(to)
+            graph.add_edge((depth + 1, i), (depth, j), capacity=float(capacities[i, j]))
+    flows = [float(networkx.maximum_flow_value(graph, (len(layers), 0), (0, j))) for j in range(n)]
+    return flows[0] / sum(flows)
 
 
 def test_uniform_flow_equals_its_baseline_and_is_soon_limited_by_layer_1() -> None:
@@ -109,19 +109,21 @@ def test_a_pass_and_recorded_attention_agree_for_any_batch_size(name: str) -> No
     model = tiny_models.encoder(name)
     corpus = planted.make_corpus(*tiny_models.TEXTS[:3])
     site = flow_site(all_sources=True)
-    mask = measure_recording(record(model, corpus, ["attention"]), source="all")
-    for pieces in (30, 2000):
-        recording = record(model, corpus, [site], config=RecordingConfig(tokens_per_batch=pieces))
-        for measure, estimates in measure_recording(recording, source="all").measures.items():
-            np.testing.assert_allclose(estimates.value, mask.measures[measure].value, atol=1e-4, err_msg=measure)
+    expected = measure_recording(record(model, corpus, ["attention"]), source="all")
+    for tokens_per_batch in (30, 2000):
+        recording = record(model, corpus, [site], config=RecordingConfig(tokens_per_batch=tokens_per_batch))
+        for measure_name, estimates in measure_recording(recording, source="all").measures.items():
+            np.testing.assert_allclose(
+                estimates.value, expected.measures[measure_name].value, atol=1e-4, err_msg=measure_name
+            )
 
 
 def test_flow_from_cls_is_the_cls_row_of_all_sources() -> None:
     layers = [[planted.random_head(seed)] for seed in range(3)]
     recording = planted.make_recording(CORPUS, layers)
-    alone, every = (recording.with_sites([flow_site(all_sources=all_sources)]) for all_sources in (False, True))
-    for one, other in zip(alone[flow_site()], every[flow_site(all_sources=True)], strict=True):
-        np.testing.assert_array_equal(one[:, :, :, 0], other[:, :, :, 0])
+    cls_only, all_tokens = (recording.with_sites([flow_site(all_sources=all_sources)]) for all_sources in (False, True))
+    for from_cls, from_all in zip(cls_only[flow_site()], all_tokens[flow_site(all_sources=True)], strict=True):
+        np.testing.assert_array_equal(from_cls[:, :, :, 0], from_all[:, :, :, 0])
 
 
 def test_inputs_without_cls_are_refused() -> None:

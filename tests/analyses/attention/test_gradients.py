@@ -1,7 +1,8 @@
-"""Planted gradients are averaged over the right weights; a model's gradients equal those of autograd."""
+"""Planted gradients are averaged over the weights of each target; a model's gradients equal those of autograd."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 import planted
+import tiny_models
 from bertology.analyses.attention.gradients import gradient_site, gradients, non_special_gradient_site
 from bertology.analyses.importance_by_target import ALL_UNMASKED, TARGETS, target_classes
 from bertology.analyses.run import RunInputs, run_analysis
@@ -29,14 +31,10 @@ TEXTS = ("the cat saw the dog , then ran .", "a bird", ("where is the cat ?", "t
 
 def masked_batch() -> TokenBatch:
     """Every fourth non-special token is masked."""
-    plain = TokenBatch(planted.recorded_inputs(planted.make_corpus(*TEXTS)))
-    masked = plain.non_special_mask & (torch.arange(plain.padded_length) % 4 == 2)
-    fed = plain.model_inputs.__class__(
-        plain.model_inputs.input_ids.masked_fill(masked, 3),
-        plain.model_inputs.token_type_ids,
-        plain.model_inputs.attention_mask,
-    )
-    return TokenBatch(plain.inputs, "cpu", fed)
+    unmasked = TokenBatch(planted.recorded_inputs(planted.make_corpus(*TEXTS)))
+    masked = unmasked.non_special_mask & (torch.arange(unmasked.padded_length) % 4 == 2)
+    masked_ids = unmasked.model_inputs.input_ids.masked_fill(masked, 3)
+    return TokenBatch(unmasked.inputs, "cpu", replace(unmasked.model_inputs, input_ids=masked_ids))
 
 
 def planted_layer(batch: TokenBatch, *, causal: bool = False) -> LayerActivations:
@@ -63,27 +61,27 @@ def test_means_equal_plain_loops(causal: bool, special: SpecialTokens) -> None:
     layer = planted_layer(batch, causal=causal)
     assert layer.gradient is not None
     site = gradient_site if special == "include" else non_special_gradient_site
-    outcome = site.reduce(layer, batch, target_classes(batch, special)).numpy()
+    result = site.reduce(layer, batch, target_classes(batch, special)).numpy()
     for row, recorded_input in enumerate(batch.inputs):
         n = len(recorded_input.tokens)
         masked = batch.mlm_mask[row, :n].numpy()
-        kind_of = recorded_input.tokens.special_kinds
+        special_kinds = recorded_input.tokens.special_kinds
         punctuation = np.array([token in ".,?" for token in recorded_input.tokens.tokens])
-        kinds = [~masked, kind_of == SpecialToken.CLS, kind_of == SpecialToken.SEP, punctuation & ~masked]
-        kinds += [(kind_of == SpecialToken.NONE) & ~punctuation & ~masked, masked]
-        sources = kind_of >= 0 if special == "include" else kind_of == SpecialToken.NONE
-        kinds = [kind & sources for kind in kinds]
+        targets = [~masked, special_kinds == SpecialToken.CLS, special_kinds == SpecialToken.SEP, punctuation & ~masked]
+        targets += [(special_kinds == SpecialToken.NONE) & ~punctuation & ~masked, masked]
+        sources = special_kinds >= 0 if special == "include" else special_kinds == SpecialToken.NONE
+        targets = [is_target & sources for is_target in targets]
         for head in range(2):
-            slopes = np.abs(layer.gradient[row, head, :n, :n].numpy())
+            gradient = np.abs(layer.gradient[row, head, :n, :n].numpy())
             alpha = layer.attention[row, head, :n, :n].numpy()
-            for quantity, values in enumerate((slopes, alpha * slopes)):
-                for place, kind in enumerate(kinds):
-                    counted = sources[:, None] & kind & (np.tri(n, dtype=bool) if causal else True)
-                    label = quantity * len(TARGETS) + place
-                    if counted.any():
-                        np.testing.assert_allclose(outcome[row, head, label], values[counted].mean(), rtol=1e-5)
+            for quantity, values in enumerate((gradient, alpha * gradient)):
+                for target, is_target in enumerate(targets):
+                    mask = sources[:, None] & is_target & (np.tri(n, dtype=bool) if causal else True)
+                    label = quantity * len(TARGETS) + target
+                    if mask.any():
+                        np.testing.assert_allclose(result[row, head, label], values[mask].mean(), rtol=1e-5)
                     else:
-                        assert np.isnan(outcome[row, head, label])
+                        assert np.isnan(result[row, head, label])
 
 
 def test_relative_gradients_of_targets_without_effect_are_zero() -> None:
@@ -91,27 +89,23 @@ def test_relative_gradients_of_targets_without_effect_are_zero() -> None:
     values[..., TARGETS.index("[SEP]")] = 0
     values[..., TARGETS.index("other tokens")] = 3 * values[..., 0]
     values[0, ..., TARGETS.index("punctuation")] = np.nan
-    curve = gradients.function(recording_with(values), None, **gradients.resolve_options({}))
+    curve = gradients(recording_with(values), None)
     assert isinstance(curve, LayerCurve) and curve.first_layer == 1
     np.testing.assert_allclose(curve.measures["gradient for [SEP] (relative)"].value, 0)
     np.testing.assert_allclose(curve.measures["gradient for other tokens (relative)"].value, 3)
-    there = values[1:, :, :, TARGETS.index("punctuation")].mean((0, 2)) / values[1:, :, :, 0].mean((0, 2))
-    np.testing.assert_allclose(curve.measures["gradient for punctuation (relative)"].value, there)
+    expected = values[1:, :, :, TARGETS.index("punctuation")].mean((0, 2)) / values[1:, :, :, 0].mean((0, 2))
+    np.testing.assert_allclose(curve.measures["gradient for punctuation (relative)"].value, expected)
     assert (curve.measures["gradient for punctuation (relative)"].n == 2).all()
     assert (curve.baselines["average unmasked token"]["gradient for [SEP] (relative)"].value == 1).all()
 
 
-def test_raw_values_per_head() -> None:
+def test_values_by_head_can_be_left_unnormalised() -> None:
     values = np.random.default_rng(0).uniform(1, 2, size=(3, 2, 4, 2 * len(TARGETS)))
-    grid = gradients.function(
-        recording_with(values),
-        None,
-        **gradients.resolve_options({"attribution": "gradient-x-attention", "normalise": "none", "show": "heads"}),
-    )
+    grid = gradients(recording_with(values), None, attribution="gradient-x-attention", normalise="none", show="heads")
     assert isinstance(grid, HeadGrid)
-    for place, target in enumerate(TARGETS):
+    for index, target in enumerate(TARGETS):
         np.testing.assert_allclose(
-            grid.measures[f"gradient x attention for {target}"].value, values[..., len(TARGETS) + place].mean(0)
+            grid.measures[f"gradient x attention for {target}"].value, values[..., len(TARGETS) + index].mean(0)
         )
     assert (
         grid.baselines["average unmasked token"]["gradient x attention for [SEP]"]
@@ -120,7 +114,7 @@ def test_raw_values_per_head() -> None:
 
 
 def test_a_models_gradients_are_those_of_its_loss() -> None:
-    """Parity with torch.autograd through eager attention, with the same tokens masked."""
+    """Those of torch.autograd through eager attention, with the same tokens masked."""
     encoder = load("tiny")
     corpus = planted.make_corpus("the cat saw the dog, then ran.", "a bird in the hand")
     recording = record(encoder, corpus, [gradient_site], config=RecordingConfig(seed=3))
@@ -130,11 +124,11 @@ def test_a_models_gradients_are_those_of_its_loss() -> None:
         model: Any = encoder.model  # type: ignore[attr-defined]  # no part of the protocol
         model.config._attn_implementation = "eager"
         ids = batch.model_inputs.input_ids.masked_fill(masked, encoder.mask_token_id or 0)
-        returned = model(ids, token_type_ids=batch.model_inputs.token_type_ids, output_attentions=True)
+        output = model(ids, token_type_ids=batch.model_inputs.token_type_ids, output_attentions=True)
         loss = torch.nn.functional.cross_entropy(
-            returned.prediction_logits[masked], batch.model_inputs.input_ids[masked], reduction="sum"
+            output.prediction_logits[masked], batch.model_inputs.input_ids[masked], reduction="sum"
         )
-        for layer, gradient in enumerate(torch.autograd.grad(loss, returned.attentions)):
+        for layer, gradient in enumerate(torch.autograd.grad(loss, output.attentions)):
             expected = gradient[0][:, :, ~masked[0]].abs().mean((1, 2))
             np.testing.assert_allclose(recording[gradient_site][index][layer, :, 0], expected.numpy(), rtol=1e-4)
 
@@ -154,7 +148,5 @@ def test_without_special_tokens_they_are_neither_sources_nor_targets() -> None:
 
 
 def test_a_model_without_a_loss_is_refused() -> None:
-    import tiny_models
-
     with pytest.raises(Refusal, match="has no task head for the objective"):
         run_analysis(gradients, RunInputs(planted.make_corpus("a dog"), tiny_models.encoder("bert")))

@@ -20,41 +20,42 @@ from bertology.errors import Refusal
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
+from bertology.recording.sites import resolve_sites
 from bertology.results.shapes import Matrix, Scatter, Table
 
 TEXTS = ("a b c .", "d e , f g h", ("i j", "k l m n"), "p q r s t u v !")
 
 
-def mixed(one: planted.HeadAttention, other: planted.HeadAttention, share: float) -> planted.HeadAttention:
-    return lambda recorded_input: share * one(recorded_input) + (1 - share) * other(recorded_input)
+def mix_heads(first: planted.HeadAttention, second: planted.HeadAttention, weight: float) -> planted.HeadAttention:
+    return lambda recorded_input: weight * first(recorded_input) + (1 - weight) * second(recorded_input)
 
 
 def similar_layers() -> list[list[planted.HeadAttention]]:
     """Three layers with one pattern each, and a little noise."""
-    ways = [planted.offset_head(-1), planted.special_head(SpecialToken.SEP), planted.uniform_head]
-    return [[mixed(way, planted.random_head(10 * layer + h), 0.8) for h in range(4)] for layer, way in enumerate(ways)]
+    patterns = [planted.offset_head(-1), planted.special_head(SpecialToken.SEP), planted.uniform_head]
+    return [
+        [mix_heads(pattern, planted.random_head(10 * layer + head), 0.8) for head in range(4)]
+        for layer, pattern in enumerate(patterns)
+    ]
 
 
 def mixed_layers() -> list[list[planted.HeadAttention]]:
     """The same heads, with one head of each pattern in every layer."""
     heads = similar_layers()
-    return [[heads[way][layer] for way in range(3)] + [heads[layer][3]] for layer in range(3)]
+    return [[heads[pattern][layer] for pattern in range(3)] + [heads[layer][3]] for layer in range(3)]
 
 
-def recorded(layers: list[list[planted.HeadAttention]], **options: Any) -> Recording:
-    site = head_divergence_site(
-        options.get("sqrt", False), options.get("legacy", False), options.get("special_tokens", "include")
-    )
-    return planted.make_recording(planted.make_corpus(*TEXTS), layers).with_sites([site])
+def recording_of(layers: list[list[planted.HeadAttention]], **options: Any) -> Recording:
+    sites = resolve_sites(head_clusters.sites(head_clusters.resolve_options(options)))
+    return planted.make_recording(planted.make_corpus(*TEXTS), layers).with_sites(sites)
 
 
-def shown(layers: list[list[planted.HeadAttention]], **options: Any) -> Any:
-    settled = head_clusters.resolve_options(options)
-    return head_clusters.function(recorded(layers, **options), None, **settled)
+def run(layers: list[list[planted.HeadAttention]], **options: Any) -> Any:
+    return head_clusters(recording_of(layers, **options), None, **options)
 
 
 def test_layers_of_similar_heads_are_separated() -> None:
-    table = shown(similar_layers())
+    table = run(similar_layers())
     assert isinstance(table, Table)
     assert table.row_names == ("layer 1", "layer 2", "layer 3", "all layers")
     assert (table.measures["divergence within layer"].value < table.measures["divergence between layers"].value).all()
@@ -66,7 +67,7 @@ def test_layers_of_similar_heads_are_separated() -> None:
 
 
 def test_mixed_layers_are_not_separated() -> None:
-    table = shown(mixed_layers())
+    table = run(mixed_layers())
     assert table.measures["p (permutation)"].value[3] > 0.05
     assert table.measures["silhouette"].value[3] < 0
 
@@ -74,32 +75,30 @@ def test_mixed_layers_are_not_separated() -> None:
 @pytest.mark.parametrize(
     "options",
     [{}, {"sqrt": True}, {"special_tokens": "exclude"}, {"legacy": True}],
-    ids=["plain", "root", "ordinary", "legacy"],
+    ids=["default", "square root", "no special tokens", "legacy"],
 )
 def test_divergences_equal_those_of_scipy(options: dict[str, Any]) -> None:
     layers = [[planted.random_head(1), planted.uniform_head], [planted.random_head(2), planted.offset_head(1)]]
-    recording = recorded(layers, **options)
-    site = head_divergence_site(
-        options.get("sqrt", False), options.get("legacy", False), options.get("special_tokens", "include")
-    )
+    recording = recording_of(layers, **options)
+    site = head_divergence_site(**options)
     for recorded_input, result in zip(recording.inputs, recording[site], strict=True):
-        maps = [head(recorded_input) for layer in layers for head in layer]
+        patterns = [head(recorded_input) for layer in layers for head in layer]
         mask = (
             recorded_input.tokens.special_kinds == SpecialToken.NONE
             if "special_tokens" in options
             else recorded_input.tokens.special_kinds >= 0
         )
-        maps = [own[np.ix_(mask, mask)] for own in maps]
+        patterns = [pattern[np.ix_(mask, mask)] for pattern in patterns]
         with np.errstate(invalid="ignore"):
-            maps = [own / own.sum(1, keepdims=True) for own in maps]
+            patterns = [pattern / pattern.sum(1, keepdims=True) for pattern in patterns]
         if "legacy" in options:
-            maps = [0.999 * own + 0.001 / mask.sum() for own in maps]
-        for one in range(4):
-            for other in range(4):
-                rows = np.array([jensenshannon(p, q) for p, q in zip(maps[one], maps[other], strict=True)])
-                rows = np.where(np.isfinite(maps[one] + maps[other]).all(1), rows, np.nan)
+            patterns = [0.999 * pattern + 0.001 / mask.sum() for pattern in patterns]
+        for first in range(4):
+            for second in range(4):
+                rows = np.array([jensenshannon(p, q) for p, q in zip(patterns[first], patterns[second], strict=True)])
+                rows = np.where(np.isfinite(patterns[first] + patterns[second]).all(1), rows, np.nan)
                 expected = np.nanmean(rows if "sqrt" in options else rows**2)
-                assert result.reshape(4, 4)[one, other] == pytest.approx(
+                assert result.reshape(4, 4)[first, second] == pytest.approx(
                     expected, abs=2e-3 if "sqrt" in options else 7e-5
                 )
 
@@ -107,15 +106,17 @@ def test_divergences_equal_those_of_scipy(options: dict[str, Any]) -> None:
 def test_a_pass_and_recorded_attention_agree() -> None:
     encoder, corpus = load("tiny"), load_corpus("english", limit=6)
     site = head_divergence_site()
-    whole = record(encoder, corpus, ["attention", site], config=RecordingConfig(tokens_per_batch=60))
-    maps = Recording(whole.encoder, whole.corpus, whole.inputs, {"attention": whole["attention"]})
-    for inside, after in zip(whole[site], maps.with_sites([site])[site], strict=True):
-        assert inside.shape == (encoder.layers, encoder.heads, encoder.layers * encoder.heads)
-        np.testing.assert_allclose(inside, after, atol=2e-5)
+    recording = record(encoder, corpus, ["attention", site], config=RecordingConfig(tokens_per_batch=60))
+    attention_only = Recording(
+        recording.encoder, recording.corpus, recording.inputs, {"attention": recording["attention"]}
+    )
+    for in_pass, from_attention in zip(recording[site], attention_only.with_sites([site])[site], strict=True):
+        assert in_pass.shape == (encoder.layers, encoder.heads, encoder.layers * encoder.heads)
+        np.testing.assert_allclose(in_pass, from_attention, atol=2e-5)
 
 
 def test_clusters_are_the_planted_patterns() -> None:
-    table = shown(mixed_layers(), show="clusters", n_clusters=3)
+    table = run(mixed_layers(), show="clusters", n_clusters=3)
     assert isinstance(table, Table)
     assert list(table.attributes["heads"]) == [
         "1-1, 1-4, 2-1, 3-1",
@@ -132,44 +133,41 @@ def test_clusters_are_the_planted_patterns() -> None:
 
 
 def test_similar_heads_have_nearby_points() -> None:
-    scatter = shown(similar_layers(), show="points")
+    scatter = run(similar_layers(), show="points")
     assert isinstance(scatter, Scatter)
-    places = scatter.points.reshape(3, 4, 2)
-    centres = places.mean(1)
-    spread = np.linalg.norm(places - centres[:, None], axis=-1).max()
-    assert spread < min(np.linalg.norm(centres[a] - centres[b]) for a in range(3) for b in range(a))
+    points = scatter.points.reshape(3, 4, 2)
+    centres = points.mean(1)
+    radius = np.linalg.norm(points - centres[:, None], axis=-1).max()
+    assert radius < min(np.linalg.norm(centres[a] - centres[b]) for a in range(3) for b in range(a))
 
 
 def test_the_matrix_names_heads() -> None:
-    matrix = shown(similar_layers(), show="matrix")
+    matrix = run(similar_layers(), show="matrix")
     assert isinstance(matrix, Matrix)
     assert matrix.row_names[4] == "2-1"
     np.testing.assert_allclose(np.diag(matrix.measures["Jensen-Shannon divergence"].value), 0, atol=1e-6)
     assert matrix.units["Jensen-Shannon divergence"] == "nats, 0 to ln 2"
-    assert (
-        shown(similar_layers(), show="matrix", sqrt=True).units["Jensen-Shannon divergence"] == "root nats, 0 to 0.833"
-    )
+    assert run(similar_layers(), show="matrix", sqrt=True).units["Jensen-Shannon divergence"] == "root nats, 0 to 0.833"
 
 
 def test_the_untrained_model_is_a_baseline_of_the_matrix() -> None:
     layers, untrained = similar_layers(), mixed_layers()
-    settled = head_clusters.resolve_options({"show": "matrix"})
-    matrix = head_clusters.function(recorded(layers), recorded(untrained), **settled)
+    matrix = head_clusters(recording_of(layers), recording_of(untrained), show="matrix")
     assert isinstance(matrix, Matrix)
-    alone = shown(untrained, show="matrix").measures["Jensen-Shannon divergence"]
+    alone = run(untrained, show="matrix").measures["Jensen-Shannon divergence"]
     assert matrix.baselines["untrained model"]["Jensen-Shannon divergence"] == alone
 
 
 def test_legacy_weights_tokens_equally() -> None:
     layers = similar_layers()
-    recording = recorded(layers, legacy=True)
+    recording = recording_of(layers, legacy=True)
     lengths = np.array([len(recorded_input.tokens) for recorded_input in recording.inputs])
     site = head_divergence_site(legacy=True)
     expected = np.average(np.stack(recording[site]).reshape(-1, 12, 12), axis=0, weights=lengths)
-    same = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
-    result = shown(layers, legacy=True).measures["divergence between layers"].value[3]
-    assert result == pytest.approx(expected[~same].mean())
-    matrix = shown(layers, legacy=True, show="matrix")
+    same_layer = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
+    result = run(layers, legacy=True).measures["divergence between layers"].value[3]
+    assert result == pytest.approx(expected[~same_layer].mean())
+    matrix = run(layers, legacy=True, show="matrix")
     np.testing.assert_allclose(matrix.measures["Jensen-Shannon divergence"].value, expected, atol=1e-6)
 
 
@@ -179,15 +177,15 @@ def test_an_input_without_words_does_not_count_without_special_tokens() -> None:
     corpus = planted.make_corpus(*TEXTS, "")
     recording = planted.make_recording(corpus, layers).with_sites([site])
     assert np.isnan(recording[site][-1]).all()
-    table = head_clusters.function(recording, None, **head_clusters.resolve_options({"special_tokens": "exclude"}))
+    table = head_clusters(recording, None, special_tokens="exclude")
     assert isinstance(table, Table)
-    for name, estimates in shown(layers, special_tokens="exclude").measures.items():
+    for name, estimates in run(layers, special_tokens="exclude").measures.items():
         np.testing.assert_allclose(table.measures[name].value, estimates.value, atol=1e-6, err_msg=name)
 
 
 def test_one_layer_is_refused() -> None:
     with pytest.raises(Refusal, match="two layers"):
-        shown([[planted.uniform_head, planted.random_head(1)]])
+        run([[planted.uniform_head, planted.random_head(1)]])
 
 
 def _raw_stress(points: FloatArray, distances: FloatArray) -> float:

@@ -19,9 +19,9 @@ from bertology.results.shapes import HeadGrid
 TEXTS = ("a b c .", "d e , f g h", ("i j", "k l m n"), "o", "p q r s t u v !")
 
 
-def measured(*heads: planted.HeadAttention) -> HeadGrid:
+def measure(*heads: planted.HeadAttention) -> HeadGrid:
     recording = planted.make_recording(planted.make_corpus(*TEXTS), [list(heads)]).with_sites([targets_site])
-    result = targets.function(recording, None, **targets.resolve_options({}))
+    result = targets(recording, None)
     assert isinstance(result, HeadGrid)
     return result
 
@@ -31,7 +31,7 @@ def value(grid: HeadGrid, measure: str, head: int = 0) -> float:
 
 
 def test_previous_and_next_are_not_swapped() -> None:
-    grid = measured(planted.offset_head(-1), planted.offset_head(1))
+    grid = measure(planted.offset_head(-1), planted.offset_head(1))
     assert value(grid, "attention to previous token (no special tokens)", 0) == pytest.approx(1)
     assert value(grid, "attention to next token (no special tokens)", 0) == pytest.approx(0)
     assert value(grid, "attention to next token (no special tokens)", 1) == pytest.approx(1)
@@ -39,34 +39,34 @@ def test_previous_and_next_are_not_swapped() -> None:
 
 
 def test_neighbour_shares_divide_by_all_tokens() -> None:
-    grid = measured(planted.offset_head(-1))
+    grid = measure(planted.offset_head(-1))
     lengths = [len(recorded_input.tokens) for recorded_input in planted.recorded_inputs(planted.make_corpus(*TEXTS))]
     assert value(grid, "attention to previous token") == pytest.approx(np.mean([(n - 1) / n for n in lengths]))
     assert value(grid, "attention to itself") == pytest.approx(np.mean([1 / n for n in lengths]))
 
 
 def test_special_tokens_are_measured_separately() -> None:
-    grid = measured(planted.special_head(SpecialToken.CLS), planted.special_head(SpecialToken.SEP))
+    grid = measure(planted.special_head(SpecialToken.CLS), planted.special_head(SpecialToken.SEP))
     assert value(grid, "attention to [CLS]", 0) == pytest.approx(1)
     assert value(grid, "attention to [SEP]", 0) == pytest.approx(0)
-    for measure in ("attention to [SEP]", "attention from [SEP] to [SEP]", "attention from other tokens to [SEP]"):
-        assert value(grid, measure, 1) == pytest.approx(1)
+    for name in ("attention to [SEP]", "attention from [SEP] to [SEP]", "attention from other tokens to [SEP]"):
+        assert value(grid, name, 1) == pytest.approx(1)
 
 
-def test_a_head_that_only_separators_use() -> None:
+def test_attention_from_separators_and_from_other_tokens_is_measured_separately() -> None:
     def only_from_separators(recorded_input: planted.RecordedInput) -> planted.FloatArray:
         separator = recorded_input.tokens.special_kinds == SpecialToken.SEP
         return np.where(
             separator[:, None], planted.special_head(SpecialToken.SEP)(recorded_input), np.eye(len(separator))
         )
 
-    grid = measured(only_from_separators)
+    grid = measure(only_from_separators)
     assert value(grid, "attention from [SEP] to [SEP]") == pytest.approx(1)
     assert value(grid, "attention from other tokens to [SEP]") == pytest.approx(0)
 
 
 def test_the_uniform_baseline_is_what_a_uniform_head_measures() -> None:
-    grid = measured(planted.uniform_head, planted.random_head(3))
+    grid = measure(planted.uniform_head, planted.random_head(3))
     for name, estimates in grid.measures.items():
         expected = grid.baselines["uniform attention"][name].value[0, 0]
         assert estimates.value[0, 0] == pytest.approx(expected, abs=1e-6), name
@@ -74,30 +74,30 @@ def test_the_uniform_baseline_is_what_a_uniform_head_measures() -> None:
 
 def test_shares_equal_a_loop_over_pairs() -> None:
     head = planted.random_head(7)
-    grid = measured(head)
+    grid = measure(head)
     shares: list[list[float]] = []
     for recorded_input in planted.recorded_inputs(planted.make_corpus(*TEXTS)):
-        attention, pieces, n = head(recorded_input), recorded_input.tokens, len(recorded_input.tokens)
+        attention, tokens, n = head(recorded_input), recorded_input.tokens, len(recorded_input.tokens)
         kinds = np.zeros((n, n, 7), bool)
         for i in range(n):
             for j in range(n):
                 kinds[i, j] = (
-                    pieces.special_kinds[j] == SpecialToken.CLS,
-                    pieces.special_kinds[j] == SpecialToken.SEP,
-                    pieces.tokens[j] in {".", ",", "!"},
+                    tokens.special_kinds[j] == SpecialToken.CLS,
+                    tokens.special_kinds[j] == SpecialToken.SEP,
+                    tokens.tokens[j] in {".", ",", "!"},
                     i == j,
                     j == i - 1,
                     j == i + 1,
-                    i != j and pieces.word_ids[i] == pieces.word_ids[j] >= 0,
+                    i != j and tokens.word_ids[i] == tokens.word_ids[j] >= 0,
                 )
-        by_kind = [float((attention * kinds[..., k]).sum() / n) for k in range(7)]
-        shares.append([*by_kind, float((attention * ~kinds.any(-1)).sum() / n)])
+        to_kinds = [float((attention * kinds[..., k]).sum() / n) for k in range(7)]
+        shares.append([*to_kinds, float((attention * ~kinds.any(-1)).sum() / n)])
     result = [value(grid, name) for name in list(grid.measures)[:8]]
     np.testing.assert_allclose(result, np.mean(shares, axis=0), atol=1e-6)
 
 
 def test_a_sentence_without_a_neighbour_does_not_count() -> None:
-    grid = measured(planted.offset_head(-1))
+    grid = measure(planted.offset_head(-1))
     assert grid.measures["attention to previous token (no special tokens)"].n[0, 0] == len(TEXTS) - 1
     assert grid.measures["attention to previous token"].n[0, 0] == len(TEXTS)
 
@@ -106,26 +106,18 @@ def test_attention_within_words_equals_a_loop() -> None:
     """Attention to the same word and to other tokens, with words of up to four tokens."""
     head = planted.random_head(8)
     recording = planted.make_recording(planted.make_corpus(*TEXTS), [[head]])
-    recorded_inputs = tuple(
-        replace(
-            e,
-            tokens=replace(
-                e.tokens, word_ids=np.where(e.tokens.word_ids < 0, -1, e.tokens.word_ids // 4).astype(np.int32)
-            ),
-        )
-        for e in recording.inputs
-    )
+    recorded_inputs = tuple(planted.merge_words(recorded_input, 4) for recorded_input in recording.inputs)
     result = replace(recording, inputs=recorded_inputs).with_sites([targets_site])[targets_site]
     for recorded_input, values in zip(recorded_inputs, result, strict=True):
-        attention, pieces, n = head(recorded_input), recorded_input.tokens, len(recorded_input.tokens)
-        same = left = 0.0
+        attention, tokens, n = head(recorded_input), recorded_input.tokens, len(recorded_input.tokens)
+        to_same_word = to_other = 0.0
         for i in range(n):
             for j in range(n):
-                mates = i != j and pieces.word_ids[i] == pieces.word_ids[j] >= 0
-                kind = pieces.special_kinds[j] != SpecialToken.NONE or pieces.tokens[j] in {".", ",", "!"}
-                same += attention[i, j] * mates
-                left += attention[i, j] * (not mates and not kind and abs(i - j) > 1)
-        np.testing.assert_allclose(values[0, 0, [6, 7]], [same / n, left / n], atol=1e-6)
+                same_word = i != j and tokens.word_ids[i] == tokens.word_ids[j] >= 0
+                has_own_measure = tokens.special_kinds[j] != SpecialToken.NONE or tokens.tokens[j] in {".", ",", "!"}
+                to_same_word += attention[i, j] * same_word
+                to_other += attention[i, j] * (not same_word and not has_own_measure and abs(i - j) > 1)
+        np.testing.assert_allclose(values[0, 0, [6, 7]], [to_same_word / n, to_other / n], atol=1e-6)
 
 
 def test_punctuation_is_recognised_in_all_tokenisations() -> None:
@@ -133,15 +125,17 @@ def test_punctuation_is_recognised_in_all_tokenisations() -> None:
     tokens = ("[CLS]", "##,", "Ġ,", "▁,", "#", "##s", "Ġa", "▁", "[SEP]")
     recording = planted.make_recording(planted.make_corpus("a b c d e f g"), [[planted.uniform_head]])
     (recorded_input,) = recording.inputs
-    named = replace(recording, inputs=(replace(recorded_input, tokens=replace(recorded_input.tokens, tokens=tokens)),))
-    grid = targets.function(named.with_sites([targets_site]), None, **targets.resolve_options({}))
+    renamed = replace(
+        recording, inputs=(replace(recorded_input, tokens=replace(recorded_input.tokens, tokens=tokens)),)
+    )
+    grid = targets(renamed.with_sites([targets_site]), None)
     assert isinstance(grid, HeadGrid)
     assert value(grid, "attention to punctuation") == pytest.approx(4 / 9)
 
 
 def annotated(text: str, pos: str, relations: str) -> Example:
-    made = sentence_from_text(text)
-    return Example((replace(made, pos=tuple(pos.split()), relations=tuple(relations.split())),))
+    sentence = sentence_from_text(text)
+    return Example((replace(sentence, pos=tuple(pos.split()), relations=tuple(relations.split())),))
 
 
 ANNOTATED = Corpus(
@@ -153,27 +147,31 @@ ANNOTATED = Corpus(
 )
 
 
-def by(name: str, *heads: planted.HeadAttention, corpus: Corpus = ANNOTATED, **options: object) -> HeadGrid:
-    settled = targets.resolve_options({"target_type": name, **options})
-    recording = planted.make_recording(corpus, [list(heads)]).with_sites(resolve_sites(targets.sites(settled)))
-    result = targets.function(recording, None, **settled)
+def measure_by(
+    target_type: str, *heads: planted.HeadAttention, corpus: Corpus = ANNOTATED, **options: object
+) -> HeadGrid:
+    sites = resolve_sites(targets.sites(targets.resolve_options({"target_type": target_type, **options})))
+    recording = planted.make_recording(corpus, [list(heads)]).with_sites(sites)
+    result = targets(recording, None, target_type=target_type, **options)
     assert isinstance(result, HeadGrid)
     return result
 
 
 def attending_to_words(*words: str) -> planted.HeadAttention:
-    """A head that attends to the given words, or to [CLS] if there are none."""
+    """A head that attends to these words, or to [CLS] if there are none."""
 
     def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-        there = np.array([token in words for token in recorded_input.tokens.tokens], float)
-        there = there if there.any() else (recorded_input.tokens.special_kinds == SpecialToken.CLS).astype(float)
-        return np.tile(there / there.sum(), (len(there), 1))
+        is_target = np.array([token in words for token in recorded_input.tokens.tokens], float)
+        is_target = (
+            is_target if is_target.any() else (recorded_input.tokens.special_kinds == SpecialToken.CLS).astype(float)
+        )
+        return np.tile(is_target / is_target.sum(), (len(is_target), 1))
 
     return head
 
 
 def test_shares_by_part_of_speech_sum_to_one() -> None:
-    grid = by("pos", planted.random_head(2), attending_to_words("Paris", "day", "dogs"))
+    grid = measure_by("pos", planted.random_head(2), attending_to_words("Paris", "day", "dogs"))
     total = sum(estimates.value[0] for estimates in grid.measures.values())
     np.testing.assert_allclose(total, 1, rtol=1e-6)
     assert value(grid, "attention to NOUN", 1) == pytest.approx((4 + 3) / (4 + 4 + 3))  # day and dogs, not Paris
@@ -181,26 +179,25 @@ def test_shares_by_part_of_speech_sum_to_one() -> None:
 
 
 def test_penn_tags_are_mapped_to_universal_tags() -> None:
-    grid = by("pos", attending_to_words("dogs"), corpus=ANNOTATED[2:])
+    grid = measure_by("pos", attending_to_words("dogs"), corpus=ANNOTATED[2:])
     assert value(grid, "attention to NOUN") == pytest.approx(1)
 
 
 def test_uniform_attention_by_part_of_speech_is_their_frequency() -> None:
-    grid = by("pos", planted.uniform_head, average="macro")
+    grid = measure_by("pos", planted.uniform_head, average="macro")
     assert value(grid, "attention to PRON") == pytest.approx((1 / 4 + 1 / 4 + 0) / 3)
     assert grid.baselines["uniform attention"]["attention to PRON"].value[0, 0] == pytest.approx(1 / 6)
 
 
-def test_subjects_are_found_by_role() -> None:
-    grid = by("role", attending_to_words("she", "it", "dogs"), attending_to_words("Paris"))
+def test_attention_to_subjects_and_objects() -> None:
+    grid = measure_by("role", attending_to_words("she", "it", "dogs"), attending_to_words("Paris"))
     assert value(grid, "attention to subjects", 0) == pytest.approx(1)
-    assert value(grid, "attention to objects", 1) == pytest.approx(
-        1
-    )  # the other sentences have no attention among non-special tokens
+    # The other sentences have no attention among non-special tokens.
+    assert value(grid, "attention to objects", 1) == pytest.approx(1)
 
 
-def test_features_use_the_most_attended_token_and_skip_sentences_without() -> None:
-    grid = by("feature", attending_to_words("never"), planted.random_head(9))
+def test_features_use_the_most_attended_token_and_skip_sentences_without_the_feature() -> None:
+    grid = measure_by("feature", attending_to_words("never"), planted.random_head(9))
     assert value(grid, "attention to negation") == pytest.approx(1)
     assert grid.measures["attention to negation"].n[0, 0] == 1  # "another" does not negate
     assert grid.measures["attention to objects"].n[0, 0] == 1
@@ -216,13 +213,13 @@ def test_features_use_the_most_attended_token_and_skip_sentences_without() -> No
 
 
 def test_legacy_counts_sentences_without_the_feature_as_zero() -> None:
-    paper = by("feature", planted.random_head(9))
-    code = by("feature", planted.random_head(9), legacy=True)
+    paper = measure_by("feature", planted.random_head(9))
+    code = measure_by("feature", planted.random_head(9), legacy=True)
     assert value(code, "attention to pronouns") == pytest.approx(value(paper, "attention to pronouns") * 2 / 3)
     assert value(code, "attention to negation") == pytest.approx(value(paper, "attention to negation"))
 
 
-@pytest.mark.parametrize("name", ["pos", "role", "feature"])
-def test_missing_annotations_are_refused(name: str) -> None:
+@pytest.mark.parametrize("target_type", ["pos", "role", "feature"])
+def test_missing_annotations_are_refused(target_type: str) -> None:
     with pytest.raises(Refusal, match="annotation"):
-        by(name, planted.uniform_head, corpus=planted.make_corpus("no annotation"))
+        measure_by(target_type, planted.uniform_head, corpus=planted.make_corpus("no annotation"))

@@ -23,26 +23,26 @@ def recording_of(*heads: planted.HeadAttention, texts: tuple[str | tuple[str, st
     return planted.make_recording(planted.make_corpus(*texts), [list(heads)]).with_sites([first_positions_site(N)])
 
 
-def measured(recording: Recording) -> HeadGrid:
-    grid = variability.function(recording, None, n_positions=N, seed=0)
+def measure(recording: Recording) -> HeadGrid:
+    grid = variability(recording, None, n_positions=N)
     assert isinstance(grid, HeadGrid)
     return grid
 
 
 def by_content(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-    """Every row attends to one token, sampled by content."""
+    """Every row attends to one random token, seeded by the sentence."""
     n = len(recorded_input.tokens)
     return np.eye(n)[np.random.default_rng(recorded_input.tokens.ids.tolist()).integers(n, size=n)]
 
 
-def test_heads_of_position_have_no_variability() -> None:
-    grid = measured(recording_of(planted.offset_head(-1), planted.offset_head(0)))
+def test_positional_heads_have_no_variability() -> None:
+    grid = measure(recording_of(planted.offset_head(-1), planted.offset_head(0)))
     for estimates in grid.measures.values():
         np.testing.assert_allclose(estimates.value, 0, atol=1e-7)
 
 
-def test_heads_of_content_have_the_variability_of_chance() -> None:
-    grid = measured(recording_of(by_content))
+def test_content_dependent_heads_have_the_variability_of_chance() -> None:
+    grid = measure(recording_of(by_content))
     n = N + 5
     # A row with one random target of n is at a distance of 2 (1 - 1/n) from the mean, weighted by its attention inside.
     assert grid.measures["variability"].value[0, 0] == pytest.approx(1 - 1 / n, abs=0.03)
@@ -51,7 +51,7 @@ def test_heads_of_content_have_the_variability_of_chance() -> None:
 
 def test_variability_equals_its_definition() -> None:
     recording = recording_of(planted.random_head(2))
-    grid = measured(recording)
+    grid = measure(recording)
     for name, start in (("variability", 0), ("variability (no special tokens)", 1)):
         patterns = [
             attention[0, 0, start : start + N, start : start + N].astype(np.float64)
@@ -73,7 +73,7 @@ def test_variability_equals_its_definition() -> None:
 
 def test_uniform_attention_varies_only_with_length() -> None:
     texts = ("a b c d e f g", "h i j k l m n o p q", "r s t u v w x y")
-    grid = measured(recording_of(planted.uniform_head, texts=texts))
+    grid = measure(recording_of(planted.uniform_head, texts=texts))
     weights = np.array([1 / (len(text.split()) + 2) for text in texts])
     expected = np.abs(weights - weights.mean()).sum() / (2 * weights.sum())
     assert grid.measures["variability"].value[0, 0] == pytest.approx(expected, rel=1e-5)
@@ -83,7 +83,7 @@ def test_uniform_attention_varies_only_with_length() -> None:
 def test_too_few_sentences_are_refused() -> None:
     for texts in (("too short", "this too"), ("but this one is long enough for it",)):
         with pytest.raises(Refusal, match="n-positions"):
-            measured(recording_of(planted.uniform_head, texts=texts))
+            measure(recording_of(planted.uniform_head, texts=texts))
 
 
 GENERATOR = np.random.default_rng(0)

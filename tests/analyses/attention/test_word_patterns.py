@@ -1,4 +1,4 @@
-"""Each of the six patterns is found only in the head it was planted in; noise gets no label."""
+"""Each of the six patterns is recognised only in the head it was planted in; noise gets no label."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.tokens import SpecialToken
 from bertology.estimates.hypothesis_tests import paired_t_test
 from bertology.recording.manifest import open_recording
+from bertology.recording.recording import Recording
+from bertology.recording.sites import resolve_sites
 from bertology.results.shapes import Examples, HeadGrid, Table
 from shared_data import shared
 
@@ -40,15 +42,15 @@ def split_words(corpus: Corpus) -> tuple[planted.RecordedInput, ...]:
 
 
 def _split(recorded_input: planted.RecordedInput) -> planted.RecordedInput:
-    pieces = recorded_input.tokens
-    long = [len(token) >= 5 for token in pieces.tokens]
-    times = np.where(np.array(long) & (pieces.special_kinds == SpecialToken.NONE), 2, 1)
+    tokens = recorded_input.tokens
+    is_long = [len(token) >= 5 for token in tokens.tokens]
+    n_tokens = np.where(np.array(is_long) & (tokens.special_kinds == SpecialToken.NONE), 2, 1)
     arrays = {
-        name: np.repeat(getattr(pieces, name), times)
+        name: np.repeat(getattr(tokens, name), n_tokens)
         for name in ("ids", "type_ids", "segment_ids", "word_ids", "special_kinds")
     }
-    tokens = tuple(np.repeat(np.array(pieces.tokens, object), times).tolist())
-    return replace(recorded_input, tokens=replace(pieces, tokens=tokens, **arrays))
+    texts = tuple(np.repeat(np.array(tokens.tokens, object), n_tokens).tolist())
+    return replace(recorded_input, tokens=replace(tokens, tokens=texts, **arrays))
 
 
 def on_targets(pattern: str) -> planted.HeadAttention:
@@ -56,48 +58,41 @@ def on_targets(pattern: str) -> planted.HeadAttention:
 
     def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
         mask = pattern_masks(recorded_input, RELATIONS)[pattern].astype(float)
-        alone = mask.sum(1) == 0
-        mask[alone] = np.eye(len(mask))[alone]
+        without_target = mask.sum(1) == 0
+        mask[without_target] = np.eye(len(mask))[without_target]
         return mask / mask.sum(1, keepdims=True)
 
     return head
 
 
-def recorded(
-    heads: list[planted.HeadAttention],
-    relations: WordRelations = RELATIONS,
-    itself: bool = False,
-    corpus: Corpus | None = None,
-) -> Any:
+def recording_of(heads: list[planted.HeadAttention], corpus: Corpus | None = None) -> Recording:
+    """A recording of these heads in one layer, with split words, at the default site."""
     corpus = corpus or planted.make_corpus(*TEXTS)
-    whole = planted.make_recording(corpus, [heads])
     recorded_inputs = split_words(corpus)
-    maps = [
-        np.stack([np.stack([head(recorded_input) for head in heads])]).astype(np.float32)
+    attention = [
+        np.stack([head(recorded_input) for head in heads])[None].astype(np.float32)
         for recorded_input in recorded_inputs
     ]
-    return replace(whole, inputs=recorded_inputs, sites={"attention": maps}).with_sites(
-        [pattern_site(relations, itself)]
-    )
+    recording = planted.make_recording(corpus, [heads])
+    return replace(recording, inputs=recorded_inputs, sites={"attention": attention}).with_sites([pattern_site()])
 
 
-def shown(heads: list[planted.HeadAttention], corpus: Corpus | None = None, **options: Any) -> Any:
-    settled = word_patterns.resolve_options(options)
-    relations = WordRelations(settled["word_vectors"], settled["min_cosine"], settled["collocation_corpus"])
-    return word_patterns.function(recorded(heads, relations, settled["include_self"], corpus), None, **settled)
+def run(heads: list[planted.HeadAttention], corpus: Corpus | None = None, **options: Any) -> Any:
+    sites = resolve_sites(word_patterns.sites(word_patterns.resolve_options(options)))
+    return word_patterns(recording_of(heads, corpus).with_sites(sites), None, **options)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_planted_pattern_is_found(pattern: str) -> None:
-    grid = shown([on_targets(pattern), planted.uniform_head])
+def test_only_the_planted_pattern_has_a_high_score(pattern: str) -> None:
+    grid = run([on_targets(pattern), planted.uniform_head])
     assert isinstance(grid, HeadGrid)
     assert list(grid.measures) == list(PATTERNS)
     assert grid.measures[pattern].value[0, 0] == pytest.approx(1)
     for other in set(PATTERNS) - {pattern}:
         assert grid.measures[other].value[0, 0] < 0.5
     for name, estimates in grid.measures.items():
-        even = grid.baselines["uniform attention"][name].value[0, 1]
-        assert estimates.value[0, 1] == pytest.approx(even, abs=1e-6)
+        uniform = grid.baselines["uniform attention"][name].value[0, 1]
+        assert estimates.value[0, 1] == pytest.approx(uniform, abs=1e-6)
 
 
 def test_next_and_previous_are_not_swapped() -> None:
@@ -123,17 +118,18 @@ def test_pattern_masks_of_a_small_example() -> None:
 
 def test_lemmas_make_words_related() -> None:
     corpus = planted.make_corpus("cats saw a cat")
-    plain = pattern_masks(planted.recorded_inputs(corpus)[0], RELATIONS)["related words"]
-    assert not plain.any()
-    item = corpus.examples[0]
+    without_lemmas = pattern_masks(planted.recorded_inputs(corpus)[0], RELATIONS)["related words"]
+    assert not without_lemmas.any()
+    example = corpus.examples[0]
     annotated = replace(
-        corpus, examples=(replace(item, segments=(replace(item.segments[0], lemmas=("Cat", "see", "a", "cat")),)),)
+        corpus,
+        examples=(replace(example, segments=(replace(example.segments[0], lemmas=("Cat", "see", "a", "cat")),)),),
     )
     result = pattern_masks(planted.recorded_inputs(annotated)[0], RELATIONS)["related words"]
     assert {(int(i), int(j)) for i, j in np.argwhere(result)} == {(1, 4), (4, 1)}
 
 
-def test_words_are_the_same_however_they_are_capitalised() -> None:
+def test_capitalisation_does_not_distinguish_words() -> None:
     result = pattern_masks(planted.recorded_inputs(planted.make_corpus("The cat saw the dog"))[0], RELATIONS)
     assert {(int(i), int(j)) for i, j in np.argwhere(result["related words"])} == {(1, 4), (4, 1)}
 
@@ -142,97 +138,98 @@ def test_similar_vectors_make_words_related(tmp_path: Path) -> None:
     table = tmp_path / "vectors.txt"
     table.write_text("cat 1 0\ndog 0.9 0.1\nhat 0 1\n! 1 0\n", "utf-8")
     recorded_input = planted.recorded_inputs(planted.make_corpus("cat dog hat !"))[0]
-    near = WordRelations(f"glove:{table}", 0.8)
-    result = pattern_masks(recorded_input, near)["related words"]
+    similar = WordRelations(f"glove:{table}", 0.8)
+    result = pattern_masks(recorded_input, similar)["related words"]
     assert {(int(i), int(j)) for i, j in np.argwhere(result)} == {(1, 2), (2, 1)}
-    assert pattern_site(near).storage_key != pattern_site(RELATIONS).storage_key
+    assert pattern_site(similar).storage_key != pattern_site(RELATIONS).storage_key
 
 
 def test_expressions_and_collocations_are_predictive(tmp_path: Path) -> None:
     corpus = planted.make_corpus("we saw New York")
-    part = replace(
+    sentence = replace(
         corpus.examples[0].segments[0], governors=(1, -1, 1, 2), relations=("nsubj", "root", "obj", "flat:name")
     )
-    annotated = replace(corpus, examples=(replace(corpus.examples[0], segments=(part,)),))
+    annotated = replace(corpus, examples=(replace(corpus.examples[0], segments=(sentence,)),))
     result = pattern_masks(planted.recorded_inputs(annotated)[0], RELATIONS)["predictive words"]
     assert {(int(i), int(j)) for i, j in np.argwhere(result)} == {(3, 4), (4, 3)}
-    counted = tmp_path / "counted.txt"
-    counted.write_text("in new york\nnear new york\nof new york\na new york\nto new york\nthe old town\n", "utf-8")
-    known = WordRelations(collocation_corpus=str(counted))
-    result = pattern_masks(planted.recorded_inputs(corpus)[0], known)["predictive words"]
+    collocations = tmp_path / "collocations.txt"
+    collocations.write_text("in new york\nnear new york\nof new york\na new york\nto new york\nthe old town\n", "utf-8")
+    with_collocations = WordRelations(collocation_corpus=str(collocations))
+    result = pattern_masks(planted.recorded_inputs(corpus)[0], with_collocations)["predictive words"]
     assert {(int(i), int(j)) for i, j in np.argwhere(result)} == {(3, 4), (4, 3)}
-    apart = planted.recorded_inputs(planted.make_corpus(("it is new", "york is old")))[0]
-    assert not known.predictive_pairs(apart).any()  # words of different sentences are not neighbours
+    separated = planted.recorded_inputs(planted.make_corpus(("it is new", "york is old")))[0]
+    assert not with_collocations.predictive_pairs(separated).any()  # words of different sentences are not neighbours
 
 
 def test_attention_to_itself_counts_only_with_include_self() -> None:
     """With include_self every word has a target."""
-    looking = [planted.offset_head(0)]
-    assert shown(looking).measures["related words"].value[0, 0] == pytest.approx(0)
-    grid = shown(looking, include_self=True)
+    heads = [planted.offset_head(0)]
+    assert run(heads).measures["related words"].value[0, 0] == pytest.approx(0)
+    grid = run(heads, include_self=True)
     assert grid.measures["related words"].n[0, 0] == len(TEXTS)
     assert grid.measures["related words"].value[0, 0] > 0.9
-    offsets = grid.baselines["same-distance tokens"]["related words"].value[0, 0]
-    assert offsets == pytest.approx(grid.measures["related words"].value[0, 0])
+    same_distance = grid.baselines["same-distance tokens"]["related words"].value[0, 0]
+    assert same_distance == pytest.approx(grid.measures["related words"].value[0, 0])
 
 
-def test_a_head_of_distances_is_no_better_than_same_distance_tokens() -> None:
-    grid = shown([planted.offset_head(-1), planted.offset_head(3), on_targets("related words")])
+def test_a_positional_head_is_no_better_than_same_distance_tokens() -> None:
+    grid = run([planted.offset_head(-1), planted.offset_head(3), on_targets("related words")])
     scores = grid.measures["related words"].value[0]
-    offsets = grid.baselines["same-distance tokens"]["related words"].value[0]
-    assert scores[2] - offsets[2] > 0.5
-    assert offsets[1] >= scores[1] - 0.35
+    same_distance = grid.baselines["same-distance tokens"]["related words"].value[0]
+    assert scores[2] - same_distance[2] > 0.5
+    assert same_distance[1] >= scores[1] - 0.35
 
 
 def test_scores_equal_a_loop_over_pairs() -> None:
     head = planted.random_head(5)
-    recording = recorded([head])
-    site = pattern_site()
-    for recorded_input, result in zip(recording.inputs, recording[site], strict=True):
+    recording = recording_of([head])
+    compared: set[str] = set()
+    for recorded_input, result in zip(recording.inputs, recording[pattern_site()], strict=True):
         attention = head(recorded_input)
         n = len(attention)
-        ordinary = recorded_input.tokens.special_kinds == SpecialToken.NONE
-        part = recorded_input.tokens.segment_ids
+        non_special = recorded_input.tokens.special_kinds == SpecialToken.NONE
+        segment_ids = recorded_input.tokens.segment_ids
         for name, mask in pattern_masks(recorded_input, RELATIONS).items():
             rows = [i for i in range(n) if mask[i].any()]
             if not rows:
                 assert np.isnan(result[0, 0, LABELS.index(name)])
                 continue
-            score = np.mean([attention[i, mask[i]].sum() for i in rows])
-            assert result[0, 0, LABELS.index(name)] == pytest.approx(score, abs=1e-6)
-            if f"{name}, attention to non-special tokens" in LABELS:
-                share = np.mean([attention[i, ordinary].sum() for i in rows])
-                assert result[0, 0, LABELS.index(f"{name}, attention to non-special tokens")] == pytest.approx(
-                    share, abs=1e-6
-                )
-            if f"{name}, same-distance tokens" in LABELS:
-                across = name == "related words (other sentence)"
+            expected: dict[str, Any] = {name: np.mean([attention[i, mask[i]].sum() for i in rows])}
+            if name != "delimiters":
+                to_non_special = np.mean([attention[i, non_special].sum() for i in rows])
+                expected[f"{name}, attention to non-special tokens"] = to_non_special
+            if name in {"related words", "related words (other sentence)", "predictive words"}:
+                other_sentence = name == "related words (other sentence)"
                 total = 0.0
                 for i, j in np.argwhere(mask):
-                    alike = [
+                    same_distance = [
                         attention[a, b]
                         for a in range(n)
                         for b in range(n)
                         if b - a == j - i
-                        and part[a] >= 0 <= part[b]
-                        and (part[a] != part[b]) == across
+                        and segment_ids[a] >= 0 <= segment_ids[b]
+                        and (segment_ids[a] != segment_ids[b]) == other_sentence
                         and not mask[a, b]
                     ]
-                    total += np.mean(alike) if alike else attention[i, j]
-                assert result[0, 0, LABELS.index(f"{name}, same-distance tokens")] == pytest.approx(
-                    total / len(rows), abs=1e-6
-                )
+                    total += np.mean(same_distance) if same_distance else attention[i, j]
+                expected[f"{name}, same-distance tokens"] = total / len(rows)
+            for label, score in expected.items():
+                assert result[0, 0, LABELS.index(label)] == pytest.approx(score, abs=1e-6), label
+            compared |= expected.keys()
+    assert compared == set(LABELS)
 
 
 def test_scores_are_renormalised_without_special_tokens() -> None:
-    half = on_targets("next word")
+    to_next = on_targets("next word")
     heads: list[planted.HeadAttention] = [
-        lambda recorded_input: 0.4 * half(recorded_input) + 0.6 * planted.special_head(SpecialToken.CLS)(recorded_input)
+        lambda recorded_input: (
+            0.4 * to_next(recorded_input) + 0.6 * planted.special_head(SpecialToken.CLS)(recorded_input)
+        )
     ]
-    assert shown(heads).measures["next word"].value[0, 0] == pytest.approx(0.4)
-    dropped = shown(heads, special_tokens="exclude")
-    assert dropped.measures["next word"].value[0, 0] == pytest.approx(1)
-    assert "delimiters" not in dropped.measures
+    assert run(heads).measures["next word"].value[0, 0] == pytest.approx(0.4)
+    excluded = run(heads, special_tokens="exclude")
+    assert excluded.measures["next word"].value[0, 0] == pytest.approx(1)
+    assert "delimiters" not in excluded.measures
 
 
 def test_only_the_planted_heads_are_labelled() -> None:
@@ -240,9 +237,9 @@ def test_only_the_planted_heads_are_labelled() -> None:
         planted.uniform_head,
         *(planted.random_head(n) for n in range(8)),
     ]
-    table = shown(heads, show="labels")
+    table = run(heads, show="labels")
     assert isinstance(table, Table)
-    assert table.row_names == tuple(f"1-{place + 1} {pattern}" for place, pattern in enumerate(PATTERNS))
+    assert table.row_names == tuple(f"1-{index + 1} {pattern}" for index, pattern in enumerate(PATTERNS))
     np.testing.assert_allclose(table.measures["score"].value, 1, atol=1e-6)
     assert (table.measures["p (Holm)"].value < 0.05).all()
     assert all("best example (" in note and "counterexample (" in note for note in table.notes.values())
@@ -251,50 +248,57 @@ def test_only_the_planted_heads_are_labelled() -> None:
 def test_the_p_value_is_that_of_the_hardest_baseline_corrected_for_all_tests() -> None:
     """The untrained head is far better than uniform attention; noise heads only add tests."""
 
-    def partly(share: float, more: float) -> planted.HeadAttention:
+    def varying_head(base: float, step: float) -> planted.HeadAttention:
         def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-            own = share + more * (int(recorded_input.tokens.ids.sum()) % 5)
-            return own * on_targets("next word")(recorded_input) + (1 - own) * planted.random_head(7)(recorded_input)
+            weight = base + step * (int(recorded_input.tokens.ids.sum()) % 5)
+            return weight * on_targets("next word")(recorded_input) + (1 - weight) * planted.random_head(7)(
+                recorded_input
+            )
 
         return head
 
-    site, settled = pattern_site(), word_patterns.resolve_options({"show": "labels"})
-    for others in (1, 4):
-        noise = [planted.random_head(number) for number in range(others)]
-        own, untrained = recorded([partly(0.8, 0.02), *noise]), recorded([partly(0.3, 0.08), *noise])
-        table = word_patterns.function(own, untrained, **settled)
+    site = pattern_site()
+    for n_noise in (1, 4):
+        noise = [planted.random_head(number) for number in range(n_noise)]
+        model, untrained = (
+            recording_of([varying_head(0.8, 0.02), *noise]),
+            recording_of([varying_head(0.3, 0.08), *noise]),
+        )
+        table = word_patterns(model, untrained, show="labels")
         assert isinstance(table, Table) and table.row_names == ("1-1 next word",)
-        values = own.stack(site)[:, 0, 0, 0].astype(float), untrained.stack(site)[:, 0, 0, 0].astype(float)
+        values = model.stack(site)[:, 0, 0, 0].astype(float), untrained.stack(site)[:, 0, 0, 0].astype(float)
         p = float(paired_t_test(values[0] - values[1]))
-        assert p > float(paired_t_test(values[0] - 1 / np.array([len(e.tokens) for e in own.inputs])))
-        tried = (1 + others) * len(PATTERNS)
-        assert table.measures["p (Holm)"].value[0] == pytest.approx(tried * p, rel=1e-4)
+        assert p > float(
+            paired_t_test(values[0] - 1 / np.array([len(recorded_input.tokens) for recorded_input in model.inputs]))
+        )
+        n_tests = (1 + n_noise) * len(PATTERNS)
+        assert table.measures["p (Holm)"].value[0] == pytest.approx(n_tests * p, rel=1e-4)
 
 
 def test_a_significant_but_tiny_difference_gives_no_label() -> None:
     """A positional head with a thousandth more attention to predictive words is not labelled."""
-    ahead, predictive = planted.offset_head(1), on_targets("predictive words")
+    to_next, to_predictive = planted.offset_head(1), on_targets("predictive words")
 
     def positional(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-        share = 0.7 + 0.04 * (int(recorded_input.tokens.ids.sum()) % 7)  # sentences differ by more
-        return share * (0.999 * ahead(recorded_input) + 0.001 * predictive(recorded_input)) + (
-            1 - share
+        weight = 0.7 + 0.04 * (int(recorded_input.tokens.ids.sum()) % 7)  # sentences differ by more
+        return weight * (0.999 * to_next(recorded_input) + 0.001 * to_predictive(recorded_input)) + (
+            1 - weight
         ) * planted.uniform_head(recorded_input)
 
-    grid = shown([positional, on_targets("predictive words")])
+    grid = run([positional, on_targets("predictive words")])
     gain = grid.measures["predictive words"].value - grid.baselines["same-distance tokens"]["predictive words"].value
     assert 0 < gain[0, 0] < 0.01 < gain[0, 1]
-    table = shown([positional, on_targets("predictive words")], show="labels")
+    table = run([positional, on_targets("predictive words")], show="labels")
     assert "1-1 predictive words" not in table.row_names
     assert "1-2 predictive words" in table.row_names
 
 
 def test_examples_are_the_best_and_the_worst_sentence() -> None:
-    def sometimes(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-        share = 0.9 if "cat" in recorded_input.text.words else 0.5 if "hat" in recorded_input.text.words else 0.7
-        return share * on_targets("next word")(recorded_input) + (1 - share) * planted.uniform_head(recorded_input)
+    def varying_head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        weight = 0.9 if "cat" in recorded_input.text.words else 0.5 if "hat" in recorded_input.text.words else 0.7
+        return weight * on_targets("next word")(recorded_input) + (1 - weight) * planted.uniform_head(recorded_input)
 
-    result = shown([sometimes], show="examples")
+    result = run([varying_head], show="examples")
     assert isinstance(result, Examples)
     best, worst = result.examples
     assert best.caption == "1-1 next word: best example" and "cat" in best.words
@@ -307,23 +311,23 @@ def test_examples_have_several_sources_if_possible() -> None:
     """Sentences of two words have a single source and are examples only if there are no others."""
 
     def perfect_when_short(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-        share = 1.0 if len(recorded_input.text.words) == 2 else 0.8
-        return share * on_targets("next word")(recorded_input) + (1 - share) * planted.uniform_head(recorded_input)
+        weight = 1.0 if len(recorded_input.text.words) == 2 else 0.8
+        return weight * on_targets("next word")(recorded_input) + (1 - weight) * planted.uniform_head(recorded_input)
 
-    result = shown([perfect_when_short], planted.make_corpus(*TEXTS, "hello there"), show="examples")
+    result = run([perfect_when_short], planted.make_corpus(*TEXTS, "hello there"), show="examples")
     assert isinstance(result, Examples)
     assert all(len(example.words) > 2 for example in result.examples)
     only_short = planted.make_corpus("hello there", "good night", "well done", "come in", "so long")
-    result = shown([perfect_when_short], only_short, show="examples")
+    result = run([perfect_when_short], only_short, show="examples")
     assert isinstance(result, Examples)
     assert [len(example.words) for example in result.examples] == [2, 2]
 
 
 def test_noise_gets_no_label() -> None:
     noise = [planted.random_head(number) for number in range(12)]
-    table = shown(noise, show="labels", min_score=0.01)
+    table = run(noise, show="labels", min_score=0.01)
     assert table.row_names == ()
-    assert shown(noise, show="examples").examples == ()
+    assert run(noise, show="examples").examples == ()
 
 
 def test_the_heads_that_vig_and_clark_name_show_their_pattern_in_bert_base() -> None:
@@ -331,7 +335,7 @@ def test_the_heads_that_vig_and_clark_name_show_their_pattern_in_bert_base() -> 
     site = pattern_site()
     recording = open_recording(shared("data/bert-base-attention/pretrained-pair.npz")).with_sites([site])
     (scores,) = recording[site]
-    by_name = {name: scores[..., place] for place, name in enumerate(LABELS)}
+    by_name = {name: scores[..., index] for index, name in enumerate(LABELS)}
     assert by_name["next word"][2, 0] == pytest.approx(by_name["next word"].max(), abs=1e-2)
     assert by_name["delimiters"][7, 3] > 0.8
     best = np.unravel_index(int(by_name["related words (other sentence)"].argmax()), (12, 12))
@@ -339,5 +343,5 @@ def test_the_heads_that_vig_and_clark_name_show_their_pattern_in_bert_base() -> 
 
 
 def test_single_sentences_have_no_other_sentence() -> None:
-    grid = shown([planted.uniform_head], corpus=planted.make_corpus("a cat and a dog", "one two one"))
+    grid = run([planted.uniform_head], corpus=planted.make_corpus("a cat and a dog", "one two one"))
     assert "related words (other sentence)" not in grid.measures

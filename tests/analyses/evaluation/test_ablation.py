@@ -140,7 +140,7 @@ def test_the_number_of_interventions_per_pass_changes_nothing(n_rows: int, monke
 
 
 def test_layers_below_an_intervention_are_not_rerun() -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     evaluation = prepare_evaluation(encoder, corpus, sample_size=8)
     runner = prepare_ablation(encoder, evaluation, "zero")
     assert runner.resumable is not None
@@ -230,7 +230,7 @@ def test_layers_of_a_pruned_model_can_be_reordered_but_its_heads_cannot_be_ablat
 
 
 def test_encoders_without_heads_or_with_gates_are_refused() -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     evaluation = prepare_evaluation(encoder, corpus, sample_size=4)
     for unsuitable in (load("random-vectors:8"), encoder.with_gates(Gates(scale=torch.ones(3, 4)))):
         with pytest.raises(Refusal, match="no heads or layers to ablate"):
@@ -238,7 +238,7 @@ def test_encoders_without_heads_or_with_gates_are_refused() -> None:
 
 
 def test_finished_batches_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     evaluation, interventions = prepare_evaluation(encoder, corpus), head_ablations(encoder)
     assert len(evaluation.batches) == 2
     expected = prepare_ablation(encoder, evaluation).evaluate(evaluation, interventions, AnalysisCache())

@@ -86,7 +86,7 @@ def test_relevance_of_embeddings_and_biases_sums_to_the_prediction() -> None:
 
 
 def test_all_relevance_of_a_layer_goes_to_the_planted_head() -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     relevance = head_relevance(encoder, prepare_evaluation(encoder, corpus))
     np.testing.assert_allclose(relevance[:, PLANTED[0], PLANTED[1]], 1, atol=1e-5)
     # Nothing reads the output of heads in other layers.

@@ -67,7 +67,7 @@ def test_two_classifiers_are_two_measures() -> None:
 def test_train_corpus_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "train.conll"
     lines = [
-        "\n".join(f"{word}\t{tag}" for word, tag in zip(sentence.words, _tags(sentence), strict=True))
+        "\n".join(f"{word}\t{tag}" for word, tag in zip(sentence.words, bio_tags(sentence), strict=True))
         for sentence in planted.entities(ambiguous=True, seed=1).sentences
     ]
     file.write_text("\n\n".join(lines) + "\n", "utf-8")
@@ -75,7 +75,7 @@ def test_train_corpus_from_a_file(tmp_path: Path) -> None:
     assert table.measures[SCORE].value[0] == 1.0 and table.measures[SCORE].n[0] == 30
 
 
-def _tags(sentence: Sentence) -> list[str]:
+def bio_tags(sentence: Sentence) -> list[str]:
     tags = {span.start: f"B-{span.label}" for span in sentence.entities or ()}
     return [tags.get(index, "O") for index in range(len(sentence))]
 

@@ -40,7 +40,7 @@ def run_table(encoder: Encoder, corpus: Corpus, **options: Any) -> Table:
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Table:
+def planted_table(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Table:
     folder = tmp_path_factory.mktemp("planted")
     train, test = folder / "train.conll", folder / "test.conll"
     train.write_text(planted_context.conll(30, 1), "utf-8")
@@ -52,38 +52,38 @@ def row(table: Table, property: str, half: str) -> int:
     return table.row_names.index(f"{property}: {half}")
 
 
-def test_context_helps_ambiguous_entities(planted: Table) -> None:
-    gain = planted.measures[f"{CONTEXT} - {WORD}"]
-    lower, upper, difference = (gain[row(planted, "ambiguity", half)] for half in HALF_NAMES)
+def test_context_helps_ambiguous_entities(planted_table: Table) -> None:
+    gain = planted_table.measures[f"{CONTEXT} - {WORD}"]
+    lower, upper, difference = (gain[row(planted_table, "ambiguity", half)] for half in HALF_NAMES)
     assert abs(lower.value) < 0.05 and 0.4 < upper.value < 0.6
     assert difference.low > 0.2
-    assert planted.measures[CONTEXT].value[row(planted, "ambiguity", "upper half")] == 1
-    assert planted.measures[WORD].value[row(planted, "ambiguity", "lower half")] == 1
+    assert planted_table.measures[CONTEXT].value[row(planted_table, "ambiguity", "upper half")] == 1
+    assert planted_table.measures[WORD].value[row(planted_table, "ambiguity", "lower half")] == 1
     # Without context half of the ambiguous entities get the right type.
     assert lower.n == 16 and upper.n == 16 and difference.n == 32
 
 
-def test_context_helps_unseen_entities(planted: Table) -> None:
-    gain = planted.measures[f"{CONTEXT} - {WORD}"]
-    lower, upper, difference = (gain[row(planted, "rarity", half)] for half in HALF_NAMES)
-    # The lower half has 16 frequent entities of one type and 8 of both types, of which half are right without context.
+def test_context_helps_unseen_entities(planted_table: Table) -> None:
+    gain = planted_table.measures[f"{CONTEXT} - {WORD}"]
+    lower, upper, difference = (gain[row(planted_table, "rarity", half)] for half in HALF_NAMES)
+    # The lower half has 16 frequent entities of one type and 8 of both types; half of the 8 are right without context.
     np.testing.assert_allclose([lower.value, upper.value], [8 / 24 / 2, 0.5])
     assert difference.low > 0
-    assert planted.attribute("n_undefined", row(planted, "ambiguity", "lower half")) == 16
+    assert planted_table.attribute("n_undefined", row(planted_table, "ambiguity", "lower half")) == 16
 
 
-def test_constant_property_has_no_halves(planted: Table) -> None:
+def test_constant_property_has_no_halves(planted_table: Table) -> None:
     """Every planted entity has one word."""
     for half in HALF_NAMES:
-        index = row(planted, "structural complexity", half)
-        for estimates in planted.measures.values():
+        index = row(planted_table, "structural complexity", half)
+        for estimates in planted_table.measures.values():
             assert np.isnan(estimates.value[index]) and estimates.n[index] == 0
 
 
-def test_random_halves_have_the_gain_of_all_units(planted: Table) -> None:
-    random_halves = planted.baselines[RANDOM_HALVES][f"{CONTEXT} - {WORD}"]
-    rows = [row(planted, "ambiguity", half) for half in HALF_NAMES]
-    gain = planted.measures[f"{CONTEXT} - {WORD}"].value[rows]
+def test_random_halves_have_the_gain_of_all_units(planted_table: Table) -> None:
+    random_halves = planted_table.baselines[RANDOM_HALVES][f"{CONTEXT} - {WORD}"]
+    rows = [row(planted_table, "ambiguity", half) for half in HALF_NAMES]
+    gain = planted_table.measures[f"{CONTEXT} - {WORD}"].value[rows]
     np.testing.assert_allclose(random_halves.value[rows], [gain[:2].mean(), gain[:2].mean(), 0], atol=1e-12)
 
 
@@ -144,7 +144,7 @@ def test_complexity_of_a_word_is_the_distance_to_its_governor(tiny: Encoder) -> 
     assert table.measures["static"].n[row(table, COMPLEXITY, "lower half")] > 50
 
 
-def test_long_entities_can_be_left_out(tiny: Encoder) -> None:
+def test_long_entities_can_be_excluded(tiny: Encoder) -> None:
     corpus = load_corpus("english", limit=80)
     all_lengths, short = (
         run_table(tiny, corpus, features="static,random:8", n_seeds=1, max_entity_words=n) for n in (0, 1)

@@ -20,12 +20,12 @@ SIZES = (10, 100, 1000)
 
 
 def comparisons(*curves: tuple[float, ...], n_examples: int = 1000, n_seeds: int = 2) -> CurveComparisons:
-    """Curves with these accuracies, the same for every seed; each is right on other examples."""
+    """Curves with these accuracies, the same for every seed; each is correct on other examples."""
     generator = np.random.default_rng(0)
     ranks = np.stack([generator.permutation(n_examples) for _ in curves], 1)
     correct = ranks[..., None] < n_examples * np.array(curves)
     counts = np.stack([correct, np.ones_like(correct)], -1).astype(np.float64)
-    options = DatasetOptions("auto", "", 0, "", 0, 1, 0)
+    options = DatasetOptions(sample_size=0, n_seeds=1)
     dataset = build_dataset(planted.sentiments(count=20), options, analysis_name="test")
     names = tuple(map(str, range(len(curves))))
     return CurveComparisons(LearningCurves(dataset, names, SIZES, np.repeat(counts[None], n_seeds, 0), {}), seed=0)

@@ -1,4 +1,4 @@
-"""features/glue_diagnostic: planted relations are table in their category; task heads; baselines."""
+"""features/glue_diagnostic: planted relations are found in their category; task heads; baselines."""
 
 from __future__ import annotations
 
@@ -90,20 +90,20 @@ def predict_categories(corpus: Corpus, categories: set[str]) -> list[str]:
         for index in group.indices
     }
     return [
-        str(item.label) if index in groups else predicted
-        for index, (item, predicted) in enumerate(zip(corpus, noise, strict=True))
+        str(example.label) if index in groups else predicted
+        for index, (example, predicted) in enumerate(zip(corpus, noise, strict=True))
     ]
 
 
 def test_predictions_correct_in_one_category_score_there_only() -> None:
     corpus = load_corpus("diagnostic")
     groups = category_groups(corpus.examples, subtypes=True)
-    (table, _) = matthews_by_group(corpus.examples, {"one": [predict_categories(corpus, {"logic"})]}, groups, seed=0)
-    gold = [str(item.label) for item in corpus]
+    predicted = predict_categories(corpus, {"logic"})
+    scores, _ = matthews_by_group(corpus.examples, {"a": [predicted]}, groups, seed=0)
+    gold = [str(example.label) for example in corpus]
     for index, group in enumerate(groups):
-        estimate = table["one"][index]
-        predicted = predict_categories(corpus, {"logic"})
-        expected = matthews_corrcoef([gold[p] for p in group.indices], [predicted[p] for p in group.indices])
+        estimate = scores["a"][index]
+        expected = matthews_corrcoef([gold[i] for i in group.indices], [predicted[i] for i in group.indices])
         np.testing.assert_allclose(estimate.value, expected, atol=1e-12)
         assert estimate.n == len(group.indices)
         if group.name.startswith("logic"):
@@ -116,33 +116,36 @@ def test_predictions_correct_in_one_category_score_there_only() -> None:
 def test_few_hypotheses_have_no_narrow_interval() -> None:
     corpus = load_corpus("diagnostic")
     groups = category_groups(corpus.examples, subtypes=True)
-    constant = {"a": [["neutral"] * len(corpus)], "b": [[str(item.label) for item in corpus]]}
-    table, apart = matthews_by_group(corpus.examples, constant, groups, seed=0)
-    index = [group.name for group in groups].index("logic: Negation")
-    assert (table["a"].low[index], table["a"].value[index], table["a"].high[index]) == (-1, 0, 1)
-    assert (apart["a - b"].low[index], apart["a - b"].value[index], apart["a - b"].high[index]) == (-2, -1, 2)
-    whole = [group.name for group in groups].index(ALL)
-    assert (table["b"].low[whole], table["a"].high[whole]) == (1, 0)
+    predictions = {"constant": [["neutral"] * len(corpus)], "gold": [[str(example.label) for example in corpus]]}
+    scores, differences = matthews_by_group(corpus.examples, predictions, groups, seed=0)
+    names = [group.name for group in groups]
+    constant = scores["constant"][names.index("logic: Negation")]
+    assert (constant.low, constant.value, constant.high) == (-1, 0, 1)
+    difference = differences["constant - gold"][names.index("logic: Negation")]
+    assert (difference.low, difference.value, difference.high) == (-2, -1, 2)
+    assert (scores["gold"].low[names.index(ALL)], scores["constant"].high[names.index(ALL)]) == (1, 0)
 
 
-def test_a_group_of_one_label_has_no_number() -> None:
-    items = [replace(item, label="neutral") for item in load_corpus("diagnostic", limit=6)]
-    table, _ = matthews_by_group(items, {"a": [["neutral"] * 6]}, category_groups(items, subtypes=False), seed=0)
-    assert np.isnan(table["a"].value).all() and (table["a"].n == 0).all()
+def test_a_group_with_a_single_label_has_no_score() -> None:
+    examples = [replace(example, label="neutral") for example in load_corpus("diagnostic", limit=6)]
+    groups = category_groups(examples, subtypes=False)
+    scores, _ = matthews_by_group(examples, {"a": [["neutral"] * 6]}, groups, seed=0)
+    assert np.isnan(scores["a"].value).all() and (scores["a"].n == 0).all()
 
 
 def class_logits(encoder: TaskEncoder, corpus: Corpus) -> Any:
-    """What transformers itself makes of each pair, one at a time."""
+    """(pair, class) logits of the transformers model, one pair at a time."""
     with torch.inference_mode():
-        shown = [
-            encoder.hf_tokenizer(a.text, b.text, return_tensors="pt") for a, b in (item.segments for item in corpus)
+        inputs = [
+            encoder.hf_tokenizer(premise.text, hypothesis.text, return_tensors="pt")
+            for premise, hypothesis in (example.segments for example in corpus)
         ]
-        return np.concatenate([encoder.model(**one).logits.numpy() for one in shown])
+        return np.concatenate([encoder.model(**pair).logits.numpy() for pair in inputs])
 
 
-def test_a_fine_tuned_head_is_asked_as_it_is(tiny: TaskEncoder) -> None:
+def test_a_fine_tuned_task_head_is_evaluated_without_training(tiny: TaskEncoder) -> None:
     order = ("neutral", "contradiction", "entailment")
-    encoder, named = (
+    encoder, without_names = (
         add_task_head(tiny, "label", names, variant=LayerVariant(), seed=1)
         for names in (order, ("LABEL_0", "LABEL_1", "LABEL_2"))
     )
@@ -150,23 +153,23 @@ def test_a_fine_tuned_head_is_asked_as_it_is(tiny: TaskEncoder) -> None:
     logits = class_logits(encoder, corpus)
     with torch.no_grad():
         # A new task head predicts one class for all pairs; after centring its bias it predicts all three.
-        for model in (encoder.model, named.model):
+        for model in (encoder.model, without_names.model):
             model.classifier.bias -= torch.from_numpy(logits.mean(0))
-    predicted = [order[number] for number in class_logits(encoder, corpus).argmax(1)]
+    predicted = [order[class_id] for class_id in class_logits(encoder, corpus).argmax(1)]
     assert len(set(predicted)) == 3
     table = run_table(encoder, corpus, features="none")
     index = table.row_names.index(ALL)
     np.testing.assert_allclose(
         table.measures[TASK_HEAD].value[index],
-        matthews_corrcoef([str(item.label) for item in corpus], predicted),
+        matthews_corrcoef([str(example.label) for example in corpus], predicted),
         atol=1e-9,
     )
     assert set(table.measures) == {TASK_HEAD}
     assert table.baselines[MAJORITY][TASK_HEAD].value[index] == 0
     # Each hypothesis occurs once with each label, and always gets the same prediction.
     np.testing.assert_allclose(table.baselines[HYPOTHESIS_ONLY][TASK_HEAD].value[index], 0, atol=1e-12)
-    again = run_table(named, corpus, features="none", class_names=",".join(order))
-    np.testing.assert_array_equal(again.measures[TASK_HEAD].value, table.measures[TASK_HEAD].value)
+    renamed = run_table(without_names, corpus, features="none", class_names=",".join(order))
+    np.testing.assert_array_equal(renamed.measures[TASK_HEAD].value, table.measures[TASK_HEAD].value)
 
 
 def test_every_feature_has_the_hypothesis_only_and_word_overlap_baselines(tiny: TaskEncoder) -> None:
@@ -192,7 +195,7 @@ def test_unsuitable_corpora_and_task_heads_are_refused(tiny: TaskEncoder, tmp_pa
         run_table(other, corpus, features="none")
     with pytest.raises(Refusal, match="--class-names"):
         run_table(other, corpus, features="none", class_names="entailment,neutral,contradiction")
-    unknown = replace(corpus, examples=tuple(replace(item, label="yes") for item in corpus))
+    unknown = replace(corpus, examples=tuple(replace(example, label="yes") for example in corpus))
     with pytest.raises(Refusal, match="'yes'"):
         run_table(tiny, unknown)
     path = tmp_path / "other.tsv"

@@ -103,8 +103,14 @@ def test_interrupted_run_resumes_from_the_cache(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "options", [{"n_train_sizes": 0}, {"min_train_fraction": 0.0}, {"min_train_fraction": 2.0}, {"classifier": "cnn"}]
+    ("options", "message"),
+    [
+        ({"n_train_sizes": 0}, "--n-train-sizes was given 0"),
+        ({"min_train_fraction": 0.0}, "--min-train-fraction 0.0"),
+        ({"min_train_fraction": 2.0}, "--min-train-fraction 2.0"),
+        ({"classifier": "cnn"}, "was given 'cnn' for the task token"),
+    ],
 )
-def test_invalid_options_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(Refusal):
+def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refusal, match=message):
         run_curve(planted.entities(ambiguous=True, count=20), IDENTITY, **options)

@@ -36,9 +36,8 @@ def test_lstm_states_equal_those_of_torch() -> None:
     network, sequences = BiLstmCrf(3, hidden_size=4), random_sequences()
     parameters = {name: value[None] for name, value in network.init(WIDTH, 1).items()}
     lstm = nn.LSTM(WIDTH, 4, batch_first=True, bidirectional=True)
-    order = torch.cat(
-        [torch.arange(8), torch.arange(12, 16), torch.arange(8, 12)]
-    )  # torch has the new cell as third gate
+    # PyTorch has the cell gate before the output gate.
+    order = torch.cat([torch.arange(8), torch.arange(12, 16), torch.arange(8, 12)])
     with torch.no_grad():
         for index, suffix in enumerate(("", "_reverse")):
             getattr(lstm, f"weight_ih_l0{suffix}").copy_(parameters["input"][0, index].T[order])
@@ -78,7 +77,7 @@ def previous_signs(sequences: PackedSequences) -> Tensor:
     return labels
 
 
-def test_tagger_learns_a_rule_of_context() -> None:
+def test_tagger_learns_labels_that_depend_on_context() -> None:
     sequences = random_sequences(260)
     sequences.vectors[1:, 0] = 2 * sequences.vectors[1:, 0].sign()
     labels, test = previous_signs(sequences), list(range(200, 260))
@@ -87,12 +86,12 @@ def test_tagger_learns_a_rule_of_context() -> None:
     parameters, loss = train_networks(network, sequences, labels, specs, 100)
     predicted = predict(network, parameters, sequences, test)
     gold = [labels[sequences.starts[index] : sequences.starts[index] + sequences.lengths[index]] for index in test]
-    correct = [labels == expected for labels, expected in zip(predicted, gold, strict=True)]
+    correct = [tags == expected for tags, expected in zip(predicted, gold, strict=True)]
     accuracy = torch.cat(correct, 1).float().mean(1)
     assert (accuracy > 0.93).all() and (loss < 0.25).all()
 
 
-def test_cnn_learns_a_class() -> None:
+def test_cnn_learns_a_planted_class() -> None:
     sequences = random_sequences(260)
     labels = torch.arange(260) % 2
     sequences.vectors[:, 0] = 0

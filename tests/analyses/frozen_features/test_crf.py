@@ -24,7 +24,7 @@ def fields() -> tuple[Tensor, Tensor, Tensor]:
     return scores, transitions, step_mask.expand(2, -1, -1)
 
 
-def score_by_hand(scores: Tensor, transitions: Tensor, path: tuple[int, ...]) -> float:
+def explicit_path_score(scores: Tensor, transitions: Tensor, path: tuple[int, ...]) -> float:
     score = transitions[TAGS, path[0]] + transitions[path[-1], TAGS]
     for step, tag in enumerate(path):
         score = score + scores[step, tag] + (transitions[path[step - 1], tag] if step else 0)
@@ -36,11 +36,11 @@ def test_partition_and_viterbi_equal_enumeration(fields: tuple[Tensor, Tensor, T
     sums, best = log_partition(scores, transitions, step_mask), viterbi(scores, transitions, step_mask)
     for field, (row, length) in product(range(2), enumerate(LENGTHS)):
         paths = list(product(range(TAGS), repeat=length))
-        score = [score_by_hand(scores[field, row], transitions[field, 0], path) for path in paths]
-        torch.testing.assert_close(sums[field, row], torch.tensor(score, dtype=torch.float64).logsumexp(0))
-        assert tuple(best[field, row, :length].tolist()) == paths[max(range(len(paths)), key=score.__getitem__)]
+        path_scores = [explicit_path_score(scores[field, row], transitions[field, 0], path) for path in paths]
+        torch.testing.assert_close(sums[field, row], torch.tensor(path_scores, dtype=torch.float64).logsumexp(0))
+        assert tuple(best[field, row, :length].tolist()) == paths[max(range(len(paths)), key=path_scores.__getitem__)]
         assert not best[field, row, length:].any()
-        for path, expected in zip(paths, score, strict=True):
+        for path, expected in zip(paths, path_scores, strict=True):
             tags = torch.zeros(2, len(LENGTHS), max(LENGTHS), dtype=torch.long)
             tags[field, row, :length] = torch.tensor(path)
             assert float(path_score(scores, transitions, step_mask, tags)[field, row]) == pytest.approx(expected)

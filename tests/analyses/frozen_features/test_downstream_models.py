@@ -19,12 +19,13 @@ from bertology.analyses.frozen_features.extractors import FunctionFeatureExtract
 from bertology.analyses.frozen_features.score_grid import ScoreGrid, score_from_counts
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
+from bertology.corpus.sentence import Sentence
 from bertology.errors import Refusal
 from bertology.training.tasks.token_classification import count_correct_spans
 
 
 def make_dataset(corpus: Corpus, *, n_seeds: int = 2, sample_size: int = 0) -> FrozenFeatureDataset:
-    return build_dataset(corpus, DatasetOptions("auto", "", sample_size, "", 0, n_seeds, 0), analysis_name="test")
+    return build_dataset(corpus, DatasetOptions(sample_size=sample_size, n_seeds=n_seeds), analysis_name="test")
 
 
 def scores(corpus: Corpus, function: Any, classifier: DownstreamClassifier, n_train_sizes: int = 3) -> Any:
@@ -56,8 +57,8 @@ def test_networks_learn_planted_labels(corpus: Corpus, classifier: DownstreamCla
 
 
 def test_word_identity_is_enough_only_for_unambiguous_words() -> None:
-    plain, ambiguous = planted.entities(ambiguous=False), planted.entities(ambiguous=True)
-    assert (scores(plain, planted.identity, "linear", n_train_sizes=1) == 1.0).all()
+    unambiguous, ambiguous = planted.entities(ambiguous=False), planted.entities(ambiguous=True)
+    assert (scores(unambiguous, planted.identity, "linear", n_train_sizes=1) == 1.0).all()
     assert (abs(scores(ambiguous, planted.identity, "linear", n_train_sizes=1) - 0.5) < 0.15).all()
     assert (scores(ambiguous, planted.context, "linear", n_train_sizes=1) == 1.0).all()
 
@@ -70,7 +71,7 @@ def test_pair_classifier_compares_the_texts() -> None:
     assert (scores(planted.pairs(), planted.identity, "linear", n_train_sizes=1) > 0.97).all()
 
 
-def _ill_conditioned(words: Sequence[str]) -> Any:
+def ill_conditioned(words: Sequence[str]) -> Any:
     """Noise by word and by sentence, with very different variances along different directions."""
     vectors = np.stack([np.random.default_rng(sum(map(ord, word))).normal(size=24) for word in words])
     vectors = vectors + 0.3 * np.random.default_rng(sum(map(ord, "".join(words)))).normal(size=vectors.shape)
@@ -79,7 +80,7 @@ def _ill_conditioned(words: Sequence[str]) -> Any:
 
 def test_linear_classifiers_are_solved_to_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make_dataset(planted.entities(ambiguous=True))
-    vectors = FunctionFeatureExtractor("ill-conditioned", _ill_conditioned).extract(dataset.sentences)
+    vectors = FunctionFeatureExtractor("ill-conditioned", ill_conditioned).extract(dataset.sentences)
     predictions = fit_predict(dataset, vectors, "linear", dataset.train_sizes(1, 0.1)[0])
     monkeypatch.setitem(downstream.SETTINGS["linear"], "tolerance", 1e-7)
     assert predictions == fit_predict(dataset, vectors, "linear", dataset.train_sizes(1, 0.1)[0])
@@ -110,22 +111,22 @@ def test_training_sets_are_nested_and_disjoint_from_validation_and_test() -> Non
 
 def test_order_of_the_corpus_has_no_effect() -> None:
     corpus = planted.sentiments()
-    backwards = replace(corpus, examples=corpus.examples[::-1])
-    assert make_dataset(corpus) == make_dataset(backwards)
+    reversed_corpus = replace(corpus, examples=corpus.examples[::-1])
+    assert make_dataset(corpus) == make_dataset(reversed_corpus)
     assert len(make_dataset(corpus, sample_size=40).train) == 30
 
 
 def test_labels_of_test_examples_are_not_used() -> None:
     dataset = make_dataset(planted.entities(ambiguous=True))
     changed = replace(
-        dataset, test=tuple(replace(example, segments=_without_tags(example.segments)) for example in dataset.test)
+        dataset, test=tuple(replace(example, segments=without_tags(example.segments)) for example in dataset.test)
     )
     vectors = FunctionFeatureExtractor("planted", planted.gold_labels).extract(dataset.sentences)
     assert fit_predict(dataset, vectors, "linear", 20) == fit_predict(changed, vectors, "linear", 20)
 
 
-def _without_tags(parts: Any) -> Any:
-    return tuple(replace(part, tags=("O",) * len(part)) for part in parts)
+def without_tags(segments: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    return tuple(replace(sentence, tags=("O",) * len(sentence)) for sentence in segments)
 
 
 def test_accuracy_equals_that_of_scikit_learn() -> None:
@@ -137,8 +138,8 @@ def test_accuracy_equals_that_of_scikit_learn() -> None:
         assert score_from_counts(counts.sum(0)) == pytest.approx(accuracy_score(gold, predicted))
 
 
-def chunks(tags: list[str]) -> set[tuple[int, int, str]]:
-    """Spans as by seqeval's default scheme, re-implemented: an I tag of another type starts a span."""
+def seqeval_spans(tags: list[str]) -> set[tuple[int, int, str]]:
+    """Spans in seqeval's default mode, in which an I tag of another type starts a span."""
     spans: set[tuple[int, int, str]] = set()
     start = 0
     for index in range(1, len(tags) + 1):
@@ -156,9 +157,11 @@ def test_span_f1_equals_that_of_seqeval() -> None:
         [generator.choice(["O", "B-A", "I-A", "B-B", "I-B"], 9).tolist() for _ in range(60)] for _ in range(2)
     )
     counts = count_correct_spans(gold, predicted)
-    shared = sum(len(chunks(tags) & chunks(other)) for tags, other in zip(gold, predicted, strict=True))
-    total = sum(len(chunks(tags)) for tags in (*gold, *predicted))
-    assert counts.score == pytest.approx(2 * shared / total)
+    n_shared = sum(
+        len(seqeval_spans(first) & seqeval_spans(second)) for first, second in zip(gold, predicted, strict=True)
+    )
+    n_spans = sum(len(seqeval_spans(tags)) for tags in (*gold, *predicted))
+    assert counts.score == pytest.approx(2 * n_shared / n_spans)
     try:
         seqeval = importlib.import_module("seqeval.metrics")
     except ImportError:
@@ -174,11 +177,11 @@ def test_unknown_classifiers_are_refused(names: str, task: str) -> None:
 
 def test_unsuitable_corpora_are_refused() -> None:
     corpus = planted.sentiments()
-    same = replace(corpus, examples=tuple(replace(example, label="good") for example in corpus))
+    one_label = replace(corpus, examples=tuple(replace(example, label="good") for example in corpus))
     for data, options, message in (
-        (same, DatasetOptions("auto", "", 0, "", 0, 2, 0), "classes|labels"),
-        (corpus, DatasetOptions("pair", "", 0, "", 0, 1, 0), "no examples for the task pair"),
-        (corpus[:3], DatasetOptions("auto", "", 0, "", 0, 1, 0), "3 usable examples"),
+        (one_label, DatasetOptions(sample_size=0, n_seeds=2), "classes|labels"),
+        (corpus, DatasetOptions("pair", sample_size=0, n_seeds=1), "no examples for the task pair"),
+        (corpus[:3], DatasetOptions(sample_size=0, n_seeds=1), "3 usable examples"),
     ):
         with pytest.raises(Refusal, match=message):
             build_dataset(data, options, analysis_name="test")

@@ -1,4 +1,4 @@
-"""Every kind of frozen feature gives one vector a word: the right one, whatever it is read with."""
+"""Every feature extractor gives one vector per word, equal to that of an independent computation."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ def extract(name: str, model: str | None = "tiny") -> WordFeatures:
 def test_layers_equal_recorded_hidden_states(name: str, layers: list[int]) -> None:
     vectors = extract(name)
     recording = record(load("tiny"), corpus_from_sentences([SENTENCES[0], SENTENCES[2]]), ["hidden.words"])
-    for ours, states in zip((vectors.by_sentence[0], vectors.by_sentence[2]), recording["hidden.words"], strict=True):
-        np.testing.assert_allclose(ours, np.concatenate([states[layer] for layer in layers], -1), atol=1e-5)
+    for features, states in zip(
+        (vectors.by_sentence[0], vectors.by_sentence[2]), recording["hidden.words"], strict=True
+    ):
+        np.testing.assert_allclose(features, np.concatenate([states[layer] for layer in layers], -1), atol=1e-5)
     assert vectors.by_sentence[1].shape == (0, vectors.width) and vectors.counts["words"] == 8
 
 
@@ -61,9 +63,10 @@ def test_long_sentence_is_split_into_parts() -> None:
     vectors = feature_extractor("tiny").extract([long, SENTENCES[0]])
     assert vectors.by_sentence[0].shape[0] == 700 and vectors.by_sentence[0].any(1).all()
     assert vectors.counts["sentences split into parts"] == 1
-    endless = sentence_from_words(["the", "x y" * 5000])
-    cut = feature_extractor("tiny").extract([endless])
-    assert cut.by_sentence[0].any(1).tolist() == [True, False] and cut.counts["words without a vector"] == 1
+    with_endless_word = sentence_from_words(["the", "x y" * 5000])
+    truncated = feature_extractor("tiny").extract([with_endless_word])
+    assert truncated.by_sentence[0].any(1).tolist() == [True, False]
+    assert truncated.counts["words without a vector"] == 1
 
 
 def test_names_that_refer_to_the_analysed_model() -> None:
@@ -86,20 +89,20 @@ def test_random_vectors_are_fixed_by_word(name: str) -> None:
 
 
 def test_circulant_vectors_have_mean_norm_one_and_mean_zero() -> None:
-    many = (
+    vectors = (
         feature_extractor("circulant:50")
         .extract([sentence_from_words([f"w{number}" for number in range(3000)])])
         .by_sentence[0]
     )
-    assert abs(np.linalg.norm(many, axis=1).mean() - 1) < 0.01
-    assert np.linalg.norm(many.mean(0)) < 0.05
+    assert abs(np.linalg.norm(vectors, axis=1).mean() - 1) < 0.01
+    assert np.linalg.norm(vectors.mean(0)) < 0.05
 
 
 def test_word_vectors_from_a_file(tmp_path: Path) -> None:
     text, binary = tmp_path / "glove.txt", tmp_path / "word2vec.bin"
     text.write_text("the 1 2\ncat 3 4\n", "utf-8")
-    numbers = [np.array(pair, "<f4").tobytes() for pair in ([1, 2], [3, 4], [9, 9])]
-    binary.write_bytes(b"3 2\nthe " + numbers[0] + b"\ncat " + numbers[1] + b"\ncat " + numbers[2] + b"\n")
+    rows = [np.array(pair, "<f4").tobytes() for pair in ([1, 2], [3, 4], [9, 9])]
+    binary.write_bytes(b"3 2\nthe " + rows[0] + b"\ncat " + rows[1] + b"\ncat " + rows[2] + b"\n")
     for file in (text, binary):
         vectors = extract(f"glove:{file}", None)
         np.testing.assert_array_equal(vectors.by_sentence[0], [[1, 2], [3, 4], [0, 0]])
@@ -114,11 +117,10 @@ def letters(words: Sequence[str]) -> list[list[int]]:
 
 
 def test_function_of_words() -> None:
-    plain = FunctionFeatureExtractor("letters", lambda words: np.array(letters(words)).reshape(-1, 2))
-    np.testing.assert_array_equal(plain.extract(SENTENCES).by_sentence[0], [[3, 116], [3, 99], [3, 115]])
-    named = feature_extractor("call:builtins:len")  # a number instead of one vector per word
+    extractor = FunctionFeatureExtractor("letters", lambda words: np.array(letters(words)).reshape(-1, 2))
+    np.testing.assert_array_equal(extractor.extract(SENTENCES).by_sentence[0], [[3, 116], [3, 99], [3, 115]])
     with pytest.raises(Refusal, match="one vector per word"):
-        named.extract(SENTENCES)
+        feature_extractor("call:builtins:len").extract(SENTENCES)  # a single number
     with pytest.raises(Refusal, match="finite"):
         feature_extractor(lambda words: np.full((len(words), 2), np.nan)).extract(SENTENCES)
 
@@ -127,14 +129,14 @@ def test_features_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     extractor, cache = feature_extractor("tiny"), AnalysisCache(tmp_path)
     first = extract_cached(extractor, SENTENCES, cache)
     monkeypatch.setattr("bertology.analyses.frozen_features.encoder_states.encode_words", None)
-    again = extract_cached(extractor, SENTENCES, cache)
-    assert again.fingerprint == first.fingerprint and again.counts == first.counts
-    np.testing.assert_array_equal(again.sentence_means()[0], first.by_sentence[0].mean(0))
-    assert again.sentence_means()[1].tolist() == [0.0] * first.width
+    cached = extract_cached(extractor, SENTENCES, cache)
+    assert cached.fingerprint == first.fingerprint and cached.counts == first.counts
+    np.testing.assert_array_equal(cached.sentence_means()[0], first.by_sentence[0].mean(0))
+    assert cached.sentence_means()[1].tolist() == [0.0] * first.width
 
 
 def test_flair_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package is optional: a stub with the names that are used, and the refusal without it."""
+    """The package is optional: it is refused if missing, and otherwise replaced by a stub with the names in use."""
     weights = tmp_path / "forward.pt"
     weights.write_bytes(b"weights")
     monkeypatch.setitem(sys.modules, "flair.embeddings", None)
@@ -184,9 +186,9 @@ def test_elmo_needs_files_and_package(tmp_path: Path, monkeypatch: pytest.Monkey
         ("tiny#7", "layer 7 of a model with 2"),
         ("tiny#last9", "layer -6"),
         ("model", "there is none"),
-        ("call:nowhere:nothing", "cannot be used"),
+        ("call:no_module:no_function", "cannot be used"),
         ("circulant:x", "not a vector size"),
-        ("nothing-such", "neither a built-in model"),
+        ("no-such-feature", "neither a built-in model"),
     ],
 )
 def test_unknown_features_are_refused(names: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Crossings and levels of small curves, as read off by eye."""
+"""Crossings and levels of small curves whose values are known."""
 
 from __future__ import annotations
 

@@ -35,9 +35,7 @@ def states(recorded: RecordedInput) -> FloatArray:
 
 def curve(*corpus_texts: str, min_occurrences: int = 5) -> LayerCurve:
     recording = planted.make_recording(planted.make_corpus(*corpus_texts), [[planted.uniform_head]], states)
-    data = contextuality.function(
-        recording, None, min_occurrences=min_occurrences, random_pairs=2000, centre=False, seed=0
-    )
+    data = contextuality(recording, None, min_occurrences=min_occurrences, random_pairs=2000)
     assert isinstance(data, LayerCurve)
     return data
 

@@ -56,7 +56,7 @@ def make_pair() -> tuple[Recording, Recording]:
 
 
 def table(show: str = "layers") -> Table:
-    data = finetuning_change.function(*make_pair(), None, **finetuning_change.resolve_options({"show": show}))
+    data = finetuning_change(*make_pair(), None, show=show)
     assert isinstance(data, Table)
     return data
 
@@ -98,5 +98,5 @@ def test_probing_accuracies_of_both_models_are_added() -> None:
 
 def test_without_changes_there_are_no_notes() -> None:
     before, _ = make_pair()
-    data = finetuning_change.function(before, before, None, **finetuning_change.resolve_options({}))
+    data = finetuning_change(before, before, None)
     assert isinstance(data, Table) and not data.notes

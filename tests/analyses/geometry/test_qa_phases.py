@@ -63,7 +63,7 @@ def make_recording(corpus: Corpus | None = None) -> Recording:
 
 
 def curve(recording: Recording | None = None) -> LayerCurve:
-    data = qa_phases.function(recording or make_recording(), None, **qa_phases.resolve_options({}))
+    data = qa_phases(recording or make_recording(), None)
     assert isinstance(data, LayerCurve)
     return data
 
@@ -148,8 +148,7 @@ def test_sentences_and_entities_of_running_text_are_found() -> None:
 
 @pytest.mark.parametrize("projection", ["pca", "aligned-pca", "ica", "tsne"])
 def test_a_trajectory_has_every_token_in_every_layer(projection: str) -> None:
-    options = qa_phases.resolve_options({"show": "trajectory", "projection": projection, "example": 2})
-    data = qa_phases.function(make_recording(), None, **options)
+    data = qa_phases(make_recording(), None, show="trajectory", projection=projection, example=2)
     assert isinstance(data, Trajectory)
     assert data.points.shape == (5, len(data.labels), 2) and np.isfinite(data.points).all()
     assert {"answer", "question", "supporting fact", "other"} <= set(data.groups)
@@ -165,5 +164,4 @@ def test_corpora_without_questions_and_unknown_examples_are_refused() -> None:
     with pytest.raises(Refusal, match="question"):
         curve(plain)
     with pytest.raises(Refusal, match="1 to 8"):
-        options = qa_phases.resolve_options({"show": "trajectory", "example": 9})
-        qa_phases.function(make_recording(), None, **options)
+        qa_phases(make_recording(), None, show="trajectory", example=9)

@@ -51,7 +51,7 @@ def make_recording(hidden: Callable[[RecordedInput], FloatArray], n_sentences: i
 
 
 def compare(first: Recording, second: Recording, **options: object) -> Shape:
-    return representation_similarity.function(first, second, None, **representation_similarity.resolve_options(options))
+    return representation_similarity(first, second, None, **options)
 
 
 def curve(second: Recording, **options: object) -> LayerCurve:

@@ -80,7 +80,7 @@ def test_noise_cannot_be_reconstructed() -> None:
     mean_error = data.baselines["mean vector"]["tree"].value[0]
     for name, estimates in data.measures.items():
         assert estimates.value[0] > 0.9 * mean_error, name
-        assert estimates.value[0] < 1.5 * mean_error, name  # the best validation epoch is kept
+        assert estimates.value[0] < 1.5 * mean_error, name  # the epoch with the best validation error is used
 
 
 def test_too_few_sentences_and_missing_trees_are_refused() -> None:

@@ -46,8 +46,8 @@ def test_every_relation_of_a_planted_tree_has_the_squared_length_one() -> None:
     assert len(n_edges) == len(data.row_names) and n_edges[0] == max(n for n in n_edges if isinstance(n, int))
 
 
-def stretched_states(recorded: RecordedInput) -> FloatArray:
-    """States in which words below a `det` edge are too far from their governors, along one axis for all such edges."""
+def long_det_states(recorded: RecordedInput) -> FloatArray:
+    """States that embed the tree exactly, except that `det` edges are twice as long and share one axis."""
     sentence = recorded.text.segments[0]
     governors, relations = sentence.governors or (), sentence.relations or ()
     states = np.zeros((len(governors), planted_trees.WIDTH))
@@ -60,9 +60,9 @@ def stretched_states(recorded: RecordedInput) -> FloatArray:
     return states
 
 
-def test_a_stretched_relation_is_found_to_be_long() -> None:
+def test_a_relation_with_long_edges_has_a_large_squared_length() -> None:
     # The probe cannot shorten this axis and keep the second determiner of a sentence apart from the first.
-    data = run(stretched_states, learning_rate=1e-5, epochs=1)
+    data = run(long_det_states, learning_rate=1e-5, epochs=1)
     assert isinstance(data, Table)
     lengths = dict(zip(data.row_names, data.measures[SQUARED_LENGTH].value, strict=True))
     assert lengths["det"] > 2 * lengths["all relations"]

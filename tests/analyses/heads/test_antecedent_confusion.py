@@ -33,12 +33,12 @@ def attending_to(role: str) -> planted.HeadAttention:
     return head
 
 
-def recorded(corpus: Corpus, *layers: list[planted.HeadAttention]) -> Recording:
+def recording_of(corpus: Corpus, *layers: list[planted.HeadAttention]) -> Recording:
     return planted.make_recording(corpus, layers).with_sites([confusion_site])
 
 
-def measured(recording: Recording, show: str = "conditions") -> Any:
-    return antecedent_confusion.function(recording, None, show=show, seed=0)
+def measure(recording: Recording, show: str = "conditions") -> Any:
+    return antecedent_confusion(recording, None, show=show)
 
 
 def by_name(table: Table) -> dict[str, float]:
@@ -47,18 +47,18 @@ def by_name(table: Table) -> dict[str, float]:
 
 
 def test_uniform_attention_gives_the_logarithm_of_the_candidates() -> None:
-    result = by_name(measured(recorded(REFLEXIVES, [planted.uniform_head])))
+    result = by_name(measure(recording_of(REFLEXIVES, [planted.uniform_head])))
     assert [name.split()[0] for name in result] == [f"R{number}" for number in range(1, 9)]  # R0 has no distractor
     for name, value in result.items():
         assert value == pytest.approx(np.log2(3 if name >= "R5" else 2), abs=1e-6)
-    table = measured(recorded(AGREEMENT, [planted.uniform_head]))
+    table = measure(recording_of(AGREEMENT, [planted.uniform_head]))
     for baseline in ("equal over candidates", "uniform attention"):
         estimates = table.baselines[baseline]["confusion"]
         np.testing.assert_allclose(estimates.value, table.measures["confusion"].value, atol=1e-6)
 
 
-def test_a_head_that_finds_the_antecedent_has_no_confusion() -> None:
-    grid = measured(recorded(AGREEMENT, [attending_to("antecedent"), attending_to("distractor")]), "heads")
+def test_a_head_that_attends_to_the_antecedent_has_no_confusion() -> None:
+    grid = measure(recording_of(AGREEMENT, [attending_to("antecedent"), attending_to("distractor")]), "heads")
     assert isinstance(grid, HeadGrid)
     for estimates in grid.measures.values():
         assert estimates.value[0, 0] == 0
@@ -66,71 +66,73 @@ def test_a_head_that_finds_the_antecedent_has_no_confusion() -> None:
 
 
 def test_heads_are_averaged_before_the_logarithm() -> None:
-    curve = measured(recorded(AGREEMENT, [attending_to("antecedent"), attending_to("distractor")]), "layers")
+    curve = measure(recording_of(AGREEMENT, [attending_to("antecedent"), attending_to("distractor")]), "layers")
     assert isinstance(curve, LayerCurve) and curve.first_layer == 1
-    np.testing.assert_allclose(
-        curve.measures["A1 same-number distractor"].value, 1, atol=1e-6
-    )  # half on each, not the mean of 0 and 126
+    # Half of the attention is on each candidate; the mean of both heads' confusion would be 63.
+    np.testing.assert_allclose(curve.measures["A1 same-number distractor"].value, 1, atol=1e-6)
 
 
 def test_confusion_equals_a_loop_over_sentences() -> None:
     heads = [[planted.random_head(1), planted.random_head(2)], [planted.random_head(3), planted.random_head(4)]]
-    recording = recorded(REFLEXIVES, *heads)
+    recording = recording_of(REFLEXIVES, *heads)
     expected: dict[str, list[float]] = {}
-    for item, maps in zip(REFLEXIVES, recording["attention"], strict=True):
-        marks = item.segments[0].marked_words
-        if not marks["distractor"]:
+    for example, attention in zip(REFLEXIVES, recording["attention"], strict=True):
+        marked_words = example.segments[0].marked_words
+        if not marked_words["distractor"]:
             continue
         bits: list[float] = []
-        for layer in np.asarray(maps, np.float64):
-            row = layer.mean(0)[1 + marks["target"][0], 1:]
-            own, other = (sum(row[word] for word in marks[role]) for role in ("antecedent", "distractor"))
-            bits.append(-np.log2(own / (own + other)))
-        expected.setdefault(item.label or "", []).append(float(np.mean(bits)))
-    for name, value in by_name(measured(recording)).items():
+        for layer in np.asarray(attention, np.float64):
+            row = layer.mean(0)[1 + marked_words["target"][0], 1:]
+            to_antecedent, to_distractor = (
+                sum(row[word] for word in marked_words[role]) for role in ("antecedent", "distractor")
+            )
+            bits.append(-np.log2(to_antecedent / (to_antecedent + to_distractor)))
+        expected.setdefault(example.label or "", []).append(float(np.mean(bits)))
+    for name, value in by_name(measure(recording)).items():
         assert value == pytest.approx(np.mean(expected[name.split()[0]]), rel=1e-5), name
 
 
 def test_a_head_that_attends_to_no_candidate_has_no_score() -> None:
-    grid = measured(recorded(AGREEMENT, [attending_to("nothing"), planted.uniform_head]), "heads")
+    grid = measure(recording_of(AGREEMENT, [attending_to("nothing"), planted.uniform_head]), "heads")
     assert grid.measures["A1 same-number distractor"].n[0, 0] == 0 and np.isnan(
         grid.measures["A1 same-number distractor"].value[0, 0]
     )
 
 
-def test_split_words_are_summed_to_and_averaged_from() -> None:
-    corpus = replace(AGREEMENT, examples=tuple(item for item in AGREEMENT if item.label == "A1")[:2])
+def test_attention_to_tokens_of_a_word_is_summed_and_from_them_averaged() -> None:
+    corpus = replace(AGREEMENT, examples=tuple(example for example in AGREEMENT if example.label == "A1")[:2])
     recording = planted.make_recording(corpus, [[planted.random_head(5)]])
-    before = measured(recording.with_sites([confusion_site]), "layers").measures["A1 same-number distractor"].value
+    before = measure(recording.with_sites([confusion_site]), "layers").measures["A1 same-number distractor"].value
     split = [_split(*pair) for pair in zip(recording.inputs, recording["attention"], strict=True)]
-    recorded_inputs, maps = (tuple(side) for side in zip(*split, strict=True))
-    after = measured(
-        replace(recording, inputs=recorded_inputs, sites={"attention": maps}).with_sites([confusion_site]), "layers"
+    recorded_inputs, attention = (tuple(column) for column in zip(*split, strict=True))
+    after = measure(
+        replace(recording, inputs=recorded_inputs, sites={"attention": attention}).with_sites([confusion_site]),
+        "layers",
     )
     np.testing.assert_allclose(after.measures["A1 same-number distractor"].value, before, rtol=1e-5)
 
 
-def _split(recorded_input: planted.RecordedInput, maps: Any) -> tuple[planted.RecordedInput, Any]:
+def _split(recorded_input: planted.RecordedInput, attention: Any) -> tuple[planted.RecordedInput, Any]:
     """The target and the noun of the antecedent with two tokens each, with the same mean row and summed column."""
-    marks = recorded_input.text.segments[0].marked_words
-    twice = sorted({1 + marks["target"][0], 1 + marks["antecedent"][-1]})
-    places = np.sort([*range(len(recorded_input.tokens)), *twice])
-    second = np.concatenate([[False], places[1:] == places[:-1]])
-    first = np.concatenate([places[1:] == places[:-1], [False]])
-    wide = np.array(maps[:, :, places][..., places])
-    wide[..., first] *= 0.3
-    wide[..., second] *= 0.7
-    wide[:, :, first] *= 1.5
-    wide[:, :, second] *= 0.5
+    marked_words = recorded_input.text.segments[0].marked_words
+    split = sorted({1 + marked_words["target"][0], 1 + marked_words["antecedent"][-1]})
+    positions = np.sort([*range(len(recorded_input.tokens)), *split])
+    second = np.concatenate([[False], positions[1:] == positions[:-1]])
+    first = np.concatenate([positions[1:] == positions[:-1], [False]])
+    split_attention = np.array(attention[:, :, positions][..., positions])
+    split_attention[..., first] *= 0.3
+    split_attention[..., second] *= 0.7
+    split_attention[:, :, first] *= 1.5
+    split_attention[:, :, second] *= 0.5
     fields = {
-        name: getattr(recorded_input.tokens, name)[places]
+        name: getattr(recorded_input.tokens, name)[positions]
         for name in ("ids", "type_ids", "segment_ids", "word_ids", "special_kinds")
     }
-    tokens = tuple(recorded_input.tokens.tokens[place] for place in places)
-    return replace(recorded_input, tokens=replace(recorded_input.tokens, tokens=tokens, **fields)), wide
+    tokens = tuple(recorded_input.tokens.tokens[position] for position in positions)
+    return replace(recorded_input, tokens=replace(recorded_input.tokens, tokens=tokens, **fields)), split_attention
 
 
-def test_planted_effects_are_found_by_the_regression() -> None:
+def test_the_regression_recovers_planted_effects() -> None:
     def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
         """Confusion 1 + 0.25 with a relative clause + 0.5 if the distractor matches, and a little noise."""
         stimulus = stimuli[recorded_input.example_index]
@@ -144,7 +146,7 @@ def test_planted_effects_are_found_by_the_regression() -> None:
         return np.tile(weights / weights.sum(), (len(weights), 1))
 
     stimuli = [parse_stimulus(recorded_input, AGREEMENT) for recorded_input in planted.recorded_inputs(AGREEMENT)]
-    table = measured(recorded(AGREEMENT, [head], [head]), "regression")
+    table = measure(recording_of(AGREEMENT, [head], [head]), "regression")
     result = by_name(table)
     assert result["agreement: intercept"] == pytest.approx(1, abs=0.01)
     assert result["agreement: relative clause"] == pytest.approx(0.25, abs=0.01)
@@ -153,29 +155,29 @@ def test_planted_effects_are_found_by_the_regression() -> None:
     # A relative clause is two words longer than a prepositional phrase.
     assert result["agreement by distance: distance"] == pytest.approx(0.125, abs=0.01)
     low, high = (getattr(table.measures["coefficient"], side)[2] for side in ("low", "high"))
-    assert low < 0.25 < high and high - low < 0.02
+    assert low < 0.25 < high and high - low < 0.02 and table.measures["coefficient"].interval == "t"
 
 
 def test_factors_of_reflexives_follow_from_the_sentence() -> None:
-    for recorded_input, item in zip(planted.recorded_inputs(REFLEXIVES), REFLEXIVES, strict=True):
+    for recorded_input, example in zip(planted.recorded_inputs(REFLEXIVES), REFLEXIVES, strict=True):
         stimulus = parse_stimulus(recorded_input, REFLEXIVES)
         assert stimulus is not None
-        known = item.factors
-        assert len(stimulus.candidates) - 1 == int(known["distractors"])
-        assert stimulus.distance == int(known["distance"])
+        factors = example.factors
+        assert len(stimulus.candidates) - 1 == int(factors["distractors"])
+        assert stimulus.distance == int(factors["distance"])
         if stimulus.has_distractor:
             design = stimulus.design()
-            assert design["object"] == (known["object"] != "none")
-            assert design["object matches"] == (known["object"] == "match")
-            assert design["distractor matches"] == (known["clause"] == "match")
-            assert design["relative clause"] == known["structure"].endswith("relative")
+            assert design["object"] == (factors["object"] != "none")
+            assert design["object matches"] == (factors["object"] == "match")
+            assert design["distractor matches"] == (factors["clause"] == "match")
+            assert design["relative clause"] == factors["structure"].endswith("relative")
 
 
 def test_published_files_and_generated_stimuli_are_treated_alike() -> None:
     folder = shared("data/opensesame")
     for name, condition, kind in (("agr.7", "A2", "inflected"), ("agr.12", "A3", "modal"), ("refl.5", "R5", "")):
         corpus = load_corpus(str(folder / name), limit=20)
-        table = measured(recorded(corpus, [planted.uniform_head]))
+        table = measure(recording_of(corpus, [planted.uniform_head]))
         label = f"{condition} {CONDITION_LABELS[condition]}"
         assert table.row_names == ((label, f"{label} ({kind})") if kind else (label,))
         assert table.measures["confusion"].n[0] == 20
@@ -183,6 +185,8 @@ def test_published_files_and_generated_stimuli_are_treated_alike() -> None:
 
 
 def test_stimuli_without_distractors_are_refused() -> None:
-    plain = replace(REFLEXIVES, examples=tuple(item for item in REFLEXIVES if item.label == "R0"))
+    without_distractors = replace(
+        REFLEXIVES, examples=tuple(example for example in REFLEXIVES if example.label == "R0")
+    )
     with pytest.raises(Refusal, match="distractor"):
-        measured(recorded(plain, [planted.uniform_head]))
+        measure(recording_of(without_distractors, [planted.uniform_head]))

@@ -1,4 +1,4 @@
-"""A planted head that attends to antecedents finds all, noise is at chance, and rules follow their definition."""
+"""A planted head that attends to antecedents is always right, noise is at chance, and rules follow their definition."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table
+from shared_data import shared
 
 DOCUMENTS = load_corpus("english", unit="document")
 
@@ -40,11 +41,11 @@ def to_antecedent(recorded_input: planted.RecordedInput) -> planted.FloatArray:
     """The head word of a mention attends to that of its last antecedent, all other words to [CLS]."""
     n = len(recorded_input.tokens)
     weights = np.zeros((n, n))
-    there = extract_mentions(recorded_input.text.segments[0])
-    for place, mention in enumerate(there):
-        before = [other for other in there[:place] if other.cluster == mention.cluster]
-        if before:
-            weights[mention.head_word_index + 1, before[-1].head_word_index + 1] = 1
+    mentions = extract_mentions(recorded_input.text.segments[0])
+    for index, mention in enumerate(mentions):
+        antecedents = [other for other in mentions[:index] if other.cluster == mention.cluster]
+        if antecedents:
+            weights[mention.head_word_index + 1, antecedents[-1].head_word_index + 1] = 1
     weights[weights.sum(1) == 0, 0] = 1
     return weights
 
@@ -54,7 +55,7 @@ RECORDING = planted.make_recording(
 )
 
 
-def table_of(recording: Recording, **options: Any) -> Table:
+def run(recording: Recording, **options: Any) -> Table:
     data = run_analysis(coreference, RunInputs(recording=recording), options).data
     assert isinstance(data, Table)
     return data
@@ -66,8 +67,8 @@ def value(table: Table, row: str, measure: str = HELD_OUT_ACCURACY, baseline: st
 
 
 @pytest.mark.parametrize("candidates", ["preceding", "all-words"])
-def test_the_planted_head_finds_all_antecedents(candidates: str) -> None:
-    result = table_of(RECORDING, candidates=candidates)
+def test_the_planted_head_is_right_for_all_antecedents(candidates: str) -> None:
+    result = run(RECORDING, candidates=candidates)
     for row in (ALL_MENTIONS, "pronoun", "common noun"):
         assert value(result, row) == value(result, row, BEST_ACCURACY) == 1, row
         assert value(result, row, P_VALUE) < 0.05, row
@@ -78,23 +79,23 @@ def test_the_planted_head_finds_all_antecedents(candidates: str) -> None:
 
 def test_noise_is_at_chance() -> None:
     noise = planted.make_recording(DOCUMENTS, [[planted.random_head(number) for number in range(4)]])
-    result = table_of(noise)
+    result = run(noise)
     assert abs(value(result, ALL_MENTIONS) - value(result, ALL_MENTIONS, baseline=CHANCE)) < 0.06
-    words = table_of(noise, candidates="all-words")
-    assert value(words, ALL_MENTIONS, baseline=CHANCE) < 0.1
-    assert abs(value(words, ALL_MENTIONS) - value(words, ALL_MENTIONS, baseline=CHANCE)) < 0.04
+    with_all_words = run(noise, candidates="all-words")
+    assert value(with_all_words, ALL_MENTIONS, baseline=CHANCE) < 0.1
+    assert abs(value(with_all_words, ALL_MENTIONS) - value(with_all_words, ALL_MENTIONS, baseline=CHANCE)) < 0.04
 
 
-def test_a_head_of_distances_equals_the_nearest_mention() -> None:
+def test_a_positional_head_equals_the_nearest_mention() -> None:
     """A head whose attention falls with distance attends to the nearest candidate."""
 
-    def falling(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-        places = np.arange(len(recorded_input.tokens))
-        weights = 0.9 ** np.abs(places[:, None] - places[None, :])
+    def nearby_head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        positions = np.arange(len(recorded_input.tokens))
+        weights = 0.9 ** np.abs(positions[:, None] - positions[None, :])
         return weights / weights.sum(1, keepdims=True)
 
-    short = Corpus(DOCUMENTS.examples[:8])
-    result = table_of(planted.make_recording(short, [[falling]]), min_examples=5)
+    documents = Corpus(DOCUMENTS.examples[:8])
+    result = run(planted.make_recording(documents, [[nearby_head]]), min_examples=5)
     assert value(result, ALL_MENTIONS, BEST_ACCURACY) == pytest.approx(
         value(result, ALL_MENTIONS, BEST_ACCURACY, NEAREST_MENTION)
     )
@@ -136,12 +137,12 @@ def test_mentions_have_heads_types_and_features() -> None:
     assert result[3].features == ("plural", None, "third")
 
 
-def test_rules_find_what_they_should() -> None:
-    hale, girls, lee, they, him, again, home = extract_mentions(annotated())
+def test_rules_choose_antecedents_by_distance_head_word_and_agreement() -> None:
+    hale, girls, lee, they, him, hale_again, girls_again = extract_mentions(annotated())
     assert nearest_antecedent(him, [hale, girls, lee, they]) == they
-    assert head_match_antecedent(again, [hale, girls, lee, they, him]) == hale
+    assert head_match_antecedent(hale_again, [hale, girls, lee, they, him]) == hale
     assert head_match_antecedent(him, [hale, girls, lee, they]) is None
-    assert sieve_antecedent(home, [hale, girls, lee, they, him, again]) == girls  # the same head word
+    assert sieve_antecedent(girls_again, [hale, girls, lee, they, him, hale_again]) == girls  # the same head word
     assert sieve_antecedent(they, [hale, girls, lee]) == girls  # agreement in number
     assert sieve_antecedent(him, [hale, girls, lee, they]) == lee  # agreement: the gender of Lee is unknown
     assert sieve_antecedent(hale, [they]) == they  # nothing agrees
@@ -149,51 +150,51 @@ def test_rules_find_what_they_should() -> None:
 
 def test_only_mentions_with_an_antecedent_have_queries() -> None:
     (recorded_input,) = planted.recorded_inputs(Corpus((Example((annotated(),)),)))
-    asked = antecedent_queries(recorded_input, "preceding")
-    assert [search.source for search in asked] == [10, 12, 15, 18]
-    assert asked[0].candidate_words == (1, 5, 8)
-    assert asked[0].is_antecedent == (False, True, False)
+    queries = antecedent_queries(recorded_input, "preceding")
+    assert [query.source for query in queries] == [10, 12, 15, 18]
+    assert queries[0].candidate_words == (1, 5, 8)
+    assert queries[0].is_antecedent == (False, True, False)
 
 
-def test_windows_use_each_mention_once_and_skipped_ones_are_counted() -> None:
+def test_windows_use_each_mention_once_and_count_skipped_ones() -> None:
     encoder = load("tiny")
     documents = Corpus(DOCUMENTS.examples[:4])
-    whole = record(encoder, documents, [], config=RecordingConfig(overflow="truncate", max_length=encoder.max_length))
-    policy = RecordingConfig(overflow="window", max_length=60)
-    windows = record(encoder, documents, [], config=policy)
+    full = record(encoder, documents, [], config=RecordingConfig(overflow="truncate", max_length=encoder.max_length))
+    config = RecordingConfig(overflow="window", max_length=60)
+    windows = record(encoder, documents, [], config=config)
     assert len(windows) > 8
     starts = first_unseen_words(windows.inputs)
-    seen: dict[int, list[str]] = {}
+    words_by_example: dict[int, list[str]] = {}
     for recorded_input, start in zip(windows.inputs, starts, strict=True):
-        seen.setdefault(recorded_input.example_index, []).extend(recorded_input.text.words[start:])
-    for number, item in enumerate(documents):
-        assert tuple(seen[number]) == item.segments[0].words
-    table = run_analysis(coreference, RunInputs(documents, encoder, config=policy), {"min_examples": 5}).data
+        words_by_example.setdefault(recorded_input.example_index, []).extend(recorded_input.text.words[start:])
+    for index, example in enumerate(documents):
+        assert tuple(words_by_example[index]) == example.segments[0].words
+    table = run_analysis(coreference, RunInputs(documents, encoder, config=config), {"min_examples": 5}).data
     assert isinstance(table, Table)
-    total = sum(len(antecedent_queries(recorded_input, "preceding")) for recorded_input in whole.inputs)
-    asked = sum(
-        one.source >= start
+    total = sum(len(antecedent_queries(recorded_input, "preceding")) for recorded_input in full.inputs)
+    n_queries = sum(
+        query.source >= start
         for recorded_input, start in zip(windows.inputs, starts, strict=True)
-        for one in antecedent_queries(recorded_input, "preceding")
+        for query in antecedent_queries(recorded_input, "preceding")
     )
-    assert 0 < asked < total
+    assert 0 < n_queries < total
     assert table.sample["anaphoric mentions"] == total
-    assert table.sample["mentions without an antecedent in the model's input"] == total - asked
+    assert table.sample["mentions without an antecedent in the model's input"] == total - n_queries
 
 
 def winobias(antecedent: str, pronoun: str, source: str) -> Example:
     words = f"The mover thanked the nurse because {pronoun} was kind".split()
-    first = 0 if antecedent == "mover" else 3
+    start = 0 if antecedent == "mover" else 3
     text = " ".join(words)
-    marks = {"pronoun": (6,), "antecedent": (first, first + 1)}
-    part = Sentence(
+    marked_words = {"pronoun": (6,), "antecedent": (start, start + 1)}
+    sentence = Sentence(
         tuple(words),
         text,
         _offsets(text),
-        mentions=(Span(first, first + 2, "0"), Span(6, 7, "0")),
-        marked_words=MappingProxyType(marks),
+        mentions=(Span(start, start + 2, "0"), Span(6, 7, "0")),
+        marked_words=MappingProxyType(marked_words),
     )
-    return Example((part,), source=source)
+    return Example((sentence,), source=source)
 
 
 def by_stereotype(recorded_input: planted.RecordedInput) -> planted.FloatArray:
@@ -205,15 +206,21 @@ def by_stereotype(recorded_input: planted.RecordedInput) -> planted.FloatArray:
     return weights
 
 
+def stereotype_corpus(n_variants: int) -> Corpus:
+    """Variants of pro- and anti-stereotyped sentences that differ in their last word."""
+    examples: list[Example] = []
+    for number in range(n_variants):
+        for name, pronouns in (("pro", {"mover": "he", "nurse": "she"}), ("anti", {"mover": "she", "nurse": "he"})):
+            for antecedent, pronoun in pronouns.items():
+                example = winobias(antecedent, pronoun, f"{name}_stereotyped_type1.txt.dev")
+                sentence = example.segments[0]
+                sentence = replace(sentence, words=(*sentence.words[:-1], f"kind{number}"))
+                examples.append(replace(example, segments=(sentence,)))
+    return Corpus(tuple(examples))
+
+
 def test_a_head_that_follows_stereotypes_has_the_full_gap() -> None:
-    items: list[Example] = []
-    for number in range(12):
-        for name, fits in (("pro", {"mover": "he", "nurse": "she"}), ("anti", {"mover": "she", "nurse": "he"})):
-            for who, pronoun in fits.items():
-                item = winobias(who, pronoun, f"{name}_stereotyped_type1.txt.dev")
-                part = replace(item.segments[0], words=(*item.segments[0].words[:-1], f"kind{number}"))
-                items.append(replace(item, segments=(part,)))
-    result = table_of(planted.make_recording(Corpus(tuple(items)), [[by_stereotype]]), min_examples=5)
+    result = run(planted.make_recording(stereotype_corpus(12), [[by_stereotype]]), min_examples=5)
     assert value(result, "type 1 pro-stereotyped", BEST_ACCURACY) == 1
     assert value(result, "type 1 anti-stereotyped", BEST_ACCURACY) == 0
     assert value(result, "type 1 pro-stereotyped - type 1 anti-stereotyped", BEST_ACCURACY) == 1
@@ -223,14 +230,7 @@ def test_a_head_that_follows_stereotypes_has_the_full_gap() -> None:
 
 def test_the_largest_gap_belongs_to_another_head_than_the_best() -> None:
     """A head that follows stereotypes is right in half of the sentences; a better one is selected for pronouns."""
-    items: list[Example] = []
-    for number in range(20):
-        for name, fits in (("pro", {"mover": "he", "nurse": "she"}), ("anti", {"mover": "she", "nurse": "he"})):
-            for who, pronoun in fits.items():
-                item = winobias(who, pronoun, f"{name}_stereotyped_type1.txt.dev")
-                part = replace(item.segments[0], words=(*item.segments[0].words[:-1], f"kind{number}"))
-                items.append(replace(item, segments=(part,)))
-    result = table_of(planted.make_recording(Corpus(tuple(items)), [[by_stereotype, to_antecedent]]), min_examples=5)
+    result = run(planted.make_recording(stereotype_corpus(20), [[by_stereotype, to_antecedent]]), min_examples=5)
     gap = "type 1 pro-stereotyped - type 1 anti-stereotyped"
     assert (value(result, gap), value(result, f"largest gap: {gap}")) == (0, 1)
     for name, head in ((gap, "1-2"), (f"largest gap: {gap}", "1-1")):
@@ -238,18 +238,16 @@ def test_the_largest_gap_belongs_to_another_head_than_the_best() -> None:
         assert result.attribute("head", row) == result.attribute("best_head", row) == head
 
 
-def test_the_unmarked_occupation_is_found() -> None:
+def test_the_unbracketed_occupation_is_the_other_candidate() -> None:
     assert unbracketed_occupation(winobias("mover", "he", "").segments[0]) == Span(3, 5)
     assert unbracketed_occupation(winobias("nurse", "he", "").segments[0]) == Span(0, 2)
     assert unbracketed_occupation(sentence_from_text("Nobody works here.")) is None
 
 
-def test_real_winobias_has_two_candidates_everywhere() -> None:
-    from shared_data import shared
-
+def test_every_published_winobias_sentence_has_two_candidates() -> None:
     corpus = read(shared("data/coref/winobias"))
     assert len(corpus) == 4 * 396
-    assert all(unbracketed_occupation(part) is not None for part in corpus.sentences)
+    assert all(unbracketed_occupation(sentence) is not None for sentence in corpus.sentences)
 
 
 def test_gap_antecedents_may_follow_the_pronoun(tmp_path: Path) -> None:
@@ -257,15 +255,15 @@ def test_gap_antecedents_may_follow_the_pronoun(tmp_path: Path) -> None:
     text = "When she left, Ann met Eve."
     (tmp_path / "gap.tsv").write_text(f"{header}1\t{text}\tshe\t5\tAnn\t15\tTRUE\tEve\t23\tFALSE\t\n", "utf-8")
     (recorded_input,) = planted.recorded_inputs(read(tmp_path / "gap.tsv"))
-    (forward,) = antecedent_queries(recorded_input, "preceding")
-    assert recorded_input.text.words[forward.source] == "Ann"  # the name, which `she` precedes
-    sources = {recorded_input.text.words[one.source] for one in antecedent_queries(recorded_input, "all-mentions")}
+    (query,) = antecedent_queries(recorded_input, "preceding")
+    assert recorded_input.text.words[query.source] == "Ann"  # the name, which `she` precedes
+    sources = {recorded_input.text.words[query.source] for query in antecedent_queries(recorded_input, "all-mentions")}
     assert sources == {"she", "Ann"}
 
 
 def test_corpora_without_antecedents_are_refused() -> None:
     with pytest.raises(Refusal, match="mentions"):
-        table_of(planted.make_recording(planted.make_corpus("nobody here"), [[planted.uniform_head]]))
-    lonely = Corpus((Example((replace(annotated(), mentions=(Span(0, 2, "h"),)),)),))
+        run(planted.make_recording(planted.make_corpus("nobody here"), [[planted.uniform_head]]))
+    single_mention = Corpus((Example((replace(annotated(), mentions=(Span(0, 2, "h"),)),)),))
     with pytest.raises(Refusal, match="unit=document"):
-        table_of(planted.make_recording(lonely, [[planted.uniform_head]]))
+        run(planted.make_recording(single_mention, [[planted.uniform_head]]))

@@ -1,4 +1,4 @@
-"""The probe finds planted arcs, noise is at the baselines, and training and test data are separate."""
+"""The probe predicts planted arcs, noise is at the baselines, and training and test data are separate."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def to_governor(recorded_input: planted.RecordedInput) -> planted.FloatArray:
     n = len(recorded_input.tokens)
     weights = np.full((n, n), 0.05 / n)
     start = 1
-    for part in recorded_input.text.segments:
-        for word, head in enumerate(part.governors or ()):
-            weights[start + word, 0 if head == ROOT else start + head] += 0.95
-        start += len(part) + 1
+    for sentence in recorded_input.text.segments:
+        for word, governor in enumerate(sentence.governors or ()):
+            weights[start + word, 0 if governor == ROOT else start + governor] += 0.95
+        start += len(sentence) + 1
     return weights / weights.sum(1, keepdims=True)
 
 
-def measured(*heads: planted.HeadAttention, **options: Any) -> Table:
+def run(*heads: planted.HeadAttention, **options: Any) -> Table:
     recording = planted.make_recording(CORPUS, [list(heads)])
     result = run_analysis(parsing_probe, RunInputs(recording=recording), {**OPTIONS, **options}).data
     assert isinstance(result, Table)
@@ -56,8 +56,8 @@ def uas(table: Table, row: str = "attention", baseline: str = "") -> float:
     return float(measures["UAS"].value[table.row_names.index(row)])
 
 
-def test_a_planted_head_gives_the_full_tree() -> None:
-    table = measured(planted.random_head(1), to_governor, epochs=40)  # many weights, few sentences
+def test_a_planted_head_predicts_the_complete_tree() -> None:
+    table = run(planted.random_head(1), to_governor, epochs=40)  # many weights, few sentences
     assert uas(table) > 0.99
     assert uas(table, "attention and words") > 0.95
     assert uas(table, baseline="right-branching") < 0.5
@@ -66,28 +66,28 @@ def test_a_planted_head_gives_the_full_tree() -> None:
 
 def test_a_head_from_governors_to_dependents_is_used_as_well() -> None:
     def to_dependents(recorded_input: planted.RecordedInput) -> planted.FloatArray:
-        turned = to_governor(recorded_input).T + 1e-6
-        return turned / turned.sum(1, keepdims=True)
+        transposed = to_governor(recorded_input).T + 1e-6
+        return transposed / transposed.sum(1, keepdims=True)
 
-    assert uas(measured(planted.random_head(1), to_dependents)) > 0.9  # shared among dependents, hence weaker
+    assert uas(run(planted.random_head(1), to_dependents)) > 0.9  # divided among dependents, hence weaker
 
 
-def test_noise_gives_no_tree() -> None:
-    table = measured(planted.random_head(1), planted.random_head(2))
+def test_noise_predicts_no_tree() -> None:
+    table = run(planted.random_head(1), planted.random_head(2))
     assert uas(table) < 0.15 < uas(table, baseline="right-branching")
-    assert uas(measured(planted.uniform_head)) < 0.15
+    assert uas(run(planted.uniform_head)) < 0.15
 
 
 def test_a_head_that_attends_to_the_next_word_is_right_branching() -> None:
-    table = measured(planted.offset_head(1))
+    table = run(planted.offset_head(1))
     assert uas(table) == pytest.approx(uas(table, baseline="right-branching"), abs=0.1)
 
 
 def test_the_train_size_limits_the_training_sentences() -> None:
-    table = measured(to_governor, train_size=40)
+    table = run(to_governor, train_size=40)
     assert uas(table) > 0.95
     assert table.sample["training sentences"] == 40 and table.sample["unused training sentences"] > 0
-    assert measured(to_governor, epochs=1).sample["unused training sentences"] == 0
+    assert run(to_governor, epochs=1).sample["unused training sentences"] == 0
 
 
 def test_punctuation_does_not_count_and_roots_do() -> None:
@@ -95,98 +95,103 @@ def test_punctuation_does_not_count_and_roots_do() -> None:
     (sentence,) = recorded_input.text.segments
     assert sentence.relations is not None and sentence.governors is not None
     assert "punct" in sentence.relations
-    for word, (relation, head) in enumerate(zip(sentence.relations, sentence.governors, strict=True)):
+    for word, (relation, governor) in enumerate(zip(sentence.relations, sentence.governors, strict=True)):
         assert is_scored_word(recorded_input)[word] == (relation != "punct")
-        assert gold_governor_candidates(recorded_input)[word] == head + 1
-    table = measured(planted.uniform_head)
-    chosen = train_mask(planted.recorded_inputs(CORPUS), 0.7)
-    tested = [item.segments[0] for item, train in zip(CORPUS, chosen, strict=True) if not train]
-    assert table.measures["UAS"].n[0] == len(tested)
-    following = sum(
-        head == word + 1
-        for s in tested
-        for word, (head, relation) in enumerate(zip(s.governors or (), s.relations or (), strict=True))
+        assert gold_governor_candidates(recorded_input)[word] == governor + 1
+    table = run(planted.uniform_head)
+    is_train = train_mask(planted.recorded_inputs(CORPUS), 0.7)
+    test_sentences = [example.segments[0] for example, train in zip(CORPUS, is_train, strict=True) if not train]
+    assert table.measures["UAS"].n[0] == len(test_sentences)
+    n_right_branching = sum(
+        governor == word + 1
+        for test_sentence in test_sentences
+        for word, (governor, relation) in enumerate(
+            zip(test_sentence.governors or (), test_sentence.relations or (), strict=True)
+        )
         if relation != "punct"
     )
-    words = sum(relation != "punct" for s in tested for relation in s.relations or ())
-    assert uas(table, baseline="right-branching") == pytest.approx(following / words)
+    n_words = sum(relation != "punct" for test_sentence in test_sentences for relation in test_sentence.relations or ())
+    assert uas(table, baseline="right-branching") == pytest.approx(n_right_branching / n_words)
 
 
 def test_words_without_tokens_are_not_scored() -> None:
     recorded_input = planted.recorded_inputs(CORPUS)[0]
-    gone = replace(
+    without_first = replace(
         recorded_input.tokens,
         word_ids=np.where(recorded_input.tokens.word_ids == 0, -1, recorded_input.tokens.word_ids).astype(np.int32),
     )
-    result = gold_governor_candidates(replace(recorded_input, tokens=gone))
+    result = gold_governor_candidates(replace(recorded_input, tokens=without_first))
     assert result[0] == -1
     assert all(
-        result[word] == -1 for word, head in enumerate(recorded_input.text.segments[0].governors or ()) if head == 0
+        result[word] == -1
+        for word, governor in enumerate(recorded_input.text.segments[0].governors or ())
+        if governor == 0
     )
 
 
 def test_documents_are_not_split_and_order_does_not_matter() -> None:
     recorded_inputs = planted.recorded_inputs(CORPUS)
-    chosen = train_mask(recorded_inputs, 0.5)
+    is_train = train_mask(recorded_inputs, 0.5)
     documents = [recorded_input.text.segments[0].document for recorded_input in recorded_inputs]
     assert len(set(documents)) > 2
-    trained, tested = ({d for d, c in zip(documents, chosen, strict=True) if c == side} for side in (True, False))
-    assert trained and tested and not trained & tested
-    np.testing.assert_array_equal(train_mask(recorded_inputs[::-1], 0.5)[::-1], chosen)
-    assert 0.5 <= chosen.mean() < 0.9
-    loose = planted.recorded_inputs(planted.make_corpus("a b", "a b", "c d", "e f"))
-    chosen = train_mask(loose, 0.5)
-    assert chosen[0] == chosen[1] and 0 < chosen.sum() < 4
+    train_documents = {document for document, train in zip(documents, is_train, strict=True) if train}
+    test_documents = {document for document, train in zip(documents, is_train, strict=True) if not train}
+    assert train_documents and test_documents and not train_documents & test_documents
+    np.testing.assert_array_equal(train_mask(recorded_inputs[::-1], 0.5)[::-1], is_train)
+    assert 0.5 <= is_train.mean() < 0.9
+    without_documents = planted.recorded_inputs(planted.make_corpus("a b", "a b", "c d", "e f"))
+    is_train = train_mask(without_documents, 0.5)
+    assert is_train[0] == is_train[1] and 0 < is_train.sum() < 4
 
 
 def test_word_attention_is_stored_in_half_precision() -> None:
     encoder, corpus = load("tiny"), CORPUS[:4]
     recording = record(encoder, corpus, (word_attention_site, special_attention_site))
-    for recorded_input, maps, edges in zip(
+    for recorded_input, words, special in zip(
         recording.inputs, recording[word_attention_site], recording[special_attention_site], strict=True
     ):
-        assert maps.dtype == edges.dtype == np.float16
-        assert maps.shape == (
+        assert words.dtype == special.dtype == np.float16
+        assert words.shape == (
             encoder.layers,
             encoder.heads,
             recorded_input.tokens.n_words,
             recorded_input.tokens.n_words,
         )
-        total = maps.astype(np.float64).sum(-1) + edges.astype(np.float64)[..., :2].sum(-1)
+        total = words.astype(np.float64).sum(-1) + special.astype(np.float64)[..., :2].sum(-1)
         np.testing.assert_allclose(total, 1, atol=5e-3)  # a word's row over words, [CLS] and [SEP]
-    raw = planted.make_recording(corpus, [[planted.random_head(3)]])
-    derived = raw.with_sites([special_attention_site])
-    maps = np.asarray(raw["attention"][0][0, 0])
-    expected = np.stack([maps[1:-1, 0], maps[1:-1, -1], maps[0, 1:-1], maps[-1, 1:-1]], -1)
+    planted_recording = planted.make_recording(corpus, [[planted.random_head(3)]])
+    derived = planted_recording.with_sites([special_attention_site])
+    pattern = np.asarray(planted_recording["attention"][0][0, 0])
+    expected = np.stack([pattern[1:-1, 0], pattern[1:-1, -1], pattern[0, 1:-1], pattern[-1, 1:-1]], -1)
     np.testing.assert_allclose(derived[special_attention_site][0][0, 0], expected, atol=1e-3)
 
 
 def test_word_vectors_are_means_over_tokens() -> None:
-    table = load("static:tiny")
+    static = load("static:tiny")
     corpus = planted.make_corpus("unbelievable cats sat")
     (recorded_input,) = planted.recorded_inputs(corpus)
-    (pieces,) = table.tokenise([recorded_input.text])
-    states = record(table, corpus, ("hidden",))["hidden"][0][0]
-    (result,) = word_vectors(table, [recorded_input])
+    (tokens,) = static.tokenise([recorded_input.text])
+    states = record(static, corpus, ("hidden",))["hidden"][0][0]
+    (result,) = word_vectors(static, [recorded_input])
     for word in range(3):
-        np.testing.assert_allclose(result[word], states[pieces.word_ids == word].mean(0), rtol=1e-5)
+        np.testing.assert_allclose(result[word], states[tokens.word_ids == word].mean(0), rtol=1e-5)
 
 
-def test_it_trains_on_another_corpus_with_the_model_only() -> None:
-    subject = RunInputs(corpus=CORPUS[:20], encoder=load("tiny"))
+def test_training_on_another_corpus_needs_the_model() -> None:
+    inputs = RunInputs(corpus=CORPUS[:20], encoder=load("tiny"))
     options = {"train_corpus": "english", "train_size": 30, "n_seeds": 1, "epochs": 1, "hidden_size": 4}
-    table = run_analysis(registry.get("heads/parsing_probe"), subject, options).data
+    table = run_analysis(registry.get("heads/parsing_probe"), inputs, options).data
     assert isinstance(table, Table)
     assert table.measures["UAS"].n[0] == 20
     assert table.sample["training sentences"] == 30 and "static:" in table.notes["attention and words"]
     with pytest.raises(Refusal, match="--train-corpus"):
-        measured(planted.uniform_head, train_corpus="english")
+        run(planted.uniform_head, train_corpus="english")
 
 
 def test_legacy_changes_only_probes_with_words() -> None:
-    plain, legacy = (measured(planted.random_head(1), to_governor, legacy=value, epochs=3) for value in (False, True))
-    assert uas(plain) == uas(legacy)
-    assert uas(plain, baseline="distance and words") != uas(legacy, baseline="distance and words")
+    default, legacy = (run(planted.random_head(1), to_governor, legacy=value, epochs=3) for value in (False, True))
+    assert uas(default) == uas(legacy)
+    assert uas(default, baseline="distance and words") != uas(legacy, baseline="distance and words")
 
 
 def test_one_sentence_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""A planted head that attends from roles to their predicate is found by both measures; noise is not."""
+"""A planted head that attends from roles to their predicate scores highest by both measures; noise is at chance."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def to_predicate(recorded_input: planted.RecordedInput) -> planted.FloatArray:
     n = len(recorded_input.tokens)
     weights = np.zeros((n, n))
     for frame in recorded_input.text.segments[0].frames or ():
-        for one in frame.arguments:
-            weights[one.start + 1, frame.predicate + 1] = 1
+        for argument in frame.arguments:
+            weights[argument.start + 1, frame.predicate + 1] = 1
     weights[weights.sum(1) == 0, 0] = 1
     return weights / weights.sum(1, keepdims=True)
 
@@ -47,13 +47,13 @@ HEADS = [[planted.random_head(1), to_predicate], [planted.offset_head(-1), plant
 RECORDING = planted.make_recording(ENGLISH, HEADS)
 
 
-def asked(recording: Recording, **options: Any) -> Any:
+def run(recording: Recording, **options: Any) -> Any:
     return run_analysis(semantic_roles, RunInputs(recording=recording), options).data
 
 
 @pytest.mark.parametrize("role_filter", ["all", "distant"])
 def test_a_planted_head_has_full_weight(role_filter: str) -> None:
-    grid = asked(RECORDING, role_filter=role_filter)
+    grid = run(RECORDING, role_filter=role_filter)
     assert isinstance(grid, HeadGrid)
     forth, back = (grid.measures[name].value for name in DIRECTIONS)
     assert forth[0, 1] == pytest.approx(1)
@@ -64,18 +64,18 @@ def test_a_planted_head_has_full_weight(role_filter: str) -> None:
 
 def test_noise_links_roles_no_better_than_other_words() -> None:
     noise = planted.make_recording(ENGLISH, [[planted.random_head(number) for number in range(6)]])
-    grid = asked(noise, role_filter="all")
+    grid = run(noise, role_filter="all")
     for name in DIRECTIONS:
-        own, elsewhere = grid.measures[name].value, grid.baselines[SAME_DISTANCE][name].value
-        assert abs((own - elsewhere).mean()) < 0.01
+        measured, same_distance = grid.measures[name].value, grid.baselines[SAME_DISTANCE][name].value
+        assert abs((measured - same_distance).mean()) < 0.01
 
 
 def test_the_planted_head_predicts_every_role() -> None:
-    table = asked(RECORDING, show="roles", role_filter="all")
+    table = run(RECORDING, show="roles", role_filter="all")
     assert isinstance(table, Table)
     scored = np.isfinite(table.measures[HELD_OUT_ACCURACY].value)
     assert {"all roles", "core roles", "ARG0", "ARG1"} <= {
-        name for name, s in zip(table.row_names, scored, strict=True) if s
+        name for name, is_scored in zip(table.row_names, scored, strict=True) if is_scored
     }
     np.testing.assert_array_equal(table.measures[HELD_OUT_ACCURACY].value[scored], 1)
     for name in ("all roles", "ARG0", "ARG1"):
@@ -85,43 +85,37 @@ def test_the_planted_head_predicts_every_role() -> None:
 
 
 def test_noise_predicts_no_role() -> None:
-    table = asked(
+    table = run(
         planted.make_recording(ENGLISH, [[planted.random_head(n) for n in range(6)]]), show="roles", role_filter="all"
     )
-    place = table.row_names.index("all roles")
-    chance = table.baselines[CHANCE][HELD_OUT_ACCURACY].value[place]
-    assert abs(table.measures[HELD_OUT_ACCURACY].value[place] - chance) < 0.06
+    row = table.row_names.index("all roles")
+    chance = table.baselines[CHANCE][HELD_OUT_ACCURACY].value[row]
+    assert abs(table.measures[HELD_OUT_ACCURACY].value[row] - chance) < 0.06
     assert np.nanmin(table.measures[P_VALUE].value) > 0.05
 
 
 @pytest.mark.parametrize("legacy", [False, True])
-def test_counts_equal_a_loop_over_words(legacy: bool) -> None:
-    """Parity with a loop over token pairs, all of them or one by one, with words of two tokens."""
+def test_role_attention_equals_a_loop_over_token_pairs(legacy: bool) -> None:
+    """Over all token pairs, or tokens paired one by one (legacy), with words of two tokens."""
     recording = planted.make_recording(ENGLISH, [[planted.random_head(5)]])
-    recorded_inputs = tuple(
-        replace(
-            e,
-            tokens=replace(
-                e.tokens, word_ids=np.where(e.tokens.word_ids < 0, -1, e.tokens.word_ids // 2).astype(np.int32)
-            ),
-        )
-        for e in recording.inputs
-    )
+    recorded_inputs = tuple(planted.merge_words(recorded_input) for recorded_input in recording.inputs)
     recording = replace(recording, inputs=recorded_inputs)
     site = role_attention_site("all", legacy)
     result = recording.with_sites([site]).stack(site)[:, 0, 0, :2]
-    for recorded_input, maps, values in zip(recorded_inputs, recording["attention"], result, strict=True):
+    for recorded_input, attention, values in zip(recorded_inputs, recording["attention"], result, strict=True):
         highest: list[list[float]] = [[], []]
         for frame in recorded_input.text.segments[0].frames or ():
             sources = [
-                p for one in frame.arguments for p in np.flatnonzero(recorded_input.tokens.word_ids == one.start)
+                position
+                for argument in frame.arguments
+                for position in np.flatnonzero(recorded_input.tokens.word_ids == argument.start)
             ]
             targets = list(np.flatnonzero(recorded_input.tokens.word_ids == frame.predicate))
             pairs = list(zip(sources, targets, strict=False)) if legacy else [(i, j) for i in sources for j in targets]
             if pairs:
-                highest[0].append(max(maps[0, 0, i, j] for i, j in pairs))
-                highest[1].append(max(maps[0, 0, j, i] for i, j in pairs))
-        expected = np.array([np.mean(some) if some else np.nan for some in highest], np.float64)
+                highest[0].append(max(attention[0, 0, i, j] for i, j in pairs))
+                highest[1].append(max(attention[0, 0, j, i] for i, j in pairs))
+        expected = np.array([np.mean(by_frame) if by_frame else np.nan for by_frame in highest], np.float64)
         np.testing.assert_allclose(values, expected, atol=1e-6)
 
 
@@ -132,12 +126,12 @@ def sentence(arguments: tuple[Span, ...], predicate: int = 1) -> Sentence:
     )
 
 
-def test_role_filters() -> None:
+def test_role_filters_select_distant_or_published_arguments() -> None:
     near, far = Span(0, 1, "ARG0"), Span(6, 8, "ARG1")
     assert not is_distant(near, 1)
     assert is_distant(far, 1)
-    assert [mask for _, mask in selected_arguments(sentence((near, far)), "distant")] == [(far,)]
-    assert [mask for _, mask in selected_arguments(sentence((near, far)), "all")] == [(near, far)]
+    assert [arguments for _, arguments in selected_arguments(sentence((near, far)), "distant")] == [(far,)]
+    assert [arguments for _, arguments in selected_arguments(sentence((near, far)), "all")] == [(near, far)]
     assert not list(selected_arguments(sentence((near, far)), "paper"))
     assert list(selected_arguments(sentence((far,)), "paper"))
     assert not list(selected_arguments(sentence((Span(4, 8, "ARG1"),)), "paper"))  # four words
@@ -152,12 +146,16 @@ def test_role_filters() -> None:
 
 
 def test_an_argument_is_linked_by_its_root() -> None:
-    tree = replace(sentence((Span(2, 4, "ARG2"),)), governors=(1, -1, 3, 1, 5, 3, 7, 1))
-    bare = sentence((Span(2, 4, "ARG2"),))
-    for part, expected in ((tree, 3), (bare, 3), (replace(tree, governors=(1, -1, 1, 2, 5, 3, 7, 1)), 2)):
-        (recorded_input,) = planted.recorded_inputs(Corpus((Example((part,)),)))
-        (question,) = role_links(recorded_input, "all")
-        assert (question.source, question.targets) == (expected, (1,))
+    with_tree = replace(sentence((Span(2, 4, "ARG2"),)), governors=(1, -1, 3, 1, 5, 3, 7, 1))
+    without_tree = sentence((Span(2, 4, "ARG2"),))
+    for example_sentence, expected in (
+        (with_tree, 3),
+        (without_tree, 3),
+        (replace(with_tree, governors=(1, -1, 1, 2, 5, 3, 7, 1)), 2),
+    ):
+        (recorded_input,) = planted.recorded_inputs(Corpus((Example((example_sentence,)),)))
+        (link,) = role_links(recorded_input, "all")
+        assert (link.source, link.targets) == (expected, (1,))
 
 
 def test_a_word_that_is_its_own_predicate_has_no_link() -> None:
@@ -168,8 +166,8 @@ def test_a_word_that_is_its_own_predicate_has_no_link() -> None:
 
 def test_corpora_without_matching_roles_are_refused() -> None:
     with pytest.raises(Refusal, match="frames"):
-        asked(planted.make_recording(planted.make_corpus("no roles here"), [[planted.uniform_head]]))
+        run(planted.make_recording(planted.make_corpus("no roles here"), [[planted.uniform_head]]))
     near = Corpus((Example((sentence((Span(0, 1, "ARG0"),)),)),))
     for show in ("heads", "roles"):
         with pytest.raises(Refusal, match="role-filter all"):
-            asked(planted.make_recording(near, [[planted.uniform_head]]), show=show)
+            run(planted.make_recording(near, [[planted.uniform_head]]), show=show)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attackable import bag_of_words, order_matters, reader_of_order
+from attackable import bag_of_words_classifier, order_matters, word_order_classifier
 from bertology.analyses import registry
 from bertology.analyses.interventions.attack_divergence.divergence import layer_divergence, shared_tokens
 from bertology.analyses.run import RunInputs, run_analysis
@@ -34,7 +34,7 @@ def example_of(text: str) -> Example:
 
 
 def test_without_positions_the_states_never_diverge() -> None:
-    curve = run(bag_of_words(), planted_corpus("sentence", 30, seed=1))
+    curve = run(bag_of_words_classifier(), planted_corpus("sentence", 30, seed=1))
     assert isinstance(curve, LayerCurve)
     for name in (STATES, FIRST_TOKEN, LOSS, SCORE_DROP):
         np.testing.assert_allclose(curve.measures[name].value, 0.0, atol=2e-5, err_msg=name)
@@ -45,19 +45,19 @@ def test_without_positions_the_states_never_diverge() -> None:
 
 
 def test_with_positions_the_states_diverge_and_the_prediction_flips_in_the_last_layer() -> None:
-    curve = run(reader_of_order(), order_matters(30, seed=1))
+    curve = run(word_order_classifier(), order_matters(30, seed=1))
     assert (curve.measures[STATES].value > 0.01).all()
     assert curve.measures[FIRST_TOKEN].value[0] == pytest.approx(0.0, abs=1e-9)
     assert (np.diff(curve.measures[FIRST_TOKEN].value) > 0).all()
     assert curve.measures[SCORE_DROP].value[-1] == 1.0  # the pairs were selected for it
     assert curve.measures[LOSS].value[-1] > 1.0 > abs(curve.measures[LOSS].value[0])
     assert 0 < curve.sample["flipped examples"] < curve.sample["changed examples"]
-    changed = run(reader_of_order(), order_matters(30, seed=1), select="changed")
+    changed = run(word_order_classifier(), order_matters(30, seed=1), select="changed")
     assert changed.measures[SCORE_DROP].value[-1] < 1.0 and changed.sample == curve.sample
 
 
 def test_the_trajectory_has_both_versions_in_one_plane() -> None:
-    trajectory = run(reader_of_order(), order_matters(30, seed=1), show="trajectory", example=2)
+    trajectory = run(word_order_classifier(), order_matters(30, seed=1), show="trajectory", example=2)
     assert isinstance(trajectory, Trajectory)
     assert trajectory.points.shape == (3, 14, 2) and trajectory.groups == ("original",) * 7 + ("attacked",) * 7
     assert sorted(trajectory.labels[:7]) == sorted(trajectory.labels[7:])
@@ -67,11 +67,11 @@ def test_the_trajectory_has_both_versions_in_one_plane() -> None:
 @pytest.mark.parametrize("number", [0, 99])
 def test_examples_are_counted_from_one(number: int) -> None:
     with pytest.raises(Refusal, match=f"--example (is|was given) {number}"):
-        run(reader_of_order(), order_matters(30, seed=1), show="trajectory", example=number)
+        run(word_order_classifier(), order_matters(30, seed=1), show="trajectory", example=number)
 
 
 def test_tokens_are_matched_in_place_first_and_moved_ones_after() -> None:
-    encoder = bag_of_words()
+    encoder = bag_of_words_classifier()
 
     def tokens(text: str) -> TokenisedInput:
         return encoder.tokenise([TextInput((sentence_from_words(text.split()),))])[0]
@@ -82,9 +82,9 @@ def test_tokens_are_matched_in_place_first_and_moved_ones_after() -> None:
 
 
 def test_equal_texts_are_not_compared_and_attention_distance_is_a_total_variation() -> None:
-    encoder = reader_of_order()
+    encoder = word_order_classifier()
     assert layer_divergence(encoder, example_of("the cat"), example_of("the cat")) is None
     divergence = layer_divergence(encoder, example_of("the cat saw"), example_of("the dog saw"))
     assert divergence is not None
-    assert ((divergence.attention_distance[1:] >= 0) & (divergence.attention_distance[1:] <= 1)).all()
-    assert divergence.state_distance[0] == pytest.approx(0.0, abs=1e-9)  # shared words have equal embeddings
+    assert ((divergence[ATTENTION][1:] >= 0) & (divergence[ATTENTION][1:] <= 1)).all()
+    assert divergence[STATES][0] == pytest.approx(0.0, abs=1e-9)  # shared words have equal embeddings

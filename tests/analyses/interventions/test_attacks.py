@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attackable import LABELS, bag_of_words, order_matters, reader_of_order
+from attackable import LABELS, bag_of_words_classifier, order_matters, word_order_classifier
 from bertology.analyses import registry
 from bertology.analyses.run import FOLDER, RunInputs, run_analysis
 from bertology.analyses.text_attacks.partial_scores import paired_score_drop
@@ -60,7 +60,7 @@ def with_task_head(task: str) -> TaskEncoder:
 
 
 def test_a_bag_of_words_does_not_depend_on_word_order() -> None:
-    table = run(bag_of_words(), planted_corpus("sentence", 60, seed=1))
+    table = run(bag_of_words_classifier(), planted_corpus("sentence", 60, seed=1))
     assert cell(table, "shuffled words", SCORE, "clean input").value > 0.95
     assert cell(table, "shuffled words") == Estimate(0.0, 0.0, 0.0, 60)
     assert cell(table, "shuffled words", CHANGED).value == 1.0
@@ -71,8 +71,8 @@ def test_a_bag_of_words_does_not_depend_on_word_order() -> None:
     assert cell(table, "whitespace only (control)").n == 0
 
 
-def test_a_reader_of_order_fails_on_shuffled_words() -> None:
-    table = run(reader_of_order(), order_matters(60, seed=1))
+def test_a_word_order_classifier_fails_on_shuffled_words() -> None:
+    table = run(word_order_classifier(), order_matters(60, seed=1))
     assert cell(table, "shuffled words", SCORE, "clean input").value > 0.9
     assert cell(table, "shuffled words").low > 0.2
     assert cell(table, "shuffled words", SCORE).value < 0.7
@@ -97,14 +97,14 @@ def test_each_kind_of_example_has_its_attacks() -> None:
 
 
 def test_attacks_can_be_selected_and_unknown_ones_are_refused() -> None:
-    table = run(bag_of_words(), planted_corpus("sentence", 10), attacks="typos, shuffled words")
+    table = run(bag_of_words_classifier(), planted_corpus("sentence", 10), attacks="typos, shuffled words")
     assert table.row_names == ("typos", "shuffled words")
     with pytest.raises(Refusal, match="AddAns2Pas"):
         run(with_task_head("choice"), planted_corpus("choice", 5), attacks="AddAns2Pas")
     with pytest.raises(Refusal, match="passage removed"):
-        run(bag_of_words(), planted_corpus("sentence", 5), attacks="passage removed")
+        run(bag_of_words_classifier(), planted_corpus("sentence", 5), attacks="passage removed")
     with pytest.raises(Refusal, match="--shuffle-distance"):
-        run(bag_of_words(), planted_corpus("sentence", 5), shuffle_distance=2.0)
+        run(bag_of_words_classifier(), planted_corpus("sentence", 5), shuffle_distance=2.0)
     with pytest.raises(Refusal, match="token classifier"):
         run(with_task_head("token"), load_corpus("english", limit=5))
 

@@ -1,4 +1,4 @@
-"""Planted heads are found with the size of their effect; heads that nothing reads have no effect."""
+"""Planted heads have the planted effect; heads whose output is never read have none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
-from planted_heads import DEAD, PLANTED, RANKED, SHARES
+from planted_heads import DEAD, EXAMPLE_COUNTS, PLANTED, RANKED
 
 HEAD_ABLATION = registry.get("interventions/head_ablation")
 SCORE, LOSS = "change in score", "change in loss"
@@ -36,7 +36,7 @@ def run(encoder: Encoder, corpus: Corpus, **options: Any) -> Any:
 
 @cache
 def planted_grid(ranked: bool, method: str) -> HeadGrid:
-    grid = run(*(planted_heads.ranked_heads() if ranked else planted_heads.one_head()), ablation=method)
+    grid = run(*(planted_heads.ranked_heads() if ranked else planted_heads.single_head()), ablation=method)
     assert isinstance(grid, HeadGrid)
     return grid
 
@@ -70,7 +70,7 @@ def test_a_head_with_zero_output_weights_has_no_effect(method: str) -> None:
 def test_each_planted_head_costs_its_proportion_of_the_examples(method: str) -> None:
     grid = planted_grid(True, method)
     expected = np.zeros((3, 4))
-    for head, share in zip(RANKED, SHARES, strict=True):
+    for head, share in zip(RANKED, EXAMPLE_COUNTS, strict=True):
         expected[head] = -share / 30
     np.testing.assert_allclose(grid.measures[SCORE].value, expected, atol=1e-9)
     order = np.argsort(-grid.measures[LOSS].value.ravel())
@@ -96,7 +96,7 @@ def test_intervals_are_paired() -> None:
 
 
 def test_a_head_that_predicts_the_opposite_is_harmful() -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     opposite = {"good": "bad", "bad": "good"}
     examples = tuple(replace(example, label=opposite[str(example.label)]) for example in corpus)
     grid = run(encoder, replace(corpus, examples=examples), ablation="zero")
@@ -144,11 +144,11 @@ def test_sets_of_heads_are_compared_with_random_sets() -> None:
 @pytest.mark.parametrize("head_sets", ["4-1", "1-5", "0-1", "first", "1-1;", "1-1,,2-2"])
 def test_heads_that_do_not_exist_are_refused(head_sets: str) -> None:
     with pytest.raises(Refusal, match="from 1-1 to 3-4"):
-        run(*planted_heads.one_head(), head_sets=head_sets)
+        run(*planted_heads.single_head(), head_sets=head_sets)
 
 
 def test_no_head_of_an_untrained_model_is_significant() -> None:
-    encoder, corpus = load("tiny"), planted_heads.one_head()[1]
+    encoder, corpus = load("tiny"), planted_heads.single_head()[1]
     grid = run(encoder, corpus, task="mlm")
     assert grid.measures[USEFUL].value.sum() + grid.measures[HARMFUL].value.sum() <= 1
     assert np.abs(grid.measures[LOSS].value).max() < 0.2
@@ -162,7 +162,7 @@ def test_the_sample_includes_score_and_loss_of_the_intact_model() -> None:
 
 
 def test_one_example_has_no_interval_and_no_p_value() -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     single = replace(corpus, examples=corpus.examples[:1])
     grid = run(encoder, single)
     assert np.isfinite(grid.measures[LOSS].value).all() and np.isnan(grid.measures[LOSS].low).all()

@@ -14,6 +14,7 @@ from bertology.analyses import registry
 from bertology.analyses.evaluation import gate_training
 from bertology.analyses.evaluation.gate_training import GateTrainingConfig, random_head_sets, train_gates
 from bertology.analyses.evaluation.head_ranking import prepare_ranking
+from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.interventions.head_gates import _expected_kept_proportion  # pyright: ignore[reportPrivateUsage]
 from bertology.analyses.run import FOLDER, RunInputs, run_analysis
 from bertology.corpus.read import load_corpus
@@ -37,8 +38,8 @@ def run(inputs: RunInputs, **options: Any) -> Curve:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_exactly_the_planted_head_is_kept(seed: int) -> None:
-    encoder, corpus = planted_heads.one_head()
-    model, evaluation = prepare_ranking(encoder, corpus, task="auto", annotation="", sample_size=0, seed=0)
+    encoder, corpus = planted_heads.single_head()
+    model, evaluation = prepare_ranking(encoder, corpus, EvaluationOptions(sample_size=0))
     before = encoder.fingerprint
     trained = train_gates(model, evaluation, GateTrainingConfig(0.03, 60, 8, 2.0, 0.2, False, seed), no_progress)
     assert np.argwhere(trained.kept_heads).tolist() == [list(PLANTED)]
@@ -48,7 +49,7 @@ def test_exactly_the_planted_head_is_kept(seed: int) -> None:
 
 def test_a_higher_penalty_keeps_the_most_important_heads() -> None:
     encoder, corpus = planted_heads.ranked_heads()
-    model, evaluation = prepare_ranking(encoder, corpus, task="auto", annotation="", sample_size=0, seed=0)
+    model, evaluation = prepare_ranking(encoder, corpus, EvaluationOptions(sample_size=0))
     configs = [GateTrainingConfig(penalty, 80, 24, 2.0, 0.2, False, 0) for penalty in (0.01, 0.15)]
     low, high = (train_gates(model, evaluation, config, no_progress) for config in configs)
     assert {(int(layer), int(head)) for layer, head in np.argwhere(low.kept_heads)} == set(RANKED)
@@ -58,7 +59,7 @@ def test_a_higher_penalty_keeps_the_most_important_heads() -> None:
 
 
 def test_the_curve_over_penalties(tmp_path: Path) -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     inputs = RunInputs(corpus, encoder, store=tmp_path)
     curve = run(inputs, sample_size=0, l0_penalties="0.03,5", n_seeds=2, steps=50, function_corpus="none")
     assert curve.x_name == "L0 penalty" and curve.x.tolist() == [0.03, 5]
@@ -83,8 +84,8 @@ def test_functions_are_compared_with_the_proportion_kept_of_all_heads() -> None:
 
 
 def test_weights_can_be_trained_with_the_gates() -> None:
-    encoder, corpus = planted_heads.one_head()
-    model, evaluation = prepare_ranking(encoder, corpus, task="auto", annotation="", sample_size=0, seed=0)
+    encoder, corpus = planted_heads.single_head()
+    model, evaluation = prepare_ranking(encoder, corpus, EvaluationOptions(sample_size=0))
     before = encoder.fingerprint
     trained = train_gates(model, evaluation, GateTrainingConfig(0.03, 60, 8, 2.0, 0.2, True, 0), no_progress)
     assert trained.kept_heads[PLANTED] and not trained.kept_heads.all()
@@ -94,7 +95,7 @@ def test_weights_can_be_trained_with_the_gates() -> None:
 
 
 def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     options: dict[str, Any] = {
         "sample_size": 16,
         "l0_penalties": "0.01,0.1",
@@ -121,25 +122,25 @@ def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_random_sets_have_the_same_size() -> None:
-    kept = [np.array([[True, False], [False, False]]), np.ones((2, 2), np.bool_)]
-    assert [int(heads.sum()) for heads in random_head_sets(kept, 2, 0)] == [1, 1, 4, 4]
+    kept_heads = [np.array([[True, False], [False, False]]), np.ones((2, 2), np.bool_)]
+    assert [int(heads.sum()) for heads in random_head_sets(kept_heads, 2, 0)] == [1, 1, 4, 4]
 
 
 @pytest.mark.parametrize("penalties", ["", "a", "-1", "nan"])
 def test_invalid_penalties_are_refused(penalties: str) -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     with pytest.raises(Refusal, match="--l0-penalties"):
         run(RunInputs(corpus, encoder), l0_penalties=penalties)
 
 
 def test_a_few_heads_may_all_be_kept_by_chance_and_many_may_not() -> None:
-    kept = np.zeros((2, 1, 8, 8), np.bool_)
-    kept[..., :6] = True
+    kept_heads = np.zeros((2, 1, 8, 8), np.bool_)
+    kept_heads[..., :6] = True
     few, many = np.zeros((2, 8, 8), np.bool_)
     few[0, :2] = True
     many[:4] = True
-    expected = _expected_kept_proportion(kept, few)
+    expected = _expected_kept_proportion(kept_heads, few)
     assert (expected.value, expected.high) == (0.75, 1.0)
-    sampled = np.random.default_rng(0).permuted(np.tile(kept[0, 0].ravel(), (4000, 1)), axis=1)[:, :32].mean(1)
-    expected = _expected_kept_proportion(kept, many)
+    sampled = np.random.default_rng(0).permuted(np.tile(kept_heads[0, 0].ravel(), (4000, 1)), axis=1)[:, :32].mean(1)
+    expected = _expected_kept_proportion(kept_heads, many)
     np.testing.assert_allclose([expected.low[0], expected.high[0]], np.quantile(sampled, [0.025, 0.975]), atol=1 / 32)

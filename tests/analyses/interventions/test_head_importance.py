@@ -27,7 +27,7 @@ RELEVANCE, ABLATION = "relevance (LRP)", "loss increase when ablated"
 
 
 def run(**options: Any) -> HeadGrid:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     grid = run_analysis(HEAD_IMPORTANCE, RunInputs(corpus, encoder), options).data
     assert isinstance(grid, HeadGrid)
     return grid
@@ -88,7 +88,7 @@ def test_absolute_gradients_per_token_do_not_cancel() -> None:
 
 def test_confidence_agrees_with_the_analysis_of_that_name() -> None:
     """On inputs without masked tokens: those of a classifier."""
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     gradients = head_gradients(encoder, prepare_evaluation(encoder, corpus))
     confidence = run_analysis(
         registry.get("attention/confidence"), RunInputs(corpus, encoder, random_baseline=False)

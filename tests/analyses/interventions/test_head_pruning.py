@@ -12,6 +12,7 @@ import planted_heads
 from bertology.analyses import registry
 from bertology.analyses.evaluation import gate_training
 from bertology.analyses.evaluation.head_ranking import keep_heads, prepare_ranking
+from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.evaluation.pruning_curves import (
     curve_estimates,
     prune_at_random,
@@ -170,7 +171,7 @@ def test_pruning_steps_and_random_orders() -> None:
 
 def test_retraining_lowers_the_loss_and_does_not_change_the_model() -> None:
     encoder, evaluation = prepare_ranking(
-        load("tiny"), load_corpus("english", limit=12), task="mlm", annotation="", sample_size=12, seed=0
+        load("tiny"), load_corpus("english", limit=12), EvaluationOptions("mlm", sample_size=12)
     )
     kept_heads = np.array([[True, False] * 2, [False, True] * 2])
     before = evaluation.scores(keep_heads(encoder, kept_heads).forward).losses.mean()
@@ -182,7 +183,7 @@ def test_retraining_lowers_the_loss_and_does_not_change_the_model() -> None:
 
 
 def test_an_interrupted_retraining_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     options: dict[str, Any] = {
         "rank_by": "random",
         "n_random_orders": 1,
@@ -191,10 +192,12 @@ def test_an_interrupted_retraining_resumes(tmp_path: Path, monkeypatch: pytest.M
         "metric": "loss",
     }
     before = encoder.fingerprint
-    plain, retrained = (run(RunInputs(corpus, encoder), **(options | {"retrain_steps": steps})) for steps in (0, 4))
+    not_retrained, retrained = (
+        run(RunInputs(corpus, encoder), **(options | {"retrain_steps": steps})) for steps in (0, 4)
+    )
     assert encoder.fingerprint == before
     name = "loss (random)"
-    assert retrained.measures[name].value[0] != plain.measures[name].value[0]
+    assert retrained.measures[name].value[0] != not_retrained.measures[name].value[0]
     assert retrained.baselines["all heads"][name].value[0] == retrained.measures[name].value[0]
 
     original, calls = gate_training.retrain_model, list[int]()

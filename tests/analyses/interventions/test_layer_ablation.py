@@ -62,7 +62,7 @@ def test_a_single_operation_can_be_run(ranked: LayerCurve) -> None:
 
 def test_order_matters_if_one_layer_reads_what_another_wrote() -> None:
     """The cue reaches [CLS] through a dimension that only layer 2 writes and only layer 3 reads."""
-    encoder, corpus = planted_heads.one_head()
+    encoder, corpus = planted_heads.single_head()
     layers = encoder.model.bert.encoder.layer
     answer, relay = planted_heads.ANSWER, planted_heads.IS_CUE[3]
     head = planted_heads.PLANTED[1] * planted_heads.SIZE

@@ -30,7 +30,7 @@ FILLER = ("the", "of", "and", "to", "in", "was", "with", "by", "on", "not", "he"
 
 
 def order_matters(count: int, *, shuffled: bool = False) -> Corpus:
-    """Texts that are good if `red` stands before `blue`, which no bag of words and no task head alone can see."""
+    """Texts that are good if `red` precedes `blue`: neither a bag of words nor a task head alone can tell."""
     rng = random.Random(0)
     examples: list[Example] = []
     for number in range(count):

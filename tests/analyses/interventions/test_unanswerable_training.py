@@ -15,7 +15,7 @@ from bertology.analyses.interventions.unanswerable_training import (
     longest_option_baseline,
 )
 from bertology.analyses.run import FOLDER, RunInputs, run_analysis
-from bertology.analyses.text_attacks.perturbations import ShuffleConfig
+from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_text
@@ -73,7 +73,7 @@ def test_passages_with_marked_answers_are_never_removed() -> None:
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_a_corruption_changes_only_the_segments_it_names(name: str) -> None:
     before = choice("Ann has a big red dog.", "What does Ann have?", "a dog", "a cat")
-    after = corrupt_example(before, name, ShuffleConfig(), 0)
+    after = corrupt_example(before, name, AttackConfig().shuffle_distance, 0)
     letters, method = CORRUPTIONS[name]
     for letter, index in (("P", 0), ("Q", 1)):
         old, new = before.segments[index], after.segments[index]
@@ -81,7 +81,7 @@ def test_a_corruption_changes_only_the_segments_it_names(name: str) -> None:
         if letter in letters:
             assert sorted(new.words) == (sorted(old.words) if method == "shuffled" else [])
     assert after.segments[2:] == before.segments[2:] and after.label == before.label
-    assert corrupt_example(before, name, ShuffleConfig(), 0) == after
+    assert corrupt_example(before, name, AttackConfig().shuffle_distance, 0) == after
 
 
 def test_equally_long_options_share_the_credit() -> None:

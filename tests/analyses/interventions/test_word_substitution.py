@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attackable import bag_of_words
+from attackable import bag_of_words_classifier
 from bertology.analyses import registry
 from bertology.analyses.interventions.word_substitution import attack as attack_module
 from bertology.analyses.interventions.word_substitution.candidates import (
@@ -43,7 +43,7 @@ UNLIMITED: dict[str, Any] = {
 
 
 def run(corpus: Corpus, store: Path | None = None, *, encoder: Encoder | None = None, **options: Any) -> Any:
-    inputs = RunInputs(corpus, encoder or bag_of_words(), store=store)
+    inputs = RunInputs(corpus, encoder or bag_of_words_classifier(), store=store)
     return run_analysis(WORD_SUBSTITUTION, inputs, UNLIMITED | options).data
 
 
@@ -103,7 +103,7 @@ def test_unsuitable_models_and_synonym_sources_are_refused() -> None:
 
 
 def test_neighbours_are_the_nearest_by_cosine() -> None:
-    encoder = bag_of_words()
+    encoder = bag_of_words_classifier()
     embedder, words = static_embedder("", encoder), vocabulary_words(encoder)
     assert "happy" in words and not any(word.startswith("##") for word in words)
     rows = encoder.hf_tokenizer.convert_tokens_to_ids(words)

@@ -41,19 +41,19 @@ def test_a_pair_needs_both_of_its_spans() -> None:
     corpus = planted_probes.make_corpus(120)
     inputs = {recorded.text.words: recorded for recorded in planted.recorded_inputs(corpus)}
 
-    def side(recorded: RecordedInput, word: int) -> int:
+    def random_bit(recorded: RecordedInput, word: int) -> int:
         return int(np.random.default_rng([word, *recorded.tokens.ids.tolist()]).integers(2))
 
-    def with_exclusive_relations(sentence: Sentence) -> Sentence:
-        """The relation depends on whether word and governor have the same side, which neither shows alone."""
+    def with_xor_relations(sentence: Sentence) -> Sentence:
+        """Relations by whether word and governor have the same bit, which neither word alone determines."""
         recorded = inputs[sentence.words]
         relations = tuple(
-            "root" if governor < 0 else ("obj", "nsubj")[side(recorded, word) == side(recorded, governor)]
+            "root" if governor < 0 else ("obj", "nsubj")[random_bit(recorded, word) == random_bit(recorded, governor)]
             for word, governor in enumerate(sentence.governors or ())
         )
         return replace(sentence, relations=relations)
 
-    recording = planted_probes.make_recording(corpus.map_sentences(with_exclusive_relations), side, noise=0.1)
+    recording = planted_probes.make_recording(corpus.map_sentences(with_xor_relations), random_bit, noise=0.1)
     linear, bilinear = (
         curve(recording, label="relation", probe=probe, n_seeds=1).measures["accuracy"].value[0]
         for probe in ("linear", "bilinear:8")
@@ -72,7 +72,7 @@ def test_a_span_is_the_mean_of_its_words() -> None:
     assert 0.55 < data.measures["accuracy"].value[0] < 0.8
 
 
-def test_ranges_over_seeds_are_marked() -> None:
+def test_ranges_over_seeds_have_the_interval_range() -> None:
     recording = planted_probes.make_recording(planted_probes.make_corpus(80), planted_probes.tag)
     data = curve(recording, n_seeds=2)
     ranges = {name for name, estimates in data.measures.items() if estimates.interval == "range"}

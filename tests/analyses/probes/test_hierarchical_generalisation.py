@@ -89,7 +89,7 @@ def test_positions_that_are_never_a_target_reveal_the_published_targets() -> Non
         )
         for text, word, split in texts
     ]
-    baselines = curve(Corpus(tuple(examples), name="made"), None).baselines
+    baselines = curve(Corpus(tuple(examples), name="planted"), None).baselines
     assert (baselines["word form and position"][GENERALISATION].value == 1).all()
     assert (baselines["first known target word"][GENERALISATION].value == 0).all()
 
@@ -101,7 +101,7 @@ def test_noise_is_at_chance(auxiliaries: Corpus) -> None:
         assert (estimates.low < chance.high + 0.05).all() and (estimates.value < 0.4).all(), name
 
 
-def test_the_nth_word_is_found_by_its_position() -> None:
+def test_the_usual_position_identifies_the_nth_word() -> None:
     data = curve(load_corpus("generated:nth_token@0:120"), lambda _: 4)
     assert data.measures[TEST].value[1] == 1
     assert (data.baselines["usual position"][TEST].value == 1).all()

@@ -28,7 +28,7 @@ def tiny() -> Encoder:
 
 
 class FixedPreferences:
-    """An encoder whose masked-language-model head has the same scores for every token, given by `preferences`."""
+    """An encoder whose masked-language-model head has the same logits at every position: `preferences`, else 0."""
 
     def __init__(self, inner: Encoder, preferences: dict[int, float]) -> None:
         self.inner, self.preferences, self.task_heads = inner, preferences, inner.task_heads
@@ -38,10 +38,10 @@ class FixedPreferences:
 
     def forward(self, batch: ModelInputs, **options: object) -> ModelOutput:
         output = self.inner.forward(batch)
-        scores = torch.zeros_like(output.logits["mlm"])
-        for token_id, score in self.preferences.items():
-            scores[..., token_id] = score
-        return replace(output, logits={"mlm": scores})
+        logits = torch.zeros_like(output.logits["mlm"])
+        for token_id, logit in self.preferences.items():
+            logits[..., token_id] = logit
+        return replace(output, logits={"mlm": logits})
 
 
 def table(encoder: Encoder | FixedPreferences, corpus: Corpus, **options: object) -> Table:
@@ -74,7 +74,7 @@ def test_a_planted_preference_is_found(tiny: Encoder) -> None:
     data = table(FixedPreferences(tiny, preferences), corpus)
     values = dict(zip(data.row_names, data.measures["accuracy"].value.tolist(), strict=True))
     assert values == {
-        "all paradigms": pytest.approx(2 / 3),  # over paradigms: 1, 0 and 1, whatever their sizes
+        "all paradigms": pytest.approx(2 / 3),  # the mean of 1, 0 and 1 over paradigms, whatever their sizes
         "agreement": 0.5,
         "other": 1.0,
         "agreement/plural": 1.0,

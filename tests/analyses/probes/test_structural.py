@@ -45,7 +45,7 @@ from bertology.results.shapes import Arcs, Curve, LayerCurve
 
 SCORES = (UUAS, DISTANCE, ROOT_ACCURACY, DEPTH)
 CORPUS = planted_trees.short_sentences()
-QUICK = {"n_seeds": 2, "epochs": 60, "batch_size": 5}  # small batches: there are few sentences
+QUICK = {"n_seeds": 2, "epochs": 60, "batch_size": 5}  # small batches, as there are few sentences
 
 
 def curve(recording: Recording, **options: Any) -> LayerCurve:
@@ -63,12 +63,12 @@ def planted_curve() -> LayerCurve:
     return curve(planted_recording())
 
 
-def to_dataset(recording: Recording) -> TreeDataset:
+def all_trees(recording: Recording) -> TreeDataset:
     return tree_dataset(recording.with_sites([planted_trees.SITE]), range(len(recording)))
 
 
 def test_states_that_embed_the_tree_exactly_have_perfect_scores() -> None:
-    dataset = to_dataset(planted_trees.make_recording(CORPUS, planted_trees.exact_states))
+    dataset = all_trees(planted_trees.make_recording(CORPUS, planted_trees.exact_states))
     width = planted_trees.WIDTH
     specs = (ProbeSpec("distance", width, 0), ProbeSpec("depth", width, 0))
     identity = torch.eye(width).repeat(1, 2)[None]
@@ -97,7 +97,7 @@ def test_noise_is_at_chance(planted_curve: LayerCurve) -> None:
     assert planted_curve.measures[ROOT_ACCURACY].value[0] < 0.4
 
 
-def test_all_baselines_are_given(planted_curve: LayerCurve) -> None:
+def test_all_baselines_are_included(planted_curve: LayerCurve) -> None:
     names = {"linear chain", "embedding layer", "decayed embeddings", "random BiLSTM embeddings"}
     assert set(planted_curve.baselines) == names
     for name in SCORES:
@@ -165,8 +165,8 @@ def spanning_tree(distances: Array) -> set[tuple[int, int]]:
 def test_scores_equal_those_of_the_reference_method() -> None:
     recording = record(load("tiny"), load_corpus("english", limit=60), ["hidden.words"])
     data = curve(recording, n_seeds=1, epochs=3, rank=8, batch_size=20)
-    train, test = split_trees(recording, None, TrainTestSplit("", 0, 0.7, 0), analysis_name="test")
-    probes = StructuralProbeConfig(1, 3, 0.01, 20, False, 0).fit(train, ("distance", "depth"), [8], "cpu")
+    train, test = split_trees(recording, None, TrainTestSplit(), analysis_name="test")
+    probes = StructuralProbeConfig(epochs=3).fit(train, ("distance", "depth"), [8], [0])
     weights = probes.weights[1].double().numpy()
     expected = reference_scores(test, weights[:, :8], weights[:, 8:])
     for name in SCORES:
@@ -174,7 +174,7 @@ def test_scores_equal_those_of_the_reference_method() -> None:
 
 
 def test_the_chain_baseline_links_adjacent_words() -> None:
-    dataset = to_dataset(planted_trees.make_recording(CORPUS, planted_trees.noise_states))
+    dataset = all_trees(planted_trees.make_recording(CORPUS, planted_trees.noise_states))
     scores = score_trees(dataset, chain_baseline(dataset))
     n_correct = n_edges = n_roots = 0
     for recorded in dataset.inputs:

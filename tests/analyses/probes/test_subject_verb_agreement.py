@@ -108,16 +108,16 @@ class RuleEncoder:
     def forward(self, batch: ModelInputs, *, hidden: bool = False) -> ModelOutput:
         output = self.inner.forward(batch)
         states = torch.zeros(*batch.input_ids.shape, self.width)
-        scores = torch.zeros_like(output.logits["mlm"])
+        logits = torch.zeros_like(output.logits["mlm"])
         for row, ids in enumerate(batch.input_ids.tolist()):
             position = ids.index(self.inner.mask_token_id)
             unpadded = ids[: int(batch.attention_mask[row].sum())]
             context = tuple(unpadded[:position] + unpadded[position + 1 :])
             number, preferred, other = self.predictions[context]
             states[row, position, 1] = 2.0 * number - 1
-            scores[row, position, preferred], scores[row, position, other] = 1, -1
+            logits[row, position, preferred], logits[row, position, other] = 1, -1
         hidden_states = (torch.zeros_like(states), states)
-        return replace(output, hidden_states=hidden_states, logits={"mlm": scores} if hidden else {})
+        return replace(output, hidden_states=hidden_states, logits={"mlm": logits} if hidden else {})
 
 
 @pytest.mark.parametrize("structural", [True, False])

@@ -25,7 +25,7 @@ def table(corpus: Corpus) -> Table:
 
 
 def make_corpus(cue: str, *, split: bool = False) -> Corpus:
-    """Labels that are shown by the length, by a word, by the order of two words, or not at all."""
+    """Labels that follow from the length, from a word, from the order of two words, or from nothing."""
     generator = np.random.default_rng(0)
     examples: list[Example] = []
     for number in range(N_EXAMPLES):

@@ -8,7 +8,7 @@ import planted
 import planted_probes
 from bertology.analyses.probing.code_length import online_code_length, online_steps
 from bertology.analyses.probing.dataset import ProbeDataset, ProbeExamples
-from bertology.analyses.probing.fitting import probe_config
+from bertology.analyses.probing.fitting import ProbeConfig, parse_probe
 
 
 def test_the_online_code_is_the_sum_of_its_portions() -> None:
@@ -18,7 +18,7 @@ def test_the_online_code_is_the_sum_of_its_portions() -> None:
     features = generator.normal(size=(1, 128, 4)).astype(np.float32)
     labels = np.array(planted_probes.TAGS, object)[generator.integers(3, size=128)]
     examples = ProbeExamples(features, labels, labels, input_index, inputs)
-    config = probe_config("linear", 1, 0)
+    config = ProbeConfig(parse_probe("linear"), (0,))
     dataset = ProbeDataset(examples, examples, planted_probes.TAGS, {})
     bits, n_labels = online_code_length(dataset, config, control=False)
     nats, _ = online_code_length(dataset, config, control=False, legacy=True)

@@ -52,8 +52,8 @@ def test_log_probabilities_are_those_of_one_pass_per_token(tiny: Encoder, maskin
     np.testing.assert_allclose(masked_log_probs(tiny, copies), expected, atol=1e-5)
 
 
-def _total(scores: torch.Tensor) -> float:
-    return float(scores.sum(0))
+def total(log_probs: torch.Tensor) -> float:
+    return float(log_probs.sum(0))
 
 
 def test_log_probabilities_agree_with_minicons(tiny: Encoder) -> None:
@@ -65,5 +65,5 @@ def test_log_probabilities_agree_with_minicons(tiny: Encoder) -> None:
     metrics: dict[Masking, str] = {"token": "original", "word-l2r": "within_word_l2r"}
     for masking, metric in metrics.items():
         sums = [masked_log_probs(tiny, list(masked_copies(tokens, masking))).sum() for tokens in inputs]
-        expected = minicons.sequence_score(texts, reduction=_total, PLL_metric=metric)
+        expected = minicons.sequence_score(texts, reduction=total, PLL_metric=metric)
         np.testing.assert_allclose(sums, expected, atol=1e-4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import planted_probes
-from bertology.analyses.probing.train_test_split import TrainTestSplit
+from bertology.analyses.probing.train_test_split import CorpusSplit, TrainTestSplit
 from bertology.corpus.corpus import Corpus
 
 
@@ -15,7 +15,9 @@ def split_texts(corpus: Corpus, train_size: int, seed: int = 0) -> tuple[set[str
     recording = planted_probes.make_recording(corpus, None)
     train, test = (
         {part.inputs[index].text.segments[0].text for index in indices}
-        for part, indices in TrainTestSplit("", train_size, 0.7, seed).split(recording, None, (), analysis_name="test")
+        for part, indices in TrainTestSplit(train_size=train_size, seed=seed).split(
+            recording, None, (), analysis_name="test"
+        )
     )
     return train, test
 
@@ -31,13 +33,20 @@ def test_a_maximum_size_samples_training_sentences_and_leaves_the_test_data_unch
 
 def test_unused_training_sentences_are_counted() -> None:
     recording = planted_probes.make_recording(planted_probes.make_corpus(), None)
-    (_, train), _ = TrainTestSplit("", 0, 0.7, 0).split(recording, None, (), analysis_name="test")
-    split = TrainTestSplit("", 10, 0.7, 0)
-    assert split.n_unused(recording) == len(train) - 10
-    assert str(len(train) - 10) in split.unused_note(recording)
+    (_, train), _ = TrainTestSplit().split(recording, None, (), analysis_name="test")
+    assert TrainTestSplit(train_size=10).n_unused(recording) == len(train) - 10
     for size in (0, len(train), 10_000):
-        assert TrainTestSplit("", size, 0.7, 0).unused_note(recording) == ""
-    assert TrainTestSplit("another corpus", 10, 0.7, 0).n_unused(recording) == 0
+        assert TrainTestSplit(train_size=size).n_unused(recording) == 0
+    assert TrainTestSplit(train_corpus="another corpus", train_size=10).n_unused(recording) == 0
+
+
+def test_a_corpus_split_uses_all_training_sentences_of_the_recording() -> None:
+    recording = planted_probes.make_recording(planted_probes.make_corpus(), None)
+    parts, all_parts = (
+        split.split(recording, None, (), analysis_name="test") for split in (CorpusSplit(train_size=10), CorpusSplit())
+    )
+    assert [indices for _, indices in parts] == [indices for _, indices in all_parts]
+    assert CorpusSplit(train_size=10).n_unused(recording) == 0
 
 
 @pytest.mark.parametrize("train_size", [0, 20])

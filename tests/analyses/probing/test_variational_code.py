@@ -25,7 +25,7 @@ def test_encoded_labels_are_cheap_and_others_cost_the_uniform_code() -> None:
         np.testing.assert_allclose([total[0, 1], total[1, 0], total[1, 1]], 1, atol=0.03)
 
 
-def test_more_labels_spend_more_on_the_weights() -> None:
+def test_with_more_labels_more_nats_are_spent_on_the_weights() -> None:
     generator = np.random.default_rng(1)
     x = generator.normal(size=(1, 2000, 10))
     labels = (x[0, :, :4] + 0.3 * generator.normal(size=(2000, 4))).argmax(1)

@@ -1,4 +1,4 @@
-"""senses/separation on planted senses: separated in their layer, shuffled ones nowhere; labels of points."""
+"""senses/separation: planted senses are separated in their layer, shuffled ones in none; labels of points."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bertology.analyses.senses.separation.silhouette import (
     silhouettes,
 )
 from bertology.analyses.word_senses.occurrences import sense_occurrences
+from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
 from bertology.results.shapes import LayerCurve, Scatter, Trajectory
 
@@ -29,15 +30,15 @@ def run_separation(**options: Any) -> Any:
 
 
 def test_planted_senses_are_separated_in_their_layer() -> None:
-    result = run_separation(lemma="plant")
-    assert isinstance(result, LayerCurve)
-    silhouette, purity = result.measures["silhouette"], result.measures["nearest neighbour has same sense"]
+    data = run_separation(lemma="plant")
+    assert isinstance(data, LayerCurve)
+    silhouette, purity = data.measures["silhouette"], data.measures["nearest neighbour has same sense"]
     assert silhouette.value[1] > 0.5 > abs(silhouette.value[0])
     assert silhouette.low[0] < 0.1 and purity.value[1] == 1.0
     for name, chance in (("silhouette", 0.0), ("nearest neighbour has same sense", 0.5)):
-        shuffled = result.baselines["shuffled senses"][name].value
+        shuffled = data.baselines["shuffled senses"][name].value
         np.testing.assert_allclose(shuffled, chance, atol=0.06, err_msg=name)
-    assert result.sample == {"of sense plant%0": 12, "of sense plant%1": 12}
+    assert data.sample == {"of sense plant%0": 12, "of sense plant%1": 12}
 
 
 def test_silhouettes_equal_scikit_learn_and_purity_equals_a_loop() -> None:
@@ -52,11 +53,11 @@ def test_silhouettes_equal_scikit_learn_and_purity_equals_a_loop() -> None:
     expected = cast("Any", silhouette_samples)(vectors, senses.astype(str), metric="cosine")
     np.testing.assert_allclose(silhouettes(similarities, senses), expected, atol=1e-5)
     documents = occurrences.documents[indices]
-    result = neighbour_purity(similarities, senses, documents)
-    for case in range(len(indices)):
-        others = [other for other in range(len(indices)) if documents[other] != documents[case]]
-        nearest = max(others, key=lambda other: similarities[case, other])
-        assert result[case] == (senses[nearest] == senses[case])
+    purity = neighbour_purity(similarities, senses, documents)
+    for row in range(len(indices)):
+        others = [other for other in range(len(indices)) if documents[other] != documents[row]]
+        nearest = max(others, key=lambda other: similarities[row, other])
+        assert purity[row] == (senses[nearest] == senses[row])
 
 
 def test_neighbours_of_the_same_document_do_not_count() -> None:
@@ -77,8 +78,8 @@ def test_points_are_grouped_by_sense_and_labelled_with_the_text() -> None:
     assert isinstance(points, Scatter)
     assert points.axis_names[0] == "first axis, layer 1"
     means = [points.points[[group == name for group in points.groups]].mean(0) for name in ("bank%0", "bank%1")]
-    spread = points.points[[group == "bank%0" for group in points.groups]].std(0).max()
-    assert np.linalg.norm(means[0] - means[1]) > 3 * spread
+    std = points.points[[group == "bank%0" for group in points.groups]].std(0).max()
+    assert np.linalg.norm(means[0] - means[1]) > 3 * std
 
 
 def test_snippets_are_cut_around_the_word() -> None:
@@ -88,10 +89,9 @@ def test_snippets_are_cut_around_the_word() -> None:
 
 
 def test_default_lemma_has_the_most_frequent_second_sense() -> None:
-    both = (
-        planted_senses.corpus(("bank",), 10, first_sense=0.9).examples + planted_senses.corpus(("plant",), 8).examples
-    )
-    occurrences = sense_occurrences(planted_senses.recording(planted_senses.Corpus(both, name="both"), None))
+    skewed, balanced = planted_senses.corpus(("bank",), 10, first_sense=0.9), planted_senses.corpus(("plant",), 8)
+    corpus = Corpus(skewed.examples + balanced.examples, name="planted")
+    occurrences = sense_occurrences(planted_senses.recording(corpus, None))
     assert set(occurrences.lemmas[select_lemma(occurrences, "")]) == {"plant"}
 
 

@@ -21,30 +21,29 @@ from bertology.corpus.read import load_corpus, read
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
+from bertology.recording.recording import Recording
 from bertology.recording.sites import resolve_sites
 from bertology.results.shapes import LayerCurve
 
 NAME = "senses/word_in_context"
 
 
-def curve(recorded: Any, **options: Any) -> LayerCurve:
-    result = planted_senses.run(NAME, recorded, **options).data
-    assert isinstance(result, LayerCurve)
-    return result
+def curve(recording: Recording, **options: Any) -> LayerCurve:
+    data = planted_senses.run(NAME, recording, **options).data
+    assert isinstance(data, LayerCurve)
+    return data
 
 
 def test_planted_senses_are_separated_in_their_layer() -> None:
-    result = curve(
-        planted_senses.recording(planted_senses.corpus(n_sentences=40), None, planted_senses.sense_direction)
-    )
-    accuracy, auc = result.measures["accuracy"], result.measures["ROC AUC"]
+    data = curve(planted_senses.recording(planted_senses.corpus(n_sentences=40), None, planted_senses.sense_direction))
+    accuracy, auc = data.measures["accuracy"], data.measures["ROC AUC"]
     assert accuracy.value[1] == auc.value[1] == 1.0
-    for chance in (accuracy[0], result.baselines["shuffled labels"]["accuracy"][1]):
+    for chance in (accuracy[0], data.baselines["shuffled labels"]["accuracy"][1]):
         assert chance.low < 0.5 < chance.high
     assert abs(auc.value[0] - 0.5) < 0.2
-    assert result.baselines["majority class"]["accuracy"].value[0] == 0.5
-    assert result.baselines["same word form"]["accuracy"].value[0] == 0.5
-    assert result.baselines["last four layers"]["accuracy"].value[0] == 1.0
+    assert data.baselines["majority class"]["accuracy"].value[0] == 0.5
+    assert data.baselines["same word form"]["accuracy"].value[0] == 0.5
+    assert data.baselines["last four layers"]["accuracy"].value[0] == 1.0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,18 +62,17 @@ def test_pairs_are_balanced_by_lemma_and_from_different_documents(seed: int) -> 
         assert len(set(used.tolist())) == len(used)
 
 
-def test_no_document_is_in_both_halves() -> None:
+def test_no_document_is_in_training_and_test_pairs() -> None:
     splits = build_pair_splits(
         planted_senses.recording(planted_senses.corpus(), None),
         None,
-        TrainTestSplit("", 0, 0.5, 0),
-        3,
+        TrainTestSplit(train_fraction=0.5, n_seeds=3),
         analysis_name=NAME,
     )
     documents = splits.test.documents
-    for first, second in splits.pair_splits:
-        sides = [set(documents[half.first]) | set(documents[half.second]) for half in (first, second)]
-        assert not sides[0] & sides[1]
+    for split in splits.pair_splits:
+        train, test = (set(documents[pairs.first]) | set(documents[pairs.second]) for pairs in split)
+        assert not train & test
 
 
 def test_cosines_are_those_of_concatenated_layers() -> None:
@@ -94,53 +92,51 @@ WIC = "".join(f"{word}\tN\t1-0\tw{n} {word} w{n + 1}\t{word}s w{n}\n" for n in r
 GOLD = "".join("T\nF\n" for _ in range(20))
 
 
-def test_pairs_of_a_wic_corpus(tmp_path: Path) -> None:
+def test_pairs_of_a_wic_corpus_are_scored(tmp_path: Path) -> None:
     (tmp_path / "train.data.txt").write_text(WIC, "utf-8")
     (tmp_path / "train.gold.txt").write_text(GOLD, "utf-8")
     corpus = read(tmp_path / "train.data.txt")
 
-    def hidden(recorded_input: RecordedInput) -> planted.FloatArray:
-        generator = np.random.default_rng(recorded_input.tokens.ids.tolist())
-        states = generator.normal(size=(2, len(recorded_input.tokens), 6))
-        part = recorded_input.text.segments[0]
-        target = 1 + part.marked_words["target"][0]
+    def hidden(recorded: RecordedInput) -> planted.FloatArray:
+        generator = np.random.default_rng(recorded.tokens.ids.tolist())
+        states = generator.normal(size=(2, len(recorded.tokens), 6))
+        sentence = recorded.text.segments[0]
+        target = 1 + sentence.marked_words["target"][0]
         # In the last layer the vectors of a pair are equal or opposite.
-        pair, _, number = part.id.rpartition("-")
+        pair, _, number = sentence.id.rpartition("-")
         vector = np.random.default_rng(int(pair.rpartition("-")[2])).normal(size=6)
-        states[1, target] = vector if part.label == "T" or number == "1" else -vector
+        states[1, target] = vector if sentence.label == "T" or number == "1" else -vector
         return states
 
-    recorded = planted.make_recording(corpus, [[planted.uniform_head]], hidden).with_sites(
-        resolve_sites(["hidden.words"])
-    )
-    result = curve(recorded)
-    assert result.measures["accuracy"].value[1] == 1.0
-    assert result.measures["accuracy"].value[0] < 0.8
-    assert result.sample == {"training pairs": 20, "test pairs": 20, "splits": 5}
-    assert result.measures["accuracy"].interval == "bootstrap" and result.measures["ROC AUC"].interval == "range"
+    recording = planted.make_recording(corpus, [[planted.uniform_head]], hidden)
+    data = curve(recording.with_sites(resolve_sites(["hidden.words"])))
+    assert data.measures["accuracy"].value[1] == 1.0
+    assert data.measures["accuracy"].value[0] < 0.8
+    assert data.sample == {"training pairs": 20, "test pairs": 20, "splits": 5}
+    assert data.measures["accuracy"].interval == "bootstrap" and data.measures["ROC AUC"].interval == "range"
     with pytest.raises(Refusal, match="WiC"):
         curve(planted_senses.recording(Corpus(corpus.examples[:1], name="half a pair"), None, None))
 
 
-def test_threshold_from_another_corpus(tmp_path: Path) -> None:
+def test_the_threshold_can_come_from_another_corpus(tmp_path: Path) -> None:
     (tmp_path / "train.data.txt").write_text(WIC, "utf-8")
     (tmp_path / "train.gold.txt").write_text(GOLD, "utf-8")
-    subject = RunInputs(load_corpus("english"), load("tiny"), random_baseline=False)
-    result = run_analysis(registry.get(NAME), subject, {"train_corpus": str(tmp_path), "n_seeds": 2}).data
-    assert isinstance(result, LayerCurve)
-    assert result.sample["training pairs"] == 40
-    assert result.measures["accuracy"].n[0] > 20
+    inputs = RunInputs(load_corpus("english"), load("tiny"), random_baseline=False)
+    data = run_analysis(registry.get(NAME), inputs, {"train_corpus": str(tmp_path), "n_seeds": 2}).data
+    assert isinstance(data, LayerCurve)
+    assert data.sample["training pairs"] == 40
+    assert data.measures["accuracy"].n[0] > 20
 
 
 def test_a_corpus_without_pairs_is_refused() -> None:
     for texts in (("nothing marked",), ()):
         with pytest.raises(Refusal, match="no training and test pairs"):
             curve(planted_senses.recording(corpus_from_texts(*texts), None, None))
-    single = Corpus(
-        tuple(Example(item.segments) for item in planted_senses.corpus(n_sentences=20, first_sense=1.0)),
+    one_sense = Corpus(
+        tuple(Example(example.segments) for example in planted_senses.corpus(n_sentences=20, first_sense=1.0)),
         name="one sense",
     )
     with pytest.raises(Refusal, match="no training and test pairs"):
-        curve(planted_senses.recording(single, None, None))
+        curve(planted_senses.recording(one_sense, None, None))
     with pytest.raises(Refusal, match="--n-seeds"):
         curve(planted_senses.recording(planted_senses.corpus(), None, None), n_seeds=0)

@@ -43,7 +43,7 @@ def make_tree(
 
 
 def to_input(sentence: Sentence) -> RecordedInput:
-    return planted.recorded_inputs(corpus_from_sentences([sentence], name="one"))[0]
+    return planted.recorded_inputs(corpus_from_sentences([sentence], name="one sentence"))[0]
 
 
 def test_punctuation_that_governs_words_is_bridged() -> None:
@@ -116,10 +116,10 @@ def test_single_layers_are_cached_if_all_layers_are_too_large(
 
 
 def test_probes_do_not_depend_on_the_cache(dataset: TreeDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = StructuralProbeConfig(n_seeds=2, epochs=6, learning_rate=0.01, batch_size=5, legacy=False, seed=0)
-    together = config.fit(dataset, ("distance", "depth"), [3], "cpu")
+    config = StructuralProbeConfig(epochs=6, batch_size=5)
+    together = config.fit(dataset, ("distance", "depth"), [3], [0, 1])
     monkeypatch.setattr(dataset_module, "MAX_CACHED_BYTES", 4 * sum(dataset.lengths) * planted_trees.WIDTH)
-    alone = config.fit(dataset, ("distance", "depth"), [3], "cpu")
+    alone = config.fit(dataset, ("distance", "depth"), [3], [0, 1])
     # The memory layout of states may change the last digit of a product.
     torch.testing.assert_close(together.weights, alone.weights, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(together.losses, alone.losses)

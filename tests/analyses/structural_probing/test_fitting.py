@@ -157,7 +157,7 @@ def test_stopping_a_probe_whose_best_epoch_is_certain_changes_nothing(
     assert n_gradients.total() - n_patient < 0.97 * n_patient, "no probe stopped early"
 
 
-def test_the_best_epoch_is_kept() -> None:
+def test_the_weights_of_the_best_epoch_are_used() -> None:
     batches, validation = [make_batch(seed) for seed in range(3)], [make_batch(9)]
     specs = [ProbeSpec("distance", WIDTH, 0)]
     probes = fit_structural_probes(batches, validation, specs, FitSchedule(epochs=40, learning_rate=0.05))
@@ -168,7 +168,7 @@ def test_the_best_epoch_is_kept() -> None:
 
 def test_resetting_moments_makes_a_difference() -> None:
     batches, validation = [make_batch(seed) for seed in range(4)], [make_batch(9)]
-    reset, kept = (
+    with_reset, without_reset = (
         fit_structural_probes(
             batches,
             validation,
@@ -177,7 +177,7 @@ def test_resetting_moments_makes_a_difference() -> None:
         )
         for reset_moments in (True, False)
     )
-    assert not torch.equal(reset.weights, kept.weights)
+    assert not torch.equal(with_reset.weights, without_reset.weights)
 
 
 def test_distances_and_depths_are_those_of_projected_states() -> None:

@@ -42,7 +42,7 @@ def test_rows_map_nodes_to_tables_and_back() -> None:
         assert torch.equal(tables.flatten()[trees.rows_by_node(count)], values)
 
 
-def test_rows_of_some_probes_among_others_map_to_tables() -> None:
+def test_rows_of_selected_probes_map_to_tables() -> None:
     trees = make_batch().trees
     values = torch.arange(sum(SIZES) * 5)
     tables = values[trees.rows_by_slot(2, 1, 5)].view(2, len(SIZES), 8)

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from bertology.analyses.text_attacks.distractors import DISTRACTOR_ATTACKS, AttackedExample, DistractorConfig
-from bertology.analyses.text_attacks.perturbations import ShuffleConfig, contains_sequence
-from bertology.analyses.text_attacks.registry import ATTACKS, AttackConfig, random_edit, word_edit_distance, word_pool
+from bertology.analyses.text_attacks.distractors import DISTRACTOR_ATTACKS, AttackedExample
+from bertology.analyses.text_attacks.perturbations import AttackConfig, contains_sequence
+from bertology.analyses.text_attacks.registry import ATTACKS, random_edit, word_edit_distance, word_pool
 from bertology.corpus.corpus import Example
 from bertology.corpus.sentence import sentence_from_text
 
@@ -23,9 +23,9 @@ def build_example(gold: int = 1, options: tuple[str, ...] = OPTIONS[:3]) -> Exam
 
 
 def attack(
-    name: str, example: Example | None = None, *, seed: int = 0, config: DistractorConfig | None = None
+    name: str, example: Example | None = None, *, seed: int = 0, config: AttackConfig | None = None
 ) -> AttackedExample:
-    return DISTRACTOR_ATTACKS[name].apply(example or build_example(), Random(seed), config or DistractorConfig())
+    return DISTRACTOR_ATTACKS[name][1](example or build_example(), Random(seed), config or AttackConfig())
 
 
 def bag(*texts: str) -> Counter[str]:
@@ -59,7 +59,7 @@ def test_the_passage_gets_the_words_of_question_and_distractors() -> None:
         assert Counter(added) == bag("What did Bob find there?", OPTIONS[0], OPTIONS[2])
         assert not any(contains_sequence(added, sentence_from_text(option).words) for option in OPTIONS)
         assert attacked.n_below_minimum == 0
-        assert attacked.edit_distances[0] >= DistractorConfig().shuffling.min_distance
+        assert attacked.edit_distances[0] >= AttackConfig().shuffle_distance
 
 
 def test_a_distractor_of_one_word_always_occurs_intact() -> None:
@@ -78,11 +78,11 @@ def test_distractors_get_sentences_of_the_passage(name: str) -> None:
 
 
 def test_all_distractors_can_share_one_sentence() -> None:
-    def is_shared(config: DistractorConfig) -> list[bool]:
+    def is_shared(config: AttackConfig) -> list[bool]:
         pairs = [distractors(attack("Sent2Opt-Shuffle", seed=seed, config=config).example) for seed in range(20)]
         return [Counter(first) == Counter(second) for first, second in pairs]
 
-    assert all(is_shared(DistractorConfig(share_sentence=True))) and not all(is_shared(DistractorConfig()))
+    assert all(is_shared(AttackConfig(same_distractor=True))) and not all(is_shared(AttackConfig()))
 
 
 @pytest.mark.parametrize("name", ["AddAns2Opt", "AddAns2Opt-Shuffle", "Ans2Opt-Shuffle"])
@@ -102,7 +102,7 @@ def test_an_answer_of_one_word_does_not_become_a_second_correct_option() -> None
 
 def test_shuffles_reach_the_minimum_distance() -> None:
     for name in DISTRACTOR_ATTACKS:
-        distances = attack(name, config=DistractorConfig(ShuffleConfig(0.7))).edit_distances
+        distances = attack(name, config=AttackConfig(shuffle_distance=0.7)).edit_distances
         assert all(distance >= 0.7 for distance in distances) and bool(distances) == ("Shuffle" in name)
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from bertology.analyses.text_attacks.perturbations import (
     NEGATIONS,
-    ShuffleConfig,
     add_typos,
     contains_sequence,
     misspell,
@@ -31,7 +30,7 @@ from bertology.corpus.sentence import Sentence, Span, sentence_from_text, senten
 from bertology.numerics.edit_distance import edit_distance
 
 TEXT = 'The cat saw the dog. "It ran away!" Mr. Smith did not see it, and nobody told him.'
-CONFIG = ShuffleConfig()
+MIN_DISTANCE = 0.6
 VOCABULARY = ["house", "river", "green", "seven", "walks", "The", "cat"]
 
 
@@ -76,11 +75,13 @@ def test_sentences_end_at_full_stops_and_line_breaks() -> None:
 
 def test_shuffled_words_are_complete_and_far_enough() -> None:
     sentence = sentence_from_text(TEXT)
-    shuffled = shuffle_words(sentence, Random(0), CONFIG)
+    shuffled = shuffle_words(sentence, Random(0), MIN_DISTANCE)
     assert Counter(shuffled.words) == Counter(sentence.words)
-    assert edit_distance(sentence.words, shuffled.words) / len(sentence) >= CONFIG.min_distance
-    assert shuffle_words(sentence, Random(0), CONFIG) == shuffled != shuffle_words(sentence, Random(1), CONFIG)
-    assert shuffle_words(sentence_from_text("Yes"), Random(0), CONFIG) == sentence_from_text("Yes")
+    assert edit_distance(sentence.words, shuffled.words) / len(sentence) >= MIN_DISTANCE
+    assert (
+        shuffle_words(sentence, Random(0), MIN_DISTANCE) == shuffled != shuffle_words(sentence, Random(1), MIN_DISTANCE)
+    )
+    assert shuffle_words(sentence_from_text("Yes"), Random(0), MIN_DISTANCE) == sentence_from_text("Yes")
 
 
 def test_an_answer_is_never_split_or_changed() -> None:
@@ -89,11 +90,11 @@ def test_an_answer_is_never_split_or_changed() -> None:
         rng = Random(seed)
         longer = apply_edits(sentence, [*identity_edits(sentence), *map(EditedWord, "xyz")])
         for perturbed in (
-            shuffle_words(sentence, rng, CONFIG),
+            shuffle_words(sentence, rng, MIN_DISTANCE),
             shuffle_sentences(sentence, rng),
             remove_function_words(sentence),
             add_typos(sentence, rng, 1.0),
-            random_edit_of_equal_size(sentence, shuffle_words(sentence, rng, CONFIG), VOCABULARY, rng),
+            random_edit_of_equal_size(sentence, shuffle_words(sentence, rng, MIN_DISTANCE), VOCABULARY, rng),
             random_edit_of_equal_size(sentence, longer, VOCABULARY, rng),
         ):
             assert answer(perturbed) == ("New", "York", "City")
@@ -105,7 +106,7 @@ def test_a_shuffle_reaches_the_minimum_distance_and_avoids_forbidden_sequences()
     words = ["what", "did", "ann", "see", "a", "red", "dog", "a", "cat"]
     forbidden = [["a", "red", "dog"], ["a", "cat"]]
     for seed in range(50):
-        order = shuffle(words, Random(seed), ShuffleConfig(0.7), forbidden)
+        order = shuffle(words, Random(seed), 0.7, forbidden)
         shuffled = [words[index] for index in order.permutation]
         assert order.reached_minimum and order.distance == edit_distance(words, shuffled) / len(words) >= 0.7
         assert sorted(order.permutation) == list(range(len(words)))
@@ -113,12 +114,11 @@ def test_a_shuffle_reaches_the_minimum_distance_and_avoids_forbidden_sequences()
 
 
 def test_a_shuffle_that_cannot_reach_the_minimum_says_so() -> None:
-    assert shuffle(["a"], Random(0), CONFIG) == ([0], 0.0, False)
-    assert shuffle(["a", "a"], Random(0), CONFIG).distance == 0.0
-    unavoidable = shuffle(["a", "b", "c"], Random(0), CONFIG, [["b"]])
+    assert shuffle(["a"], Random(0), MIN_DISTANCE) == ([0], 0.0, False)
+    assert shuffle(["a", "a"], Random(0), MIN_DISTANCE).distance == 0.0
+    unavoidable = shuffle(["a", "b", "c"], Random(0), MIN_DISTANCE, [["b"]])
     assert not unavoidable.reached_minimum and unavoidable.distance > 0
-    few_attempts = ShuffleConfig(1.0, max_attempts=3)
-    assert not shuffle(["a", "b", "c", "d", "a", "b"], Random(0), few_attempts).reached_minimum
+    assert not shuffle(["a", "b", "c", "d", "a", "b"], Random(0), 1.0, max_attempts=3).reached_minimum
 
 
 def test_a_contained_sequence_is_contiguous() -> None:

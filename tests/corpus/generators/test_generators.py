@@ -45,7 +45,7 @@ FINGERPRINTS = {
 
 
 def texts(example: Example) -> tuple[str, ...]:
-    return tuple(part.text for part in example.segments)
+    return tuple(segment.text for segment in example.segments)
 
 
 @pytest.fixture(scope="module", params=NAMES)

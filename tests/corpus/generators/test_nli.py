@@ -82,10 +82,10 @@ def numerals(fact: str, hypothesis: str) -> str:
 
 def hypernyms(fact: str, hypothesis: str) -> str:
     predicate, queried = (re.sub(r".* was (an? )?(.*)\.", r"\2", text) for text in (fact, hypothesis))
-    head = predicate.split()[-1] if predicate.split()[-1] in IS_A else predicate
-    if head not in IS_A:
+    noun = predicate.split()[-1] if predicate.split()[-1] in IS_A else predicate
+    if noun not in IS_A:
         return "neutral"
-    return "entailment" if queried in (head, IS_A[head]) else "contradiction"
+    return "entailment" if queried in (noun, IS_A[noun]) else "contradiction"
 
 
 def antonyms(fact: str, hypothesis: str) -> str:

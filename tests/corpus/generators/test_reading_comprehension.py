@@ -22,7 +22,7 @@ def corpus() -> Corpus:
 
 
 def options(example: Example) -> list[str]:
-    return [part.text for part in example.segments[2:]]
+    return [option.text for option in example.segments[2:]]
 
 
 def correct_option(example: Example) -> int:
@@ -51,8 +51,8 @@ def facts(example: Example) -> list[str]:
 def test_questions_options_and_positions_are_balanced(corpus: Corpus) -> None:
     cells = Counter((example.factors["question"], example.factors["options"], example.label) for example in corpus)
     assert {question for question, _, _ in cells} == QUESTIONS and len(cells) == 5 * (3 + 4)
-    for count, mean in (("3", 70), ("4", 52.5)):
-        assert all(abs(n - mean) <= 1 for (_, size, _), n in cells.items() if size == count)
+    for n_options, mean in (("3", 70), ("4", 52.5)):
+        assert all(abs(count - mean) <= 1 for (_, n, _), count in cells.items() if n == n_options)
 
 
 def test_passages_have_three_to_six_sentences(corpus: Corpus) -> None:

@@ -60,14 +60,14 @@ def test_a_clitic_is_joined_or_separate() -> None:
 @pytest.mark.parametrize(("first", "in_training"), [("new", False), ("known", True)])
 def test_first_nouns_of_compounds_are_targets_in_training_if_known(first: str, in_training: bool) -> None:
     train, compound = (generate("subject_noun", size=400, split=split, first=first) for split in ("train", "compound"))
-    targets = {_target(example) for example in train}
+    targets = {target_form(example) for example in train}
     firsts = {example.segments[0].words[example.segments[0].marked_words["target"][0] - 1] for example in compound}
     vocabulary = {word for sentence in train.sentences for word in sentence.words}
     assert firsts <= targets if in_training else not firsts & vocabulary
-    assert {_target(example) for example in compound} <= targets
+    assert {target_form(example) for example in compound} <= targets
 
 
-def _target(example: Example) -> str:
+def target_form(example: Example) -> str:
     (index,) = example.segments[0].marked_words["target"]
     return example.segments[0].words[index]
 

@@ -18,8 +18,8 @@ def sample(tmp_path: Path) -> ReaderSample:
     return ReaderSample(tmp_path, "conllu", "sample.conllu")
 
 
-def row(number: int | str, form: str, head: int | str = "_", relation: str = "_", misc: str = "_") -> str:
-    return f"{number}\t{form}\t{form.lower()}\tX\t_\t_\t{head}\t{relation}\t_\t{misc}"
+def row(number: int | str, form: str, governor: int | str = "_", relation: str = "_", misc: str = "_") -> str:
+    return f"{number}\t{form}\t{form.lower()}\tX\t_\t_\t{governor}\t{relation}\t_\t{misc}"
 
 
 def sentence_lines(*rows: str, comments: tuple[str, ...] = ()) -> str:
@@ -63,14 +63,14 @@ def test_a_text_comment_determines_the_offsets(sample: ReaderSample) -> None:
     )
 
 
-def test_the_words_of_a_multiword_token_share_out_its_characters(sample: ReaderSample) -> None:
+def test_the_words_of_a_multiword_token_have_parts_of_its_text(sample: ReaderSample) -> None:
     rows = (row("1-2", "Don't", misc="SpaceAfter=No"), row(1, "Do", 0), row(2, "n't", 1), row(3, "!", 1))
     corpus = sample.read(sentence_lines(*rows))
     assert corpus[0].segments[0].text == "Don't!"
     assert_offsets_match(corpus)
 
 
-def test_the_words_of_a_contraction_all_have_its_characters(sample: ReaderSample) -> None:
+def test_the_words_of_a_contraction_all_have_its_text(sample: ReaderSample) -> None:
     rows = (row(1, "Vin", 0), row("2-3", "du"), row(2, "de", 4), row(3, "le", 4), row(4, "pays", 1))
     sentence = sample.read(sentence_lines(*rows, comments=("# text = Vin du pays",)))[0].segments[0]
     assert sentence.words == ("Vin", "de", "le", "pays")

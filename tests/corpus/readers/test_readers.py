@@ -132,7 +132,7 @@ def test_random_bytes_raise_only_refusals(format: str) -> None:
 
 
 @st.composite
-def damaged(draw: st.DrawFn, sample: bytes) -> bytes:
+def damaged_samples(draw: st.DrawFn, sample: bytes) -> bytes:
     """Two copies of the sample with a few parts removed, doubled or overwritten."""
     content = sample + b"\n\n" + sample
     for _ in range(draw(st.integers(1, 4))):
@@ -148,7 +148,7 @@ def test_a_damaged_example_raises_only_refusals(format: str) -> None:
     sample = readers()[format].example.encode()
 
     @FUZZING
-    @given(damaged(sample))
+    @given(damaged_samples(sample))
     def check(content: bytes) -> None:
         assert_only_refusals(format, content)
 

@@ -47,7 +47,7 @@ def test_a_line_that_is_not_utf8_does_not_separate_documents(sample: ReaderSampl
     assert {sentence.document for sentence in sample.read(content, skip_malformed=True).sentences} == {"1"}
 
 
-def test_a_compressed_file_is_read_lazily() -> None:
+def test_the_first_sentences_of_a_compressed_file_are_read() -> None:
     corpus = read(shared("data/text/open-english.txt.xz"), limit=500)
     assert (len(corpus), corpus.format) == (500, "text")
     assert_offsets_match(corpus)

@@ -17,8 +17,8 @@ def sample(tmp_path: Path) -> ReaderSample:
     return ReaderSample(tmp_path, "universal_propositions", "sample.conllu")
 
 
-def row(number: int, form: str, head: int | str, *columns: str) -> str:
-    return "\t".join((str(number), form, form, "X", "_", "_", str(head), "dep", "_", "_", *columns))
+def row(number: int, form: str, governor: int | str, *columns: str) -> str:
+    return "\t".join((str(number), form, form, "X", "_", "_", str(governor), "dep", "_", "_", *columns))
 
 
 #       the  cook  who  sang  left  it

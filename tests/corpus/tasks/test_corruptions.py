@@ -1,4 +1,4 @@
-"""Corruption tasks: which clauses are exchanged, and how."""
+"""Corruption tasks: clauses with a subject are exchanged, with capitals and punctuation adjusted."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from bertology.corpus.sentence import ROOT, Sentence, sentence_from_words
 
 
-def tree(text: str, heads: list[int], relations: str, pos: str = "") -> Sentence:
-    """Make a sentence with governors that count from 1, as in CoNLL-U."""
+def tree(text: str, governors: list[int], relations: str, pos: str = "") -> Sentence:
+    """Make a sentence from governors that count from 1, with 0 for the root, as in CoNLL-U."""
     return replace(
         sentence_from_words(text.split()),
-        governors=tuple(head - 1 if head else ROOT for head in heads),
+        governors=tuple(governor - 1 if governor else ROOT for governor in governors),
         relations=tuple(relations.split()),
         pos=tuple(pos.split()) or None,
     )

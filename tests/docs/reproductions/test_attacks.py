@@ -44,7 +44,7 @@ def test_the_script_writes_its_tables_into_the_page(
     reviews, pairs = tmp_path / "mr", tmp_path / "pairs.tsv"
     reviews.write_text("\n".join(REVIEWS), "utf-8")
     pairs.write_text("\n".join(PAIRS), "utf-8")
-    arguments = [save_model(tmp_path / "reader", "choice", ()), str(reviews), str(pairs)]
+    arguments = [save_model(tmp_path / "choice", "choice", ()), str(reviews), str(pairs)]
     arguments += [
         "--sentiment-model",
         save_model(tmp_path / "reviews", "label", ("negative", "positive")),

@@ -1,4 +1,4 @@
-"""Numbers are written between the marks of a page, and prose is wrapped but tables are not."""
+"""Numbers are written between the markers of a page, and prose is wrapped but tables are not."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def test_new_numbers_replace_the_old_ones() -> None:
 
 def test_long_prose_is_wrapped_and_tables_are_not() -> None:
     row = f"| {'cell ' * 40}|"
-    item = f"- {'word ' * 40}".strip()
-    lines = page.join_parts([row, item]).split("\n")
+    bullet = f"- {'word ' * 40}".strip()
+    lines = page.join_parts([row, bullet]).split("\n")
     assert lines[0] == row
     assert all(len(line) <= page.LINE_LENGTH for line in lines[1:])
     assert lines[2].startswith("- word") and lines[3].startswith("  word")
-    assert " ".join(" ".join(lines[2:]).split()) == item
+    assert " ".join(" ".join(lines[2:]).split()) == bullet

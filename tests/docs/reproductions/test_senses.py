@@ -50,6 +50,6 @@ def test_the_text_cites_only_numbers_of_the_tables() -> None:
     assert set(NUMBER.findall(text)) <= set(NUMBER.findall(numbers))
 
 
-def test_the_published_numbers_are_there() -> None:
+def test_the_published_numbers_are_in_the_tables() -> None:
     for number in ("54.8", "76.5", "80.1", "81.2", "60.9"):
         assert number in split_page(PAGE)[1]

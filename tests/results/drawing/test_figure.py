@@ -37,7 +37,7 @@ def test_every_shape_has_a_figure_in_both_themes(name: str, theme: Theme) -> Non
     svg = result(SHAPES[name]).figure(theme).svg
     assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
     assert PALETTES[theme].foreground in svg and "nan" not in svg.lower().replace("not measured", "")
-    assert svg.count("http") == 1  # the name of the vocabulary
+    assert svg.count("http") == 1  # the XML namespace
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -134,7 +134,7 @@ def test_only_heads_whose_interval_overlaps_a_baseline_have_a_dot() -> None:
         Table(**measures_and_baselines(2), row_names=ROW_NAMES[:2]),
         Scatter(points=np.zeros((30, 2)), labels=("same",) * 30, groups=tuple(map(str, range(30)))),
     ],
-    ids=["24x16", "1x2", "two layers", "one layer", "linear", "1x2 matrix", "40x3 matrix", "two rows", "one place"],
+    ids=["24x16", "1x2", "two layers", "one layer", "linear", "1x2 matrix", "40x3 matrix", "two rows", "one position"],
 )
 def test_large_and_small_shapes_are_drawn(shape: Shape) -> None:
     parsed = ParsedFigure(shape)
@@ -190,5 +190,5 @@ def test_many_rows_without_a_value_are_listed_instead_of_drawn() -> None:
     parsed = ParsedFigure(Table(measures={"score": score}, baselines=level, row_names=names))
     assert "Not measured (5 rows): uno, due, tre, quattro, cinque" in " ".join(parsed.text.split())
     assert len(parsed.marks("circle", "known")) == 1 and not parsed.marks("polygon", "cinque")
-    few = ParsedFigure(Table(**measures_and_baselines(3), row_names=("a", "b", "c")))
-    assert few.marks("text", "not measured")
+    with_few_gaps = ParsedFigure(Table(**measures_and_baselines(3), row_names=("a", "b", "c")))
+    assert with_few_gaps.marks("text", "not measured")

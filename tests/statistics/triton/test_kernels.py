@@ -135,9 +135,9 @@ def test_pair_sums(n_listed: int, n_weighted: int) -> None:
     indices = torch.stack([row, source, target, sum_index])
     scale = torch.rand(2, n_listed + n_weighted, generator=generator).to(DEVICE)
     all_pairs = TokenPairs(indices, scale, batch.padded_length, weights if n_weighted else None)
-    few_pairs = TokenPairs(indices[:, sum_index < 2], scale[:, :2], batch.padded_length)
-    fused = _fuse(layer, batch, StatisticNeeds(few_pairs), StatisticNeeds(all_pairs))
-    for pairs in (all_pairs, few_pairs):
+    first_pairs = TokenPairs(indices[:, sum_index < 2], scale[:, :2], batch.padded_length)
+    fused = _fuse(layer, batch, StatisticNeeds(first_pairs), StatisticNeeds(all_pairs))
+    for pairs in (all_pairs, first_pairs):
         torch.testing.assert_close(pair_sums(fused, pairs), pair_sums(dense, pairs), rtol=1e-3, atol=1e-4)
 
 

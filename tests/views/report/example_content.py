@@ -13,7 +13,9 @@ from bertology.views.report.content import AnalysisSection, ReportContent
 CLAIM = next(claim for claim in all_claims() if claim.paper == "clark2019")
 
 
-def declared(description: str = "About it. Twice. Thrice.", name: str = "group/name", **fields: Any) -> Analysis:
+def make_analysis(
+    description: str = "First sentence. Second sentence. Third sentence.", name: str = "group/name", **fields: Any
+) -> Analysis:
     """An analysis with a description."""
 
     def function(corpus: Any) -> Shape:
@@ -23,12 +25,12 @@ def declared(description: str = "About it. Twice. Thrice.", name: str = "group/n
     return analysis(question="What?", special_tokens="", citations=(), name=name, **fields)(function)
 
 
-def section(result: Result, description: str = "About it. Twice. Thrice.") -> AnalysisSection:
+def section(result: Result, description: str = "First sentence. Second sentence. Third sentence.") -> AnalysisSection:
     """A section of a report for a result."""
-    return AnalysisSection(declared(description), result)
+    return AnalysisSection(make_analysis(description), result)
 
 
 def content(*sections: AnalysisSection, **fields: Any) -> ReportContent:
-    """A report of sections, without claims unless they are given."""
+    """A report with these sections; without claims by default."""
     values: dict[str, Any] = {"title": "title", "messages": [], "claim_results": [], "sections": list(sections)}
     return ReportContent(**(values | fields))

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from bertology.analyses.declaration import REPORT_SECTIONS
-from bertology.claims.judge import OUTCOMES, Verdict
 from bertology.claims.run import ClaimResult
+from bertology.claims.verdict import OUTCOMES, Verdict
 from bertology.results.shapes import LayerCurve
 from bertology.views.report.content import AnalysisSection
 from results.example_results import measures_and_baselines, result
-from views.report.example_content import CLAIM, content, declared, section
+from views.report.example_content import CLAIM, content, make_analysis, section
 
 RESULT = result(LayerCurve(**measures_and_baselines(2)))
 
 
 def test_headings_are_declared_by_analyses_and_ordered() -> None:
-    names = ("probes/x", "attention/x", "mine/own", "attention/y")
+    names = ("probes/x", "attention/x", "plugin/x", "attention/y")
     fields = {"attention/y": {"report_section": "Effects of fine-tuning"}}
-    sections = [AnalysisSection(declared(name=name, **fields.get(name, {})), RESULT) for name in names]
+    sections = [AnalysisSection(make_analysis(name=name, **fields.get(name, {})), RESULT) for name in names]
     headings = [heading for heading, _ in content(*sections).sections_by_heading]
     assert headings == [REPORT_SECTIONS[0], REPORT_SECTIONS[2], "Effects of fine-tuning", REPORT_SECTIONS[-1]]
 
 
 def test_a_heading_of_a_plug_in_comes_last() -> None:
-    sections = [AnalysisSection(declared(report_section="My heading"), RESULT), section(RESULT)]
+    sections = [AnalysisSection(make_analysis(report_section="My heading"), RESULT), section(RESULT)]
     assert [heading for heading, _ in content(*sections).sections_by_heading] == [REPORT_SECTIONS[-1], "My heading"]
 
 
@@ -32,14 +32,14 @@ def test_sections_of_one_analysis_have_different_anchors() -> None:
 
 
 def test_sections_of_one_analysis_are_distinguished_by_corpus_and_options() -> None:
-    other = RESULT.model_copy(update={"options": {**RESULT.options, "show": "heads"}})
-    report = content(section(RESULT), section(other))
+    with_heads = RESULT.model_copy(update={"options": {**RESULT.options, "show": "heads"}})
+    report = content(section(RESULT), section(with_heads))
     facts = [report.distinguishing_facts(s) for s in report.sections]
     assert facts == [["a-corpus", "show: layers"], ["a-corpus", "show: heads"]]
 
 
 def test_claims_are_counted_by_outcome() -> None:
-    results = [ClaimResult(CLAIM, Verdict(outcome, "why"), ()) for outcome in OUTCOMES]
+    results = [ClaimResult(CLAIM, Verdict(outcome, obstacle="why"), ()) for outcome in OUTCOMES]
     summary = content(claim_results=results).summary
     assert summary == "4 published claims tested: 1 holds, 1 fails, 1 inconclusive, 1 not applicable."
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
-from bertology.claims.judge import Verdict
 from bertology.claims.run import ClaimResult
+from bertology.claims.verdict import Verdict
 from bertology.results.shapes import HeadGrid, LayerCurve
 from bertology.views.report.export import as_json, as_markdown, as_record
 from results.example_results import measures_and_baselines, result
 from views.report.example_content import CLAIM, content, section
 
 RESULT = result(LayerCurve(**measures_and_baselines(2)))
-CLAIM_RESULT = ClaimResult(CLAIM, Verdict("fails", "a | b"), (RESULT,))
+CLAIM_RESULT = ClaimResult(CLAIM, Verdict("fails", obstacle="a | b"), (RESULT,))
 
 
 def test_markdown_has_claims_sections_and_methods() -> None:
@@ -39,12 +39,12 @@ def test_json_has_everything() -> None:
         not_run=["slow"],
         elapsed={"a": 1.0},
     )
-    written = json.loads(as_json(report))
-    assert list(written) == [
+    record = json.loads(as_json(report))
+    assert list(record) == [
         "title", "messages", "summary", "forward_passes", "seconds", "untested", "claims", "examples", "results",
     ]  # fmt: skip
-    assert written["claims"] == [as_record(CLAIM_RESULT)] and written["results"][0]["analysis"] == RESULT.analysis
-    assert written["examples"][CLAIM.id]["weakest"][0]["text"] == "No." and written["untested"] == ["slow"]
+    assert record["claims"] == [as_record(CLAIM_RESULT)] and record["results"][0]["analysis"] == RESULT.analysis
+    assert record["examples"][CLAIM.id]["weakest"][0]["text"] == "No." and record["untested"] == ["slow"]
 
 
 def test_a_claim_is_a_record() -> None:

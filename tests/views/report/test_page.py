@@ -8,8 +8,8 @@ from typing import Any
 
 from bertology.citations import CITATIONS, short_citation
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
-from bertology.claims.judge import OUTCOMES, Verdict
 from bertology.claims.run import ClaimResult
+from bertology.claims.verdict import OUTCOMES, Verdict
 from bertology.results.shapes import LayerCurve, Table
 from bertology.views.html_view import HtmlView
 from bertology.views.report.content import ReportContent
@@ -22,7 +22,7 @@ RESULT = result(LayerCurve(**measures_and_baselines(2)))
 
 def all_outcomes() -> ReportContent:
     claims = [
-        ClaimResult(CLAIM.model_copy(update={"id": outcome}), Verdict(outcome, f"why <{outcome}>"), (RESULT,))
+        ClaimResult(CLAIM.model_copy(update={"id": outcome}), Verdict(outcome, obstacle=f"why <{outcome}>"), (RESULT,))
         for outcome in OUTCOMES
     ]
     return content(
@@ -40,7 +40,7 @@ def test_every_claim_is_shown_with_its_verdict_numbers_and_paper() -> None:
     for outcome in OUTCOMES:
         assert f"why &lt;{outcome}&gt;" in html
     assert html.count('<a href="#group/name">') == 4 and 'id="group/name"' in html
-    assert html.count("About it. Twice.</p>") == 4 and "a &lt;message&gt;" in html
+    assert html.count("First sentence. Second sentence.</p>") == 4 and "a &lt;message&gt;" in html
     assert html.count("What Does BERT Look At?") == 4 + 1 and f"Published ({CLAIM.section}): " in html
     assert "1 forward passes over the corpora: mini on english." in html and "Not tested: late-one." in html
 
@@ -67,7 +67,7 @@ def test_a_claim_shows_only_the_tested_measures_and_rows() -> None:
 
 def _claim(test: dict[str, Any], shape: LayerCurve | Table) -> ClaimResult:
     claim = CLAIM.model_validate({**CLAIM.model_dump(), "test": test})
-    return ClaimResult(claim, Verdict("holds", "why"), (result(shape),))
+    return ClaimResult(claim, Verdict("holds", obstacle="why"), (result(shape),))
 
 
 def test_example_sentences_are_shown_with_their_numbers() -> None:
@@ -79,7 +79,7 @@ def test_example_sentences_are_shown_with_their_numbers() -> None:
         n_examined=16,
         n_total=356,
     )
-    claims = [ClaimResult(CLAIM, Verdict("holds", "why"), (RESULT,))]
+    claims = [ClaimResult(CLAIM, Verdict("holds", obstacle="why"), (RESULT,))]
     report = content(claim_results=claims, example_texts={CLAIM.id: texts})
     html = report_page(report)
     assert "<dt>strongest</dt><dd><b>0.91 vs. 0.10</b> &lt;Dear&gt; Hannah,</dd>" in html

@@ -7,7 +7,7 @@ import pytest
 
 from bertology.estimates.estimate import Estimates
 from bertology.results.shapes import HeadGrid, LayerCurve, Table
-from bertology.views.report.results import highest_head, render_result
+from bertology.views.report.results import render_result
 from results.example_results import SHAPES, estimates, measures_and_baselines, result
 
 EMPTY = Estimates.empty((2, 3))
@@ -34,7 +34,7 @@ def test_missing_values_are_marked(shape: HeadGrid | LayerCurve) -> None:
     assert "<svg" in html and "not measured" in html and '"nan"' not in html
 
 
-def test_only_the_given_measures_are_drawn() -> None:
+def test_only_the_requested_measures_are_drawn() -> None:
     shape = LayerCurve(measures={"m": estimates(2), "o": estimates(2)}, baselines={"b": {"m": estimates(2)}})
     html = render_result(result(shape), ["o"])
     assert html.count("<figure>") == 1 and "<h4>o</h4>" in html
@@ -44,10 +44,10 @@ def test_only_the_given_measures_are_drawn() -> None:
 def test_a_grid_names_the_highest_head_of_each_measure() -> None:
     html = render_result(result(SHAPES["HeadGrid"]))
     assert "<th>highest head</th><th>value [95 % CI]</th>" in html and "<td>3-4</td><td>0.8 [0.75, 0.85]</td>" in html
-    assert highest_head(EMPTY) is None
+    assert HeadGrid(measures={"m": EMPTY}, baselines={"b": {"m": EMPTY}}).highest_head("m") is None
 
 
-def test_only_the_given_rows_of_a_table_are_shown() -> None:
+def test_only_the_requested_rows_of_a_table_are_shown() -> None:
     values = {"m": estimates(3, missing=False)}
     shape = Table(measures=values, baselines={"b": values}, row_names=("det", "obj", "amod"))
     html = render_result(result(shape), ["m"], ["obj"])

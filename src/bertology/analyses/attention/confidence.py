@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import Average, ratio_grid
+from bertology.analyses.head_grids import AverageOption, ratio_grid
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
@@ -31,8 +31,7 @@ MEASURES: tuple[str, ...] = (
     axes=("sum_total", "measure"),
     labels=MEASURES,
     description="highest weight of each attention row, summed over rows, and the number of rows; with and without "
-    "special "
-    "tokens",
+    "special tokens",
     needs=rows_only,
 )
 def confidence_site(layer: LayerActivations, batch: TokenBatch, _: None) -> Tensor:
@@ -59,9 +58,7 @@ def confidence(
     recording: Recording,
     randomised: Recording | None,
     *,
-    average: Annotated[
-        Average, "`micro`: pool all attention, as in the paper; `macro`: average per sentence first."
-    ] = "micro",
+    average: AverageOption = "micro",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
     """Highest weight of an attention row, averaged over rows: 1/n if uniform over n tokens, 1 for a single target.

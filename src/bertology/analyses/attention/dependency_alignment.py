@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_grids import Average, ratio_grid
+from bertology.analyses.declaration import analysis
+from bertology.analyses.head_grids import AverageOption, ratio_grid
 from bertology.analyses.head_selection.functions import TO_DEPENDENT, TO_GOVERNOR
 from bertology.encoder.token_batch import RecordedInput, TokenBatch, word_annotations, word_governors
 from bertology.errors import Refusal
@@ -123,16 +123,12 @@ def neighbour_attention(offset: int) -> Callable[[TokenBatch], Tensor]:
     return attention
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (edge_attention_site(options["relation"]),)
-
-
 @analysis(
     question="How much of each head's attention follows the edges of the dependency tree?",
     special_tokens="Special tokens: excluded as sources and targets. `both directions (of all attention)` includes "
     "attention to them in the total.",
     citations=("vig2019structure", "clark2019"),
-    sites=_sites,
+    sites=lambda options: (edge_attention_site(options["relation"]),),
     annotations=("governors",),
     version=2,
 )
@@ -141,9 +137,7 @@ def dependency_alignment(
     randomised: Recording | None,
     *,
     relation: Annotated[str, "Only this dependency relation and its subtypes, such as nsubj; empty: all."] = "",
-    average: Annotated[
-        Average, "`micro`: pool all attention, as in the paper; `macro`: average per sentence first."
-    ] = "micro",
+    average: AverageOption = "micro",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
     """Share of attention between words that follows edges of the dependency tree: 0 none, 1 all.
@@ -169,7 +163,7 @@ def dependency_alignment(
         recording,
         randomised,
         edge_attention_site(relation),
-        units=dict.fromkeys(MEASURES, "share, 0 to 1"),
+        units=dict.fromkeys(MEASURES, "share of attention, 0 to 1"),
         average=average,
         seed=seed,
         references={"always previous word": neighbour_attention(-1), "always next word": neighbour_attention(1)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import Average, ratio_grid
+from bertology.analyses.head_grids import AverageOption, ratio_grid
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
@@ -64,9 +64,7 @@ def distance(
     recording: Recording,
     randomised: Recording | None,
     *,
-    average: Annotated[
-        Average, "`micro`: pool all attention, as in the paper; `macro`: average per sentence first."
-    ] = "micro",
+    average: AverageOption = "micro",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
     """Mean distance of the tokens or words a head attends to: 0 the token itself, 1 its neighbours, up to n - 1.

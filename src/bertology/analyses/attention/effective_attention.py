@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from bertology.analyses.attention.norms import NO_SPECIAL, WEIGHTS_ONLY
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, label_means, target_name
+from bertology.analyses.head_grids import (
+    UNIFORM_ATTENTION,
+    UNTRAINED_MODEL,
+    label_means,
+    measures_and_baselines,
+    target_name,
+)
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
@@ -179,8 +185,13 @@ def effective_attention(
     special tokens) are those of attention among non-special tokens, if there are more of them than dimensions.
     """
     site = simplex_attention_site if simplex else effective_attention_site
-    measures = label_means(recording.stack(site), site, seed)
-    if not measures[NULL_SPACE].n.any():
+    names_by_baseline = {
+        UNIFORM_ATTENTION: NULL_SPACE_MEASURES,
+        RANDOM_PATTERN: NULL_SPACE_MEASURES,
+        WEIGHTS_ONLY: ALL_EFFECTIVE_MEASURES,
+    }
+    measures, baselines = measures_and_baselines(recording.stack(site), site, UNITS, names_by_baseline, seed)
+    if NULL_SPACE not in measures:
         if recording.encoder.causal:
             raise Refusal(
                 f"{recording.encoder.name} has causal attention",
@@ -195,17 +206,7 @@ def effective_attention(
             "longer inputs; in shorter ones every attention weight affects the output",
             "Use longer texts, or skip this analysis",
         )
-    shown = {name: measures[name] for name in UNITS if measures[name].n.any()}
-    measures_of_baseline = {
-        UNIFORM_ATTENTION: NULL_SPACE_MEASURES,
-        RANDOM_PATTERN: NULL_SPACE_MEASURES,
-        WEIGHTS_ONLY: ALL_EFFECTIVE_MEASURES,
-    }
-    baselines = {
-        baseline: {name: measures[f"{baseline}, {name}"] for name in names if name in shown}
-        for baseline, names in measures_of_baseline.items()
-    }
     if randomised is not None:
         untrained = label_means(randomised.stack(site), site, seed)
-        baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in shown}
-    return HeadGrid(measures=shown, baselines=baselines, units={name: UNITS[name] for name in shown})
+        baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in measures}
+    return HeadGrid(measures=measures, baselines=baselines, units={name: UNITS[name] for name in measures})

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from bertology.analyses.attention.rollout import RAW_ATTENTION, option_suffix, target_measure_names
-from bertology.analyses.declaration import Sites, analysis
-from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL
-from bertology.arrays import Array, BoolArray, FloatArray
-from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.analyses.attention.rollout import (
+    LAYER_1_BOUND,
+    RAW_ATTENTION,
+    HeadFusionOption,
+    ResidualWeightOption,
+    option_suffix,
+    target_curve,
+)
+from bertology.analyses.declaration import analysis
+from bertology.analyses.head_grids import UNIFORM_ATTENTION
+from bertology.arrays import BoolArray, FloatArray
 from bertology.lazy import torch
 from bertology.numerics.attention_rollout import AttentionRollout, Fusion, residual_attention
 from bertology.numerics.maximum_flow import layered_flows
@@ -24,13 +28,10 @@ from bertology.results.shapes import LayerCurve
 from bertology.statistics.rollout_targets import (
     MEASURES,
     SOURCES,
-    UNITS,
     SourceTokens,
     TargetMasks,
-    check_source_exists,
     mass_by_target,
     target_masks,
-    target_mass_estimates,
     uniform_like,
 )
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from bertology.encoder.token_batch import TokenBatch
 
 VARIANTS = ("flow", RAW_ATTENTION, "rollout", UNIFORM_ATTENTION)
-LAYER_1_BOUND = "limited by layer 1"
 BOUND_TOLERANCE = 1e-4
 
 
@@ -144,16 +144,12 @@ def _mean_bound(at_bound: Tensor, targets: TargetMasks) -> Tensor:
     return ((at_bound.unsqueeze(-1) * rows).sum(1) / rows.sum(1)).unsqueeze(-1)
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (flow_site(options["residual_weight"], options["head_fusion"], options["source"] != "cls"),)
-
-
 @analysis(
     question="How much does each input token contribute to a hidden state, by maximum flow through the attention "
     "graph?",
     special_tokens="Special tokens: included (--source non-special removes them and renormalises).",
     citations=("abnar2020",),
-    sites=_sites,
+    sites=lambda options: (flow_site(options["residual_weight"], options["head_fusion"], options["source"] != "cls"),),
 )
 def flow(
     recording: Recording,
@@ -162,8 +158,8 @@ def flow(
     source: Annotated[
         SourceTokens, "Whose hidden state is traced: `cls`, or the mean over `all` or `non-special` tokens (slower)."
     ] = "cls",
-    residual_weight: Annotated[float, "Weight of the residual connection in each layer, 0 to 1."] = 0.5,
-    head_fusion: Annotated[Fusion, "How the heads of a layer are combined: `mean` or `max`."] = "mean",
+    residual_weight: ResidualWeightOption = 0.5,
+    head_fusion: HeadFusionOption = "mean",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> LayerCurve:
     """Share of a hidden state's attention flow to each kind of input token: 0 none, 1 all; the five kinds sum to 1.
@@ -177,28 +173,4 @@ def flow(
     [CLS] of the last of 12 layers.
     """
     site = flow_site(residual_weight, head_fusion, source != "cls")
-    values = recording.stack(site)[:, :, 0]
-    check_source_exists(values[:, :, 0, :, :-1], source, "source")
-    by_variant = {name: _estimates(values[:, :, index], source, seed) for index, name in enumerate(VARIANTS)}
-    all_names = {**target_measure_names("flow"), LAYER_1_BOUND: LAYER_1_BOUND}
-    names = {label: name for label, name in all_names.items() if by_variant["flow"][label].n.any()}
-    baselines = {
-        variant: {
-            name: by_variant[variant][label] for label, name in names.items() if by_variant[variant][label].n.any()
-        }
-        for variant in VARIANTS[1:]
-    }
-    if randomised is not None:
-        untrained = _estimates(randomised.stack(site)[:, :, 0, 0], source, seed)
-        baselines[UNTRAINED_MODEL] = {name: untrained[label] for label, name in names.items()}
-    return LayerCurve(
-        measures={name: by_variant["flow"][label] for label, name in names.items()},
-        baselines=baselines,
-        units={name: UNITS.get(label, "proportion of input tokens, 0 to 1") for label, name in names.items()},
-        first_layer=1,
-    )
-
-
-def _estimates(values: Array, source: SourceTokens, seed: int) -> dict[str, Estimates]:
-    bound = bootstrap_mean(values[:, :, SOURCES.index(source), -1], seed=seed)
-    return {**target_mass_estimates(values[..., :-1], source, seed), LAYER_1_BOUND: bound}
+    return target_curve(recording, randomised, site, VARIANTS, source, seed)

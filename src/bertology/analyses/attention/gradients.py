@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.importance_by_target import (
     TARGETS,
-    LayersOrHeads,
-    Normalisation,
+    LayersOrHeadsOption,
+    NormaliseOption,
+    SpecialTokensOption,
     importance_shape,
     mean_by_target,
     source_mask,
@@ -44,7 +45,7 @@ def _build_site(special_tokens: SpecialTokens) -> ReducedSite:
         labels=tuple(f"{attribution}, {target}" for attribution in ATTRIBUTIONS.values() for target in TARGETS),
         description="mean absolute gradient of the objective with respect to attention, and gradient x attention, by "
         "target" + " (no special tokens)" * without_special,
-        prepare=lambda batch: target_classes(batch, special_tokens),
+        prepare=partial(target_classes, special_tokens=special_tokens),
         needs_gradient=True,
     )
     def site(layer: LayerActivations, batch: TokenBatch, targets: Tensor) -> Tensor:
@@ -60,23 +61,15 @@ def _build_site(special_tokens: SpecialTokens) -> ReducedSite:
 
 
 gradient_site, non_special_gradient_site = _build_site("include"), _build_site("exclude")
-
-
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (_site(options["special_tokens"]),)
-
-
-def _site(special_tokens: SpecialTokens) -> ReducedSite:
-    return non_special_gradient_site if special_tokens == "exclude" else gradient_site
+SITES = {"include": gradient_site, "exclude": non_special_gradient_site}
 
 
 @analysis(
     question="How strongly does the loss depend on the attention paid to each kind of token?",
     special_tokens="Special tokens: included (--special-tokens exclude removes them). Masked tokens are a separate "
-    "kind of "
-    "target.",
+    "kind of target.",
     citations=("clark2019",),
-    sites=_sites,
+    sites=lambda options: (SITES[options["special_tokens"]],),
 )
 def gradients(
     recording: Recording,
@@ -85,18 +78,11 @@ def gradients(
     attribution: Annotated[
         Attribution,
         "`gradient`: |∂L/∂α|, the effect of changing a weight; `gradient-x-attention`: |α ∂L/∂α|, the first-order "
-        "effect "
-        "of removing it.",
+        "effect of removing it.",
     ] = "gradient",
-    normalise: Annotated[
-        Normalisation, "`relative`: as a ratio to the mean over all unmasked tokens; `none`: raw values."
-    ] = "relative",
-    show: Annotated[
-        LayersOrHeads, "`layers`: one value per layer, averaged over heads; `heads`: one value per head."
-    ] = "layers",
-    special_tokens: Annotated[
-        SpecialTokens, "`include` special tokens, or `exclude` them as sources and targets."
-    ] = "include",
+    normalise: NormaliseOption = "relative",
+    show: LayersOrHeadsOption = "layers",
+    special_tokens: SpecialTokensOption = "include",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> LayerCurve | HeadGrid:
     """Mean |∂L/∂α| of attention to a kind of token, relative to all unmasked tokens: 0 no effect, 1 like the average.
@@ -110,7 +96,7 @@ def gradients(
     masked targets count only as `masked tokens`. `attention/integrated_gradients` integrates from zero attention to the
     actual attention instead of taking the gradient there.
     """
-    site, width = _site(special_tokens), len(TARGETS)
+    site, width = SITES[special_tokens], len(TARGETS)
     columns = slice(width) if attribution == "gradient" else slice(width, None)
     return importance_shape(
         show,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, cast
 
 import numpy as np
@@ -14,7 +14,9 @@ from bertology.analyses.importance_by_target import (
     ALL_UNMASKED,
     TARGETS,
     LayersOrHeads,
-    Normalisation,
+    LayersOrHeadsOption,
+    NormaliseOption,
+    SpecialTokensOption,
     curve_or_grid,
     importance_shape,
     mean_by_target,
@@ -49,8 +51,7 @@ QUANTITY = "attribution"
 @analysis(
     question="How much does each layer's attention contribute to the loss, by integrated gradients?",
     special_tokens="Special tokens: included (--special-tokens exclude removes them, except in the total). Masked "
-    "tokens "
-    "are a separate kind of target.",
+    "tokens are a separate kind of target.",
     citations=("sundararajan2017", "hao2021"),
 )
 def integrated_gradients(
@@ -61,15 +62,9 @@ def integrated_gradients(
     integration_steps: Annotated[
         int, Ge(1), "Points of the Gauss-Legendre integration; each needs one backward pass per layer."
     ] = 8,
-    normalise: Annotated[
-        Normalisation, "`relative`: as a ratio to the mean over all unmasked tokens; `none`: raw values."
-    ] = "relative",
-    show: Annotated[
-        LayersOrHeads, "`layers`: one value per layer, averaged over heads; `heads`: one value per head."
-    ] = "layers",
-    special_tokens: Annotated[
-        SpecialTokens, "`include` special tokens, or `exclude` them as sources and targets."
-    ] = "include",
+    normalise: NormaliseOption = "relative",
+    show: LayersOrHeadsOption = "layers",
+    special_tokens: SpecialTokensOption = "include",
     sample_size: Annotated[
         int, "Analyse a random sample of this many inputs, each of which needs many passes (0: all)."
     ] = 60,
@@ -83,12 +78,14 @@ def integrated_gradients(
     loss (with --show heads: the head's part of that sum). Hao et al. also scale one layer at a time, by a Riemann sum
     of 20 steps. The bias of the values is scaled as well.
     """
-    config = _AttributionConfig(integration_steps, special_tokens, sample_size, seed)
-    values, totals = _attribute(recording, encoder, config)
+    attribute = partial(
+        _attribute, steps=integration_steps, special_tokens=special_tokens, sample_size=sample_size, seed=seed
+    )
+    values, totals = attribute(recording, encoder)
     untrained_values = untrained_totals = None
     if randomised is not None:
         untrained = cast("Randomisable", encoder).randomised(seed=0)
-        untrained_values, untrained_totals = _attribute(randomised, untrained, config)
+        untrained_values, untrained_totals = attribute(randomised, untrained)
     shape = importance_shape(show, normalise, values, untrained_values, quantity=QUANTITY, unit="objective", seed=seed)
     total = _estimate_totals(totals, show, seed)
     zero = Estimates.exact(np.zeros(total.shape))
@@ -104,30 +101,28 @@ def _estimate_totals(totals: Array, show: LayersOrHeads, seed: int) -> Estimates
     return bootstrap_mean(totals if show == "heads" else totals.sum(axis=2), seed=seed)
 
 
-@dataclass(frozen=True)
-class _AttributionConfig:
-    integration_steps: int
-    special_tokens: SpecialTokens
-    sample_size: int
-    seed: int
-
-
-def _attribute(recording: Recording, encoder: GatedEncoder, config: _AttributionConfig) -> tuple[Array, Array]:
+def _attribute(
+    recording: Recording,
+    encoder: GatedEncoder,
+    *,
+    steps: int,
+    special_tokens: SpecialTokens,
+    sample_size: int,
+    seed: int,
+) -> tuple[Array, Array]:
     """(sentence, layer, head, target) mean |integrated gradient|, and (sentence, layer, head) signed sums."""
     objective_name, masking_seed = recording.config["objective"], recording.config["seed"]
     gold = gold_targets(encoder, recording.corpus, recording.inputs) if objective_name == "gold" else None
     shape = (len(recording), encoder.layers, encoder.heads)
     values, totals = np.full((*shape, len(TARGETS)), np.nan), np.full(shape, np.nan)
-    for indices, batch in token_batches(recording, encoder, sample_size=config.sample_size, seed=config.seed):
+    for indices, batch in token_batches(recording, encoder, sample_size=sample_size, seed=seed):
         inputs, objective = build_objective(encoder, objective_name, batch, masking_seed, gold)
         fed_batch = TokenBatch(batch.inputs, encoder.device, inputs)
-        targets = target_classes(fed_batch, config.special_tokens)
-        sources = source_mask(fed_batch, config.special_tokens)
+        targets = target_classes(fed_batch, special_tokens)
+        sources = source_mask(fed_batch, special_tokens)
         pairs = fed_batch.token_mask[:, None, :, None] & fed_batch.token_mask[:, None, None, :]
         for layer in range(encoder.layers):
-            attention, attributions = layer_integrated_gradients(
-                encoder, inputs, objective, layer, config.integration_steps
-            )
+            attention, attributions = layer_integrated_gradients(encoder, inputs, objective, layer, steps)
             values[indices, layer] = mean_by_target(attributions.abs(), attention, targets, sources).cpu().numpy()
             totals[indices, layer] = (attributions * pairs).sum((-1, -2)).cpu().numpy()
     return values, totals

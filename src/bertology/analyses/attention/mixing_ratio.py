@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from bertology.analyses.attention.norms import ALL_NORM_SHARES, NO_SPECIAL, NORM_SHARES, PUNCTUATION_SHARE, WEIGHTS_ONLY
+from bertology.analyses.attention.norms import (
+    ALL_NORM_SHARES,
+    NO_SPECIAL,
+    NORM_SHARES,
+    NORM_UNIT,
+    PUNCTUATION_SHARE,
+    WEIGHTS_ONLY,
+)
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, label_means
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, label_means, measures_and_baselines
 from bertology.estimates.estimate import Estimates
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
@@ -126,15 +133,12 @@ def mixing_ratio(
     the heads; sentences without such a token are skipped. Measures marked (no special tokens) analyse only non-special
     tokens, and only other non-special tokens are mixed in. Rollout assumes a ratio of 0.5.
     """
-    measures = label_means(recording.stack(mixing_site)[:, :, 0], mixing_site, seed)
-    shown = {name: measures[name] for name in MEASURES if measures[name].n.any()}
-    baselines = {
-        UNIFORM_ATTENTION: {name: measures[f"{UNIFORM_ATTENTION}, {name}"] for name in shown},
-        WEIGHTS_ONLY: {name: measures[f"{WEIGHTS_ONLY}, {name}"] for name in ALL_NORM_SHARES if name in shown},
-        ROLLOUT_ASSUMPTION: {RATIOS[0]: Estimates.exact(np.full(recording.encoder.layers, 0.5))},
-    }
+    values = recording.stack(mixing_site)[:, :, 0]
+    names_by_baseline = {UNIFORM_ATTENTION: MEASURES, WEIGHTS_ONLY: ALL_NORM_SHARES}
+    measures, baselines = measures_and_baselines(values, mixing_site, MEASURES, names_by_baseline, seed)
+    baselines[ROLLOUT_ASSUMPTION] = {RATIOS[0]: Estimates.exact(np.full(recording.encoder.layers, 0.5))}
     if randomised is not None:
         untrained = label_means(randomised.stack(mixing_site)[:, :, 0], mixing_site, seed)
-        baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in shown}
-    units = {name: "share, 0 to 1" if name in ALL_NORM_SHARES else "ratio, 0 to 1" for name in shown}
-    return LayerCurve(measures=shown, baselines=baselines, units=units, first_layer=1)
+        baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in measures}
+    units = {name: NORM_UNIT if name in ALL_NORM_SHARES else "ratio, 0 to 1" for name in measures}
+    return LayerCurve(measures=measures, baselines=baselines, units=units, first_layer=1)

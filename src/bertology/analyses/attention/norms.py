@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, label_means, target_name
+from bertology.analyses.head_grids import (
+    UNIFORM_ATTENTION,
+    UNTRAINED_MODEL,
+    label_means,
+    measures_and_baselines,
+    target_name,
+)
 from bertology.estimates.estimate import Estimates
 from bertology.lazy import torch
 from bertology.numerics.rank_correlation import spearman
@@ -36,10 +42,11 @@ _NORM_RELATIONS = {
     RECEIVED_CORRELATION: "Spearman correlation, -1 to 1",
     NORM_VARIATION: "coefficient of variation, at least 0",
 }
+NORM_UNIT = "share of the norms, 0 to 1"
 UNITS = (
-    dict.fromkeys(NORM_SHARES, "share, 0 to 1")
+    dict.fromkeys(NORM_SHARES, NORM_UNIT)
     | _NORM_RELATIONS
-    | {PUNCTUATION_SHARE: "share, 0 to 1"}
+    | {PUNCTUATION_SHARE: NORM_UNIT}
     | {f"{name}{NO_SPECIAL}": unit for name, unit in _NORM_RELATIONS.items()}
 )
 WEIGHTS_ONLY = "attention weights only"
@@ -125,13 +132,9 @@ def norms(
     smallest vectors), `variation of value norms` the coefficient of variation of ‖f(x)‖. Measures marked (no special
     tokens) exclude special tokens as sources and targets: they often determine the result.
     """
-    measures = label_means(recording.stack(norms_site), norms_site, seed)
-    shown = {name: measures[name] for name in UNITS if measures[name].n.any()}
-    grid = (recording.encoder.layers, recording.encoder.heads)
-    baselines = {
-        baseline: {name: measures[f"{baseline}, {name}"] for name in ALL_NORM_SHARES if name in shown}
-        for baseline in (WEIGHTS_ONLY, UNIFORM_ATTENTION)
-    }
+    names_by_baseline = {WEIGHTS_ONLY: ALL_NORM_SHARES, UNIFORM_ATTENTION: ALL_NORM_SHARES}
+    values = recording.stack(norms_site)
+    measures, baselines = measures_and_baselines(values, norms_site, UNITS, names_by_baseline, seed)
     expected = {
         WEIGHT_CORRELATION: (WEIGHTS_ONLY, 1.0),
         RECEIVED_CORRELATION: ("zero", 0.0),
@@ -139,9 +142,10 @@ def norms(
     }
     for relation, (baseline, value) in expected.items():
         for name in (relation, f"{relation}{NO_SPECIAL}"):
-            if name in shown:
-                baselines.setdefault(baseline, {})[name] = Estimates.exact(np.full(grid, value))
+            if name in measures:
+                exact = Estimates.exact(np.full(measures[name].shape, value))
+                baselines.setdefault(baseline, {})[name] = exact
     if randomised is not None:
         untrained = label_means(randomised.stack(norms_site), norms_site, seed)
-        baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in shown}
-    return HeadGrid(measures=shown, baselines=baselines, units={name: UNITS[name] for name in shown})
+        baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in measures}
+    return HeadGrid(measures=measures, baselines=baselines, units={name: UNITS[name] for name in measures})

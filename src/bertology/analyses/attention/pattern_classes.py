@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
-from bertology.analyses.attention_patterns.site import PATTERN_CLASSIFIERS, PatternClassifier, pattern_class_site
+from bertology.analyses.attention_patterns.site import PATTERN_CLASSIFIERS, PatternClassifierOption, pattern_class_site
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, uniform_baseline
-from bertology.analyses.importance_by_target import LayersOrHeads
+from bertology.analyses.importance_by_target import LayersOrHeadsOption
 from bertology.arrays import Array, FloatArray
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, percentile_interval, resampled_means
@@ -24,31 +23,21 @@ ALL_LAYERS = "all layers"
 CHANCE = "chance"
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (pattern_class_site(options["special_tokens"]),)
-
-
 @analysis(
     question="What proportion of attention patterns is vertical, diagonal, vertical and diagonal, block or "
     "heterogeneous?",
     special_tokens="Special tokens: included (--special-tokens exclude removes them and renormalises). Most vertical "
-    "lines "
-    "are attention to special tokens.",
+    "lines are attention to special tokens.",
     citations=("kovaleva2019",),
-    sites=_sites,
+    sites=lambda options: (pattern_class_site(options["special_tokens"]),),
     version=3,
 )
 def pattern_classes(
     recording: Recording,
     randomised: Recording | None,
     *,
-    show: Annotated[
-        LayersOrHeads, "`layers`: one value per layer, averaged over heads; `heads`: one value per head."
-    ] = "layers",
-    pattern_classifier: Annotated[
-        PatternClassifier,
-        "Classifier of attention patterns: the explicit `rule`, or the `cnn` trained on synthetic patterns.",
-    ] = "rule",
+    show: LayersOrHeadsOption = "layers",
+    pattern_classifier: PatternClassifierOption = "rule",
     special_tokens: Annotated[
         SpecialTokens,
         "`include` special tokens, or `exclude` them as sources and targets and renormalise the rows.",
@@ -120,8 +109,7 @@ def _layer_and_overall_means(values: Array) -> Array:
 
 
 def _estimate_classes(values: Array, seed: int) -> dict[str, Estimates]:
-    estimates = bootstrap_mean(values, seed=seed)
-    return {name: estimates[..., index] for index, name in enumerate(PATTERN_CLASSES)}
+    return bootstrap_mean(values, seed=seed).by_name(PATTERN_CLASSES)
 
 
 def _estimate_kappa(classes: Array, seed: int) -> Estimates:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from bertology.analyses.declaration import Sites, analysis
+import numpy as np
+
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, target_name
+from bertology.arrays import Array
+from bertology.errors import Refusal
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
 from bertology.lazy import torch
 from bertology.numerics.attention_rollout import AttentionRollout, Fusion, residual_attention
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.shapes import LayerCurve
 from bertology.statistics.rollout_targets import (
+    EFFECTIVE_TOKENS,
     MEASURES,
+    SOURCES,
     TARGETS,
-    UNITS,
     SourceTokens,
     TargetMasks,
-    check_source_exists,
     mass_by_target,
     target_masks,
-    target_mass_estimates,
     uniform_like,
 )
 
@@ -35,6 +39,11 @@ if TYPE_CHECKING:
 
 RAW_ATTENTION = "raw attention"
 VARIANTS = ("rollout", RAW_ATTENTION, UNIFORM_ATTENTION)
+LAYER_1_BOUND = "limited by layer 1"
+UNITS = {EFFECTIVE_TOKENS: "proportion of tokens, 1/n to 1", LAYER_1_BOUND: "proportion of input tokens, 0 to 1"}
+"""Units of the measures that are no shares."""
+ResidualWeightOption = Annotated[float, "Weight of the residual connection in each layer, 0 to 1."]
+HeadFusionOption = Annotated[Fusion, "How the heads of a layer are combined: `mean` or `max`."]
 
 
 @dataclass
@@ -84,20 +93,57 @@ def option_suffix(residual_weight: float, head_fusion: Fusion) -> str:
     return residual + ("" if head_fusion == "mean" else f".{head_fusion}")
 
 
-def target_measure_names(quantity: str) -> dict[str, str]:
-    """The name of each measure, such as `rollout to [SEP]`, by the label in the site."""
-    return {name: f"{quantity} to {target_name(name)}" if name in TARGETS else name for name in MEASURES}
+def target_curve(
+    recording: Recording,
+    randomised: Recording | None,
+    site: ReducedSite,
+    variants: tuple[str, ...],
+    source: SourceTokens,
+    seed: int,
+) -> LayerCurve:
+    """The first variant of the site by target, such as `rollout to [SEP]`; the others are its baselines.
 
+    The site holds (variant, source, measure) per layer; measures after `MEASURES` need not exist for every variant.
+    """
+    values = recording.stack(site)[:, :, 0, :, SOURCES.index(source)]
+    if not np.isfinite(values[:, :, 0, : len(MEASURES)]).any():
+        raise Refusal(
+            "No input contains [CLS]" if source == "cls" else "No input contains a non-special token",
+            "inputs with such a token",
+            "Use --source all",
+        )
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (rollout_site(options["residual_weight"], options["head_fusion"]),)
+    def estimate(by_measure: Array) -> dict[str, Estimates]:
+        estimates = bootstrap_mean(by_measure[..., : len(MEASURES)], seed=seed).by_name(MEASURES)
+        for index, label in enumerate(site.labels[len(MEASURES) :], len(MEASURES)):
+            estimates[label] = bootstrap_mean(by_measure[..., index], seed=seed)
+        return estimates
+
+    by_variant = {name: estimate(values[:, :, index]) for index, name in enumerate(variants)}
+    measures = by_variant.pop(variants[0])
+    if randomised is not None:
+        by_variant[UNTRAINED_MODEL] = estimate(randomised.stack(site)[:, :, 0, 0, SOURCES.index(source)])
+    names = {
+        label: f"{variants[0]} to {target_name(label)}" if label in TARGETS else label
+        for label in site.labels
+        if measures[label].n.any()
+    }
+    return LayerCurve(
+        measures={name: measures[label] for label, name in names.items()},
+        baselines={
+            variant: {name: estimates[label] for label, name in names.items() if estimates[label].n.any()}
+            for variant, estimates in by_variant.items()
+        },
+        units={name: UNITS.get(label, "share of the total, 0 to 1") for label, name in names.items()},
+        first_layer=1,
+    )
 
 
 @analysis(
     question="How much does each input token contribute to a hidden state, by attention rollout?",
     special_tokens="Special tokens: included (--source non-special removes them and renormalises).",
     citations=("abnar2020",),
-    sites=_sites,
+    sites=lambda options: (rollout_site(options["residual_weight"], options["head_fusion"]),),
     version=2,
 )
 def rollout(
@@ -107,8 +153,8 @@ def rollout(
     source: Annotated[
         SourceTokens, "Whose hidden state is traced: `cls`, or the mean over `all` or `non-special` tokens."
     ] = "cls",
-    residual_weight: Annotated[float, "Weight of the residual connection in each layer, 0 to 1."] = 0.5,
-    head_fusion: Annotated[Fusion, "How the heads of a layer are combined: `mean` or `max`."] = "mean",
+    residual_weight: ResidualWeightOption = 0.5,
+    head_fusion: HeadFusionOption = "mean",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> LayerCurve:
     """Share of a hidden state's rollout that falls on each kind of input token: 0 none, 1 all; the five kinds sum to 1.
@@ -121,21 +167,4 @@ def rollout(
     `attention/mixing_ratio` measures it. Values, feed-forward layers and LayerNorm are ignored, and the product of many
     layers approaches one distribution whatever the model: compare it with uniform attention and the untrained model.
     """
-    site = rollout_site(residual_weight, head_fusion)
-    values = recording.stack(site)[:, :, 0]
-    check_source_exists(values[:, :, 0], source, "source")
-    by_variant = {name: target_mass_estimates(values[:, :, i], source, seed) for i, name in enumerate(VARIANTS)}
-    measured = by_variant["rollout"]
-    names = {label: name for label, name in target_measure_names("rollout").items() if measured[label].n.any()}
-    baselines = {variant: by_variant[variant] for variant in VARIANTS[1:]}
-    if randomised is not None:
-        baselines[UNTRAINED_MODEL] = target_mass_estimates(randomised.stack(site)[:, :, 0, 0], source, seed)
-    return LayerCurve(
-        measures={name: measured[label] for label, name in names.items()},
-        baselines={
-            baseline: {name: estimates[label] for label, name in names.items()}
-            for baseline, estimates in baselines.items()
-        },
-        units={name: UNITS[label] for label, name in names.items()},
-        first_layer=1,
-    )
+    return target_curve(recording, randomised, rollout_site(residual_weight, head_fusion), VARIANTS, source, seed)

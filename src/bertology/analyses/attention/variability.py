@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from annotated_types import Ge
 
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, uniform_baseline
 from bertology.arrays import Array, FloatArray
 from bertology.errors import Refusal
@@ -67,15 +67,11 @@ def first_positions_site(n_positions: int) -> ReducedSite:
     )
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (first_positions_site(options["n_positions"]),)
-
-
 @analysis(
     question="Does each head's attention depend on the content of the sentence or only on position?",
     special_tokens="Special tokens: included, except in measures marked (no special tokens).",
     citations=("vig2019structure",),
-    sites=_sites,
+    sites=lambda options: (first_positions_site(options["n_positions"]),),
     version=2,
 )
 def variability(
@@ -107,13 +103,12 @@ def variability(
     baselines = {UNIFORM_ATTENTION: {name: uniform[name][:, None].broadcast_to(grid) for name in MEASURES}}
     if randomised is not None:
         baselines[UNTRAINED_MODEL] = _estimate_variability(randomised[site], seed)
-    return HeadGrid(measures=measures, baselines=baselines, units=dict.fromkeys(MEASURES, "share, 0 to 1"))
+    return HeadGrid(measures=measures, baselines=baselines, units=dict.fromkeys(MEASURES, "proportion, 0 to 1"))
 
 
 def _estimate_variability(weights: Sequence[Array], seed: int) -> dict[str, Estimates]:
     """Each measure from (..., measure, from, to) weights, one array per input."""
-    estimates = bootstrap_ratio(*deviation_ratio(weights), seed=seed)
-    return {name: estimates[..., index] for index, name in enumerate(MEASURES)}
+    return bootstrap_ratio(*deviation_ratio(weights), seed=seed).by_name(MEASURES)
 
 
 def deviation_ratio(rows: Sequence[Array]) -> tuple[FloatArray, FloatArray]:

@@ -23,7 +23,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES, synthetic_training_set
-from bertology.arrays import Array
 
 WEIGHTS = Path(__file__).with_name("cnn_classifier.safetensors")
 IMAGE_SIZE = 32
@@ -93,17 +92,14 @@ def train_pattern_cnn(train_size: int = TRAIN_SIZE, epochs: int = EPOCHS, seed: 
         optimiser, 2 * LEARNING_RATE, total_steps=epochs * -(-train_size // BATCH_SIZE)
     )
     for epoch in range(epochs):
-        for batch in np.array_split(_order(train_size, seed, epoch), -(-train_size // BATCH_SIZE)):
+        order = np.random.default_rng([seed, epoch]).permutation(train_size)
+        for batch in np.array_split(order, -(-train_size // BATCH_SIZE)):
             loss = nn.functional.cross_entropy(model(images[batch]), classes[batch])
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             schedule.step()
     return model.eval()
-
-
-def _order(size: int, seed: int, epoch: int) -> Array:
-    return np.random.default_rng([seed, epoch]).permutation(size)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
 from bertology.lazy import torch
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from bertology.encoder.token_batch import TokenBatch
 
 PatternClassifier = Literal["rule", "cnn"]
+PatternClassifierOption = Annotated[
+    PatternClassifier,
+    "Classifier of attention patterns: the explicit `rule`, or the `cnn` trained on synthetic patterns.",
+]
 PATTERN_CLASSIFIERS: tuple[PatternClassifier, ...] = ("rule", "cnn")
 MIN_TOKENS = 8
 """Smaller patterns are not classified: three diagonals are most of them."""

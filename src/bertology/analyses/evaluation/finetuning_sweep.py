@@ -5,19 +5,20 @@ All runs are tested on the same examples after the last epoch; no epoch is selec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
+from bertology.analyses.evaluation.options import FinetuningOptions
 from bertology.analyses.run import AnalysisCache, ProgressCallback, step_progress
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant, transformer_layers
 from bertology.errors import Refusal
-from bertology.estimates.estimate import Estimate
-from bertology.estimates.metrics import Counts, bootstrap_runs
+from bertology.estimates.metrics import Counts
 from bertology.training.data_split import DataSplit, content_hash, sort_by_content, split_examples
 from bertology.training.job import TrainingJob, build_model, train_model
 from bertology.training.loop import TrainingConfig, resolve_config
@@ -25,6 +26,20 @@ from bertology.training.task_selection import build_task, infer_task, select_exa
 
 TEST_FRACTION = 0.25
 Key = TypeVar("Key")
+
+
+def cached_runs(
+    cache: AnalysisCache,
+    title: str,
+    keys: Sequence[Mapping[str, Any]],
+    run: Callable[[int, ProgressCallback], Any],
+) -> list[Any]:
+    """The result of each run, by its index; finished runs are cached under their keys."""
+    meter = cache.progress_meter(f"{title} ({len(keys)} runs)")
+    return [
+        cache.get_or_compute(key, partial(run, step, step_progress(meter, step, len(keys))))
+        for step, key in enumerate(keys)
+    ]
 
 
 class FinetuningSweep:
@@ -37,13 +52,11 @@ class FinetuningSweep:
         cache: AnalysisCache,
         task: str,
         annotation: str,
-        sample_size: int,
-        config: TrainingConfig,
-        n_seeds: int,
+        options: FinetuningOptions,
         *,
         analysis_name: str,
     ) -> None:
-        """Select and split the examples. `config.seed` is the first of the seeds."""
+        """Select and split the examples; the task `auto` is what the corpus is annotated for."""
         if not isinstance(encoder, TaskEncoder):
             raise Refusal(
                 f"{analysis_name} fine-tunes a model, and {encoder.name} has no transformer layers",
@@ -53,15 +66,22 @@ class FinetuningSweep:
         transformer_layers(encoder.model.base_model)
         task_name = infer_task(corpus) if task == "auto" else task
         usable, tag_annotation = select_examples(corpus, task_name, annotation or None)
-        sample = replace(usable, examples=tuple(sort_by_content(usable.examples)[: sample_size or None]))
-        self.split: DataSplit = split_examples(sample, TEST_FRACTION, seed=config.seed)
+        sample = replace(usable, examples=tuple(sort_by_content(usable.examples)[: options.sample_size or None]))
+        self.split: DataSplit = split_examples(sample, TEST_FRACTION, seed=options.seed)
+        config = TrainingConfig(
+            seed=options.seed,
+            epochs=options.epochs,
+            batch_size=options.batch_size,
+            learning_rate=options.learning_rate or None,
+            patience=None,
+        )
         self.job = TrainingJob(
             build_task(task_name, self.split.train, tag_annotation),
             self.split.train,
             resolve_config(config, width=encoder.width, device=encoder.device),
             LayerVariant(),
         )
-        self.encoder, self.cache, self.n_seeds, self.analysis_name = encoder, cache, n_seeds, analysis_name
+        self.encoder, self.cache, self.n_seeds, self.analysis_name = encoder, cache, options.n_seeds, analysis_name
         self.train_set, self.test_set = (
             self.job.encode(encoder, examples) for examples in (self.split.train, self.split.validation)
         )
@@ -72,22 +92,21 @@ class FinetuningSweep:
 
     def run_jobs(self, jobs: Mapping[Key, TrainingJob]) -> dict[Key, list[Counts]]:
         """Test counts of each job, for every seed."""
-        runs = [(key, self.job.config.seed + offset) for key in jobs for offset in range(self.n_seeds)]
-        meter = self.cache.progress_meter(f"Fine-tuning ({len(runs)} runs)")
-        counts: dict[Key, list[Counts]] = {key: [] for key in jobs}
-        for step, (key, seed) in enumerate(runs):
-            job = replace(jobs[key], config=replace(self.job.config, seed=seed))
-            counts[key].append(self._cached_counts(job, step_progress(meter, step, len(runs))))
-        return counts
+        seeds = range(self.job.config.seed, self.job.config.seed + self.n_seeds)
+        runs = [replace(job, config=replace(self.job.config, seed=seed)) for job in jobs.values() for seed in seeds]
+        keys = list(map(self._cache_key, runs))
+        stored = cached_runs(self.cache, "Fine-tuning", keys, lambda step, progress: self._train(runs[step], progress))
+        counts = iter([Counts(np.array(run["correct"]), np.array(run["total"])) for run in stored])
+        return {key: [next(counts) for _ in seeds] for key in jobs}
 
-    def baseline_score(self) -> Estimate:
-        """The score of the task's first baseline, which needs no model."""
-        predictions = self.job.task.baseline_predictions(self.train_set.examples, self.test_set.examples)
-        counts = self.job.task.count_correct(self.test_set.examples, next(iter(predictions.values())))
-        return bootstrap_runs([counts], self.job.config.seed)
+    def baseline_counts(self) -> dict[str, Counts]:
+        """Test counts of predictions that need no model, by the name of the baseline."""
+        examples, task = self.test_set.examples, self.job.task
+        predictions = task.baseline_predictions(self.train_set.examples, examples)
+        return {name: task.count_correct(examples, predicted) for name, predicted in predictions.items()}
 
-    def _cached_counts(self, job: TrainingJob, progress: ProgressCallback) -> Counts:
-        key = {
+    def _cache_key(self, job: TrainingJob) -> dict[str, Any]:
+        return {
             "analysis": self.analysis_name,
             "format": 2,
             "model": self.encoder.fingerprint,
@@ -97,8 +116,6 @@ class FinetuningSweep:
             "config": asdict(job.config),
             "variant": asdict(job.variant),
         }
-        counts = self.cache.get_or_compute(key, lambda: self._train(job, progress))
-        return Counts(np.array(counts["correct"]), np.array(counts["total"]))
 
     def _train(self, job: TrainingJob, progress: ProgressCallback) -> dict[str, list[float]]:
         model = build_model(self.encoder, job)

@@ -7,7 +7,7 @@ they predict, is the increase of an example's loss when the head is removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,11 +15,12 @@ import numpy as np
 from bertology.analyses.evaluation.ablation import HeadAblation, prepare_ablation
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation, with_perturbed_examples
 from bertology.analyses.evaluation.gradient_importance import HeadGradients, head_gradients, normalise_layers
+from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.evaluation.relevance_propagation import head_relevance
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.analyses.head_selection.selection import selection_half
 from bertology.analyses.run import AnalysisCache
-from bertology.arrays import BoolArray, FloatArray, IntArray
+from bertology.arrays import BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import Encoder, TaskEncoder
@@ -106,7 +107,8 @@ def ablation_importance(
     With `use_score`, the drop of the score instead, each example weighted by its total count.
     """
     remaining = np.argwhere(~removed_heads)
-    head_sets = [removed_heads | _single_head_mask(index, removed_heads.shape) for index in remaining]
+    single_heads = np.eye(removed_heads.size, dtype=np.bool_).reshape(-1, *removed_heads.shape)
+    head_sets = removed_heads | single_heads[~removed_heads.ravel()]
     start = [removed_heads] if removed_heads.any() else []
     intact, *variants = evaluate_without(encoder, evaluation, [*start, *head_sets], cache)
     before = variants.pop(0) if start else intact
@@ -160,9 +162,7 @@ def keep_heads(encoder: TaskEncoder, kept_heads: BoolArray) -> TaskEncoder:
     return encoder.with_gates(Gates(scale=torch.from_numpy(kept_heads).float().to(encoder.device)))
 
 
-def prepare_ranking(
-    encoder: Encoder, corpus: Corpus, *, task: str, annotation: str, sample_size: int, seed: int
-) -> tuple[TaskEncoder, Evaluation]:
+def prepare_ranking(encoder: Encoder, corpus: Corpus, options: EvaluationOptions) -> tuple[TaskEncoder, Evaluation]:
     """An encoder whose heads can be removed, and its evaluation."""
     if not isinstance(encoder, TaskEncoder) or encoder.is_pruned:
         raise Refusal(
@@ -172,9 +172,7 @@ def prepare_ranking(
         )
     # Sorted by content, so that results do not depend on the order of the corpus.
     sorted_corpus = Corpus(tuple(sort_by_content(corpus.examples)), name=corpus.name)
-    return encoder, prepare_evaluation(
-        encoder, sorted_corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
-    )
+    return encoder, prepare_evaluation(encoder, sorted_corpus, **asdict(options))
 
 
 def split_halves(encoder: TaskEncoder, evaluation: Evaluation, *, seed: int) -> tuple[Evaluation, Evaluation]:
@@ -216,12 +214,6 @@ def parse_methods(names: str, allowed: Sequence[str]) -> tuple[str, ...]:
         if name not in allowed:
             raise unknown_name("importance measure", name, allowed)
     return methods or tuple(allowed)
-
-
-def _single_head_mask(index: IntArray, shape: tuple[int, ...]) -> BoolArray:
-    mask = np.zeros(shape, np.bool_)
-    mask[tuple(index)] = True
-    return mask
 
 
 def _example_scores(scores: Scores) -> FloatArray:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.frozen_features.dataset import DatasetOptions, build_dataset
 from bertology.analyses.frozen_features.downstream_models import parse_classifiers
-from bertology.analyses.frozen_features.extractors import feature_extractor, parse_features
-from bertology.analyses.frozen_features.options import (
+from bertology.analyses.frozen_features.extractors import (
     DEFAULT_FEATURES,
-    AnnotationOption,
-    ClassifiersOption,
     FeaturesOption,
-    MaxTrainSizeOption,
-    NSeedsOption,
-    SampleSizeOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainTaskOption,
+    feature_extractor,
+    parse_features,
 )
 from bertology.analyses.frozen_features.predictions import extract_all
 from bertology.analyses.frozen_features.score_grid import CorrectTotal, ScoreGrid, score_from_counts
@@ -49,14 +43,11 @@ def comparison(
     cache: AnalysisCache,
     *,
     features: FeaturesOption = DEFAULT_FEATURES,
-    task: TrainTaskOption = "auto",
-    annotation: AnnotationOption = "",
-    classifiers: ClassifiersOption = "linear",
-    sample_size: SampleSizeOption = 400,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    classifiers: Annotated[
+        str,
+        "Classifiers on the frozen features, comma-separated: linear; bilstm-crf for token tasks; cnn for text tasks.",
+    ] = "linear",
+    options: DatasetOptions = DatasetOptions(),
 ) -> Table:
     """Test score of classifiers on frozen features, 0 to 1: span F1 for entities, else accuracy. One row per feature.
 
@@ -71,7 +62,6 @@ def comparison(
     are micro-averaged over seeds; intervals resample examples and seeds together. The attributes of a row are the width
     of its vectors and the number of words, with and without a vector.
     """
-    options = DatasetOptions(task, annotation, sample_size, train_corpus, train_size, n_seeds, seed)
     dataset = build_dataset(corpus, options, analysis_name=NAME)
     extractors = parse_features(features, encoder)
     classifier_names = parse_classifiers(classifiers, dataset.task.name)
@@ -86,16 +76,16 @@ def comparison(
     units: dict[str, str] = {}
     for index, classifier in enumerate(classifier_names):
         score, difference = f"score ({classifier})", f"{rows[0]} - feature ({classifier})"
-        scores = bootstrap_sentences_and_seeds(counts[:, :, :, index], score_from_counts, seed=seed)
+        scores = bootstrap_sentences_and_seeds(counts[:, :, :, index], score_from_counts, seed=options.seed)
         measures[score] = scores[: len(rows)]
         units[score] = f"{dataset.task.metric}, 0 to 1"
         for name, sums in baseline_counts.items():
-            baseline = bootstrap_sentences_and_seeds(sums, score_from_counts, seed=seed)
+            baseline = bootstrap_sentences_and_seeds(sums, score_from_counts, seed=options.seed)
             baselines[name][score] = baseline[()].broadcast_to((len(rows),))
         if untrained:
             baselines.setdefault(UNTRAINED, {})[score] = scores[len(rows)].broadcast_to((len(rows),))
         measures[difference] = bootstrap_sentences_and_seeds(
-            counts[:, :, : len(rows), index], _difference_from_first, seed=seed
+            counts[:, :, : len(rows), index], _difference_from_first, seed=options.seed
         )
         baselines[ZERO][difference] = Estimates.exact(np.zeros(len(rows)), len(dataset.test))
         units[difference] = f"difference of {dataset.task.metric}, -1 to 1"

@@ -8,21 +8,7 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.frozen_features.dataset import DatasetOptions
-from bertology.analyses.frozen_features.options import (
-    DEFAULT_FEATURES,
-    AnnotationOption,
-    ClassifierOption,
-    FeaturesOption,
-    MaxTrainSizeOption,
-    MinTrainFractionOption,
-    NSeedsOption,
-    SampleSizeOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainSizesOption,
-    TrainTaskOption,
-)
-from bertology.analyses.frozen_features.train_size_curves import CurveComparisons, compute_learning_curves
+from bertology.analyses.frozen_features.train_size_curves import CurveComparisons, CurveOptions, compute_learning_curves
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
@@ -44,17 +30,8 @@ def data_efficiency(
     corpus: Corpus,
     cache: AnalysisCache,
     *,
-    features: FeaturesOption = DEFAULT_FEATURES,
-    task: TrainTaskOption = "auto",
-    annotation: AnnotationOption = "",
-    classifier: ClassifierOption = "linear",
-    n_train_sizes: TrainSizesOption = 7,
-    min_train_fraction: MinTrainFractionOption = 0.01,
-    sample_size: SampleSizeOption = 400,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    curve_options: CurveOptions = CurveOptions(),
+    dataset_options: DatasetOptions = DatasetOptions(),
 ) -> Table:
     """Ratio of the training set sizes with which two features reach the same score; 1: equally efficient.
 
@@ -69,13 +46,10 @@ def data_efficiency(
     Intervals resample examples and seeds together; that of the crossing point uses the resamples that have one
     (attribute `resamples_with_crossing`, a proportion). Baselines: zero, the same data, the smallest training size.
     """
-    options = DatasetOptions(task, annotation, sample_size, train_corpus, train_size, n_seeds, seed)
-    curves = compute_learning_curves(
-        encoder, corpus, cache, options, features, classifier, (n_train_sizes, min_train_fraction), analysis_name=NAME
-    )
+    curves = compute_learning_curves(encoder, corpus, cache, dataset_options, curve_options, analysis_name=NAME)
     if len(curves.features) < 2:
         raise Refusal(f"{NAME} was given one feature", "two or more", "Name them with --features")
-    comparisons = CurveComparisons(curves, seed)
+    comparisons = CurveComparisons(curves, dataset_options.seed)
     pairs = [comparisons.stronger_first(*pair) for pair in combinations(range(len(curves.features)), 2)]
     rows = tuple(f"{curves.features[better]} over {curves.features[weaker]}" for better, weaker in pairs)
     results = [comparisons.compare(*pair) for pair in pairs]

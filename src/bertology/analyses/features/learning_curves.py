@@ -8,22 +8,8 @@ import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.frozen_features.dataset import DatasetOptions
-from bertology.analyses.frozen_features.options import (
-    DEFAULT_FEATURES,
-    AnnotationOption,
-    ClassifierOption,
-    FeaturesOption,
-    MaxTrainSizeOption,
-    MinTrainFractionOption,
-    NSeedsOption,
-    SampleSizeOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainSizesOption,
-    TrainTaskOption,
-)
 from bertology.analyses.frozen_features.score_grid import CorrectTotal, score_from_counts
-from bertology.analyses.frozen_features.train_size_curves import compute_learning_curves
+from bertology.analyses.frozen_features.train_size_curves import CurveOptions, compute_learning_curves
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
@@ -47,17 +33,8 @@ def learning_curves(
     corpus: Corpus,
     cache: AnalysisCache,
     *,
-    features: FeaturesOption = DEFAULT_FEATURES,
-    task: TrainTaskOption = "auto",
-    annotation: AnnotationOption = "",
-    classifier: ClassifierOption = "linear",
-    n_train_sizes: TrainSizesOption = 7,
-    min_train_fraction: MinTrainFractionOption = 0.01,
-    sample_size: SampleSizeOption = 400,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    curve_options: CurveOptions = CurveOptions(),
+    dataset_options: DatasetOptions = DatasetOptions(),
 ) -> Curve:
     """Test score of a classifier on frozen features, 0 to 1, by number of training examples.
 
@@ -74,10 +51,7 @@ def learning_curves(
     the word; for differences, zero. Scores are micro-averaged over seeds; intervals resample examples and seeds
     together.
     """
-    options = DatasetOptions(task, annotation, sample_size, train_corpus, train_size, n_seeds, seed)
-    curves = compute_learning_curves(
-        encoder, corpus, cache, options, features, classifier, (n_train_sizes, min_train_fraction), analysis_name=NAME
-    )
+    curves = compute_learning_curves(encoder, corpus, cache, dataset_options, curve_options, analysis_name=NAME)
     pairs = list(combinations(range(len(curves.features)), 2))
 
     def statistic(correct_total: CorrectTotal) -> CorrectTotal:
@@ -86,11 +60,13 @@ def learning_curves(
         differences = scores[..., first, :] - scores[..., second, :]
         return np.concatenate([scores, differences, differences - differences[..., -1:]], -2)
 
-    estimates = bootstrap_sentences_and_seeds(curves.correct_total, statistic, seed=seed)
+    estimates = bootstrap_sentences_and_seeds(curves.correct_total, statistic, seed=dataset_options.seed)
     differences = [f"{curves.features[first]} - {curves.features[second]}" for first, second in pairs]
     differences += [f"reduction of ({difference}) with full data" for difference in differences]
     baselines = {
-        name: dict.fromkeys(curves.features, bootstrap_sentences_and_seeds(counts, score_from_counts, seed=seed))
+        name: dict.fromkeys(
+            curves.features, bootstrap_sentences_and_seeds(counts, score_from_counts, seed=dataset_options.seed)
+        )
         for name, counts in curves.baselines.items()
     }
     if differences:

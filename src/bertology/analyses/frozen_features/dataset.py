@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 
 from bertology.corpus.corpus import Corpus, Example, shuffle_by_hash
@@ -21,24 +22,35 @@ from bertology.errors import Refusal
 if TYPE_CHECKING:
     from bertology.training.tasks.task import Task
 
-FeatureTaskName = Literal["auto", "sentence", "pair", "token"]
-
 TEST_FRACTION = 0.25
 VALIDATION_FRACTION = 0.15
 MIN_EXAMPLES = 2
 """Minimum number of examples in the smallest training set."""
 
 
-class DatasetOptions(NamedTuple):
+NSeedsOption = Annotated[
+    int, Ge(1), "Number of repetitions with different validation sets, data order and initial weights."
+]
+SeedOption = Annotated[int, "Random seed for sampling, splits, initial weights, shuffled baselines and the bootstrap."]
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
     """The options that determine the dataset."""
 
-    task: FeatureTaskName
-    annotation: str
-    sample_size: int
-    train_corpus: str
-    train_size: int
-    n_seeds: int
-    seed: int
+    task: Annotated[
+        Literal["auto", "sentence", "pair", "token"], "Task to train; `auto`: what the corpus is annotated for."
+    ] = "auto"
+    annotation: Annotated[
+        str, "For --task token: the annotation to predict, such as pos or entities (default: the first available)."
+    ] = ""
+    sample_size: Annotated[int, "Use a random sample of this many examples; a quarter is the test set (0: all)."] = 400
+    train_corpus: Annotated[
+        str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
+    ] = ""
+    train_size: Annotated[int, "Maximum number of training examples: the first of --train-corpus (0: all)."] = 0
+    n_seeds: NSeedsOption = 3
+    seed: SeedOption = 0
 
 
 class SeedSplit(NamedTuple):

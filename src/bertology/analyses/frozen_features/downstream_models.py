@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DownstreamClassifier = Literal["linear", "bilstm-crf", "cnn"]
+ClassifierOption = Annotated[
+    DownstreamClassifier,
+    "Classifier on the frozen features: `linear`; `bilstm-crf` for token tasks; `cnn` for text tasks.",
+]
 FloatArray = NDArray[np.float32]
 
 CLASSIFIERS_BY_TASK: dict[str, tuple[DownstreamClassifier, ...]] = {
@@ -72,13 +76,13 @@ number of steps is that of `epochs` over the examples in batches of 16, within `
 """
 
 
-def parse_classifiers(text: str, task: str) -> Sequence[DownstreamClassifier]:
+def parse_classifiers(text: str, task: str, option: str = "--classifiers") -> Sequence[DownstreamClassifier]:
     """Classifiers from comma-separated names; names the task does not support are refused."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     classifiers = [known for name in names for known in CLASSIFIERS_BY_TASK[task] if known == name]
     if not names or len(classifiers) < len(names) or len(set(classifiers)) < len(classifiers):
         raise Refusal(
-            f"--classifiers was given {text!r} for the task {task}",
+            f"{option} was given {text!r} for the task {task}",
             f"one or more of: {', '.join(CLASSIFIERS_BY_TASK[task])}",
             "Write them comma-separated",
         )
@@ -172,7 +176,10 @@ def _fit_predict_network(
     """Train all seeds and learning rates together; each seed takes the rate with the lowest validation loss."""
     settings = SETTINGS[classifier]
     sequences = _pack_sequences(dataset, vectors, settings["max_words"])
-    network = _build_network(classifier, dataset, settings)
+    n_labels = len(dataset.task.labels)
+    network: BatchedNetwork = (
+        TextCnn(n_labels, settings["filters"]) if classifier == "cnn" else BiLstmCrf(n_labels, settings["hidden_size"])
+    )
     rates: list[float] = settings["learning_rates"]
     specs = [
         TrainSpec(split.train[:size], split.validation, split.seed, rate)
@@ -189,15 +196,6 @@ def _fit_predict_network(
     predictions = predict(network, selected, sequences, test_indices)
     join = torch.cat if network.is_sequence_labelling else torch.stack
     return list(join(predictions, 1).numpy())
-
-
-def _build_network(
-    classifier: DownstreamClassifier, dataset: FrozenFeatureDataset, settings: dict[str, Any]
-) -> BatchedNetwork:
-    labels = len(dataset.task.labels)
-    if classifier == "cnn":
-        return TextCnn(labels, settings["filters"])
-    return BiLstmCrf(labels, settings["hidden_size"])
 
 
 def _pack_sequences(dataset: FrozenFeatureDataset, vectors: WordFeatures, max_words: int) -> PackedSequences:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FloatArray = NDArray[np.float32]
+FeaturesOption = Annotated[
+    str,
+    "Frozen features to compare, comma-separated: model, model#6 (layer 6), model#mean, model#last4, static, random, "
+    "untrained, glove:PATH, flair:PATH, elmo:DIR, call:MODULE:FUNCTION or any model name.",
+]
+DEFAULT_FEATURES = "model,static,random"
+"""The model's last layer, its input embeddings, and a random vector for each word."""
 
 _LAYERS = re.compile(r"(.+)#((?:mean:)?-?\d+(?:\+-?\d+)*|mean|last\d+)")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from bertology.analyses.frozen_features.dataset import FrozenFeatureDataset
@@ -29,21 +30,15 @@ def predict_all(
     classifier: DownstreamClassifier,
     cache: AnalysisCache,
 ) -> list[SeedPredictions]:
-    """Predictions of a classifier on each feature, trained on as many examples as all seeds have."""
+    """Predictions of a classifier on each feature, trained on as many examples as all seeds have; cached."""
     meter = cache.progress_meter(f"training {len(vectors)} classifiers, {len(dataset.seed_splits)} seeds each")
     predictions: list[SeedPredictions] = []
     for features in vectors:
-        predictions.append(predict_cached(dataset, features, classifier, cache))
+        key = {"quantity": "predictions", "format": FORMAT, **classifier_key(dataset, features, classifier)}
+        compute = partial(fit_predict, dataset, features, classifier, dataset.max_train_size)
+        predictions.append(cache.get_or_compute(key, compute))
         meter(len(predictions), len(vectors))
     return predictions
-
-
-def predict_cached(
-    dataset: FrozenFeatureDataset, vectors: WordFeatures, classifier: DownstreamClassifier, cache: AnalysisCache
-) -> SeedPredictions:
-    """Predictions of a classifier on one feature, from the cache or computed now."""
-    key = {"quantity": "predictions", "format": FORMAT, **classifier_key(dataset, vectors, classifier)}
-    return cache.get_or_compute(key, lambda: fit_predict(dataset, vectors, classifier, dataset.max_train_size))
 
 
 def classifier_key(

@@ -52,7 +52,12 @@ class ScoreGrid:
             "train_size": size,
             **classifier_key(self.dataset, vectors, classifier),
         }
-        return np.array(self.cache.get_or_compute(key, lambda: self._correct_total(vectors, classifier, size).tolist()))
+
+        def compute() -> list[Any]:
+            predictions = fit_predict(self.dataset, vectors, classifier, size)
+            return [self._count_correct(predicted).tolist() for predicted in predictions]
+
+        return np.array(self.cache.get_or_compute(key, compute))
 
     def baselines(self, size: int) -> Mapping[str, CorrectTotal]:
         """(seed, example, 2) counts of baselines without features, each from the training examples of a seed."""
@@ -62,10 +67,6 @@ class ScoreGrid:
             for name, predicted in self.dataset.task.baseline_predictions(train, self.dataset.test).items():
                 counts.setdefault(name, []).append(self._count_correct(predicted))
         return {name: np.stack(by_seed) for name, by_seed in counts.items()}
-
-    def _correct_total(self, vectors: WordFeatures, classifier: DownstreamClassifier, size: int) -> CorrectTotal:
-        predictions = fit_predict(self.dataset, vectors, classifier, size)
-        return np.stack([self._count_correct(predicted) for predicted in predictions])
 
     def _count_correct(self, predicted: list[Any]) -> CorrectTotal:
         counts = self.dataset.task.count_correct(self.dataset.test, predicted)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from scipy.optimize import isotonic_regression
 
 from bertology.analyses.frozen_features.dataset import DatasetOptions, FrozenFeatureDataset, build_dataset
-from bertology.analyses.frozen_features.downstream_models import parse_classifiers
-from bertology.analyses.frozen_features.extractors import parse_features
+from bertology.analyses.frozen_features.downstream_models import ClassifierOption, parse_classifiers
+from bertology.analyses.frozen_features.extractors import DEFAULT_FEATURES, FeaturesOption, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all
 from bertology.analyses.frozen_features.score_grid import CorrectTotal, ScoreGrid, score_from_counts
 from bertology.analyses.run import AnalysisCache
@@ -21,6 +22,16 @@ from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate
 from bertology.estimates.resampling import percentile_interval, resampled_sums
+
+
+@dataclass(frozen=True)
+class CurveOptions:
+    """Features, classifier and training sizes of learning curves."""
+
+    features: FeaturesOption = DEFAULT_FEATURES
+    classifier: ClassifierOption = "linear"
+    n_train_sizes: Annotated[int, Ge(1), "Number of training sizes, evenly spaced on a log scale."] = 7
+    min_train_fraction: Annotated[float, "Smallest training size, as a fraction of the training set."] = 0.01
 
 
 @dataclass(frozen=True)
@@ -41,26 +52,24 @@ def compute_learning_curves(
     encoder: Encoder,
     corpus: Corpus,
     cache: AnalysisCache,
-    options: DatasetOptions,
-    features: str,
-    classifier: str,
-    size_grid: tuple[int, float],
+    dataset_options: DatasetOptions,
+    curve_options: CurveOptions,
     *,
     analysis_name: str,
 ) -> LearningCurves:
-    """Train the classifier on every feature at every size; `size_grid`: number of sizes, smallest fraction."""
-    n_sizes, min_fraction = size_grid
+    """Train the classifier on every feature at every size."""
+    n_sizes, min_fraction = curve_options.n_train_sizes, curve_options.min_train_fraction
     if n_sizes < 1 or not 0 < min_fraction <= 1:
         raise Refusal(
             f"--n-train-sizes was given {n_sizes} and --min-train-fraction {min_fraction}",
             "1 or more, and a fraction above 0 and at most 1",
             "Leave them out",
         )
-    dataset = build_dataset(corpus, options, analysis_name=analysis_name)
-    extractors = parse_features(features, encoder)
-    (classifier_name, *_) = parse_classifiers(classifier, dataset.task.name)
+    dataset = build_dataset(corpus, dataset_options, analysis_name=analysis_name)
+    extractors = parse_features(curve_options.features, encoder)
+    (classifier, *_) = parse_classifiers(curve_options.classifier, dataset.task.name, "--classifier")
     grid, sizes = ScoreGrid(dataset, cache), dataset.train_sizes(n_sizes, min_fraction)
-    counts = grid.run(extract_all(dataset, extractors, cache), [classifier_name], sizes)[:, :, :, 0]
+    counts = grid.run(extract_all(dataset, extractors, cache), [classifier], sizes)[:, :, :, 0]
     by_size = [grid.baselines(size) for size in sizes]
     baselines = {name: np.stack([counts[name] for counts in by_size], 2) for name in by_size[0]}
     return LearningCurves(dataset, tuple(extractor.name for extractor in extractors), tuple(sizes), counts, baselines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -65,14 +66,14 @@ def contextuality(
     subtracting the value of a larger random sample does not correct: compare it with `shuffled words`, in which
     occurrences are shuffled among groups of the same sizes.
     """
-    measures = _curves(recording, min_occurrences, random_pairs, centre, seed)
-    shuffled = _curves(recording, min_occurrences, random_pairs, centre, seed, shuffle=True)
+    curves = partial(_curves, min_occurrences=min_occurrences, n_pairs=random_pairs, centre=centre, seed=seed)
+    measures, shuffled = curves(recording), curves(recording, shuffle=True)
     baselines = {
         "shuffled words": {name: shuffled[name] for name in measures if name != ANISOTROPY},
         "isotropic (0)": {ANISOTROPY: Estimates.exact(np.zeros(measures[ANISOTROPY].shape))},
     }
     if randomised is not None:
-        baselines["untrained model"] = _curves(randomised, min_occurrences, random_pairs, centre, seed)
+        baselines["untrained model"] = curves(randomised)
     return LayerCurve(measures=measures, baselines=baselines, units=UNITS)
 
 

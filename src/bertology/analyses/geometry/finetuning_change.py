@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bertology.analyses.attention.model_similarity.analysis import (
     model_similarity_site,
 )
 from bertology.analyses.attention_patterns.site import pattern_class_site
-from bertology.analyses.declaration import Analysis, Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.geometry.representation_similarity.analysis import representation_similarity
 from bertology.analyses.head_selection.selection import head_attributes
 from bertology.analyses.probes.word import word
@@ -28,16 +28,10 @@ from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
 from bertology.results.shapes import AttributeValue, Head, HeadGrid, LayerCurve, Table
 
-FinetuningChangeView = Literal["layers", "heads"]
-
 STATE_MEASURES = "rsa,unbiased-cka"
 ATTENTION_MEASURES = (COSINE, DIVERGENCE, f"{DIVERGENCE} (no special tokens)", CLASS_CHANGE)
 PROBE_MODEL, PROBE_AGAINST = "probing accuracy (model)", "probing accuracy (against)"
 CLASS_ATTRIBUTES = ("class_before", "proportion_before", "class_after", "proportion_after")
-
-
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return ("hidden", pattern_class_site(), *((WORD_SITE,) if options["probe_label"] else ()))
 
 
 @analysis(
@@ -45,7 +39,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     special_tokens="Special tokens: included in attention, except in measures marked (no special tokens); not in the "
     "comparison of hidden states.",
     citations=("merchant2020", "kovaleva2019", "kornblith2019"),
-    sites=_sites,
+    sites=lambda options: ("hidden", pattern_class_site(), *((WORD_SITE,) if options["probe_label"] else ())),
     paired_sites=(model_similarity_site,),
     version=2,
     report_section="Effects of fine-tuning",
@@ -56,7 +50,7 @@ def finetuning_change(
     randomised: Recording | None,
     *,
     show: Annotated[
-        FinetuningChangeView,
+        Literal["layers", "heads"],
         "`layers`: one value per layer, averaged over heads; `heads`: the heads that changed most.",
     ] = "layers",
     max_heads: Annotated[int, "Number of heads to list, the most changed first."] = 20,
@@ -80,32 +74,25 @@ def finetuning_change(
     An untrained model attends almost uniformly, so a broad head is more similar to it than a focused one. RSA and CKA
     weight directions by their variance: one direction that grew can lower them while all others stayed the same.
     """
-    attention = _compare(model_similarity, recording, against, randomised, show=show, seed=seed)
-    class_changes = _compare(model_similarity, recording, against, randomised, show="pattern-classes", seed=seed)
+    recordings = recording, against, randomised
+    attention = model_similarity(*recordings, show=show, seed=seed)
+    class_changes = model_similarity(*recordings, show="pattern-classes", seed=seed)
     assert isinstance(class_changes, Table)
     if show == "heads":
         assert isinstance(attention, HeadGrid)
         return _build_head_table(attention, class_changes, max_heads)
-    options = {"measures": STATE_MEASURES, "sample_size": sample_size, "seed": seed}
-    states = _compare(representation_similarity, recording, against, randomised, **options)
+    states = representation_similarity(*recordings, measures=STATE_MEASURES, sample_size=sample_size, seed=seed)
     assert isinstance(states, LayerCurve) and isinstance(attention, LayerCurve)
     probe_curves = _probe_both(recording, against, probe_label, seed) if probe_label else {}
     return _build_layer_table(states, attention, class_changes, probe_curves)
-
-
-def _compare(
-    comparison: Analysis, recording: Recording, against: Recording, randomised: Recording | None, **options: Any
-) -> object:
-    return comparison.function(recording, against, randomised, **comparison.resolve_options(options))
 
 
 def _probe_both(recording: Recording, against: Recording, label: str, seed: int) -> dict[str, LayerCurve]:
     """Probing accuracy of each layer of both models."""
     if label not in WORD_LABELS:
         raise unknown_name("word property", label, WORD_LABELS)
-    options = word.resolve_options({"label": label, "seed": seed})
     curves = {
-        name: word.function(model_recording, None, None, **options)
+        name: word(model_recording, None, None, label=label, seed=seed)
         for name, model_recording in ((PROBE_MODEL, recording), (PROBE_AGAINST, against))
     }
     return {name: curve for name, curve in curves.items() if isinstance(curve, LayerCurve)}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
+from bertology.analyses.planar_projection import ProjectionMethod, project_to_plane
 from bertology.arrays import Array, FloatArray
 from bertology.corpus.sentence import Sentence, Span
 from bertology.encoder.token_batch import RecordedInput
@@ -23,7 +24,6 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.numerics.kmeans import MAX_CLUSTERS, MIN_CLUSTERS, gaussian_reference, kmeans_by_silhouette, purity
-from bertology.numerics.planar_projection import ProjectionMethod, project_to_plane
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Trajectory
 
@@ -158,10 +158,8 @@ class QuestionTokens:
     @cached_property
     def sentences(self) -> list[IndexArray]:
         """The tokens of each sentence of the passage, without the answer; only sentences with tokens."""
-        sentences = [
-            np.setdiff1d(self._positions(1, span), self.answer) for span in sentence_spans(self._passage_sentence)
-        ]
-        return [positions for positions in sentences if len(positions)]
+        positions = (self._positions(1, span) for span in sentence_spans(self._passage_sentence))
+        return [rest for tokens in positions if len(rest := np.setdiff1d(tokens, self.answer))]
 
     @cached_property
     def supporting_fact(self) -> IndexArray:
@@ -253,14 +251,7 @@ def _build_trajectory(
         )
     index, question = questions[example - 1]
     states = np.asarray(recording["hidden"][index])[:, question.non_special]
-    try:
-        points = project_to_plane(states, projection, seed=seed)
-    except ModuleNotFoundError as error:
-        raise Refusal(
-            f"--projection {projection} needs a package that is not installed ({error.name})",
-            "umap-learn",
-            "Install it with `pip install umap-learn`, or choose another --projection",
-        ) from error
+    points = project_to_plane(states, projection, seed=seed)
     tokens = question.recorded_input.tokens.tokens
     labels = tuple(tokens[position] for position in question.non_special)
     return Trajectory(points=points, labels=labels, groups=question.classes)
@@ -327,14 +318,13 @@ def _clustering(
     generator: np.random.Generator,
 ) -> tuple[list[float], list[float]]:
     """Silhouette and entity cluster purity, and their chance levels."""
+    undefined = [np.nan, np.nan], [np.nan, np.nan]
+    if cluster_limits is None:
+        return undefined
     points = states[question.non_special]
-    clusters = (
-        kmeans_by_silhouette(points, seed=0, min_clusters=cluster_limits[0], max_clusters=cluster_limits[1])
-        if cluster_limits
-        else None
-    )
+    clusters = kmeans_by_silhouette(points, seed=0, min_clusters=cluster_limits[0], max_clusters=cluster_limits[1])
     if clusters is None:
-        return [float("nan")] * 2, [float("nan")] * 2
+        return undefined
     n_clusters = clusters.n_clusters
     reference = kmeans_by_silhouette(
         gaussian_reference(points, generator), seed=0, min_clusters=n_clusters, max_clusters=n_clusters

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.probing.options import (
-    BatchSizeOption,
-    EpochsOption,
-    HalfPrecisionOption,
-    Layer,
-    LearningRateOption,
-    MaxTrainSizeOption,
-    NSeedsOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
-from bertology.analyses.structural_probing.dataset import SITE, TreeDataset, gold_governors
-from bertology.analyses.structural_probing.training import (
-    RankOption,
-    StructuralProbeConfig,
-    fit_device,
-    resolve_rank,
-    resolve_structural_layer,
-    split_trees,
-)
+from bertology.analyses.probing.dataset import WORD_SITE
+from bertology.analyses.probing.train_test_split import TrainTestSplit, for_both_models
+from bertology.analyses.structural_probing.dataset import TreeDataset, gold_governors
+from bertology.analyses.structural_probing.probe import StructuralProbes
+from bertology.analyses.structural_probing.training import StructuralProbeConfig, split_trees
 from bertology.arrays import Array, BoolArray, FloatArray
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
@@ -60,7 +44,7 @@ MAX_WORDS = 20
     "too long or too short?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("reif2019", "hewitt2019structural"),
-    sites=(SITE,),
+    sites=(WORD_SITE,),
     annotations=("governors", "relations"),
     version=2,
 )
@@ -74,24 +58,12 @@ def tree_embedding(
         "`relations` (squared edge length by relation), `distances` (by tree distance) or `points` (one sentence in "
         "the plane).",
     ] = "relations",
-    layer: Annotated[
-        Layer,
-        "Layer to show; 0: embeddings, negative: counted from the last (-1); `auto`: two thirds of the depth.",
-    ] = "auto",
-    rank: RankOption = 64,
     min_examples: Annotated[int, "Minimum number of test edges for a relation to be reported."] = 10,
     example: Annotated[
         int, "Test sentence to draw with --show points, counted from 1 (0: the longest of at most 20 words)."
     ] = 0,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    float16: HalfPrecisionOption = False,
-    n_seeds: NSeedsOption = 3,
-    epochs: EpochsOption = 40,
-    learning_rate: LearningRateOption = 0.01,
-    batch_size: BatchSizeOption = 20,
-    seed: SeedOption = 0,
+    config: StructuralProbeConfig = StructuralProbeConfig(),
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> Table | Curve | Scatter:
     """Squared distance between the two words of a tree edge under the distance probe, by relation; ideally 1.
 
@@ -105,48 +77,43 @@ def tree_embedding(
     the edges of the tree, and the exact embedding rotated onto it. The probe is that of probes/structural; here
     punctuation is included in the probe and in the tree.
     """
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed, float16)
-    config = StructuralProbeConfig(n_seeds, epochs, learning_rate, batch_size, legacy=False, seed=seed)
-    datasets = split_trees(recording, encoder, split, analysis_name=NAME)
-    n_layers, _, width = datasets[0].states[0].shape
-    layer_index, rank, device = (
-        resolve_structural_layer(layer, n_layers),
-        resolve_rank(rank, width),
-        fit_device(encoder),
+    data, untrained_data = for_both_models(
+        partial(split_trees, split=split, analysis_name=NAME, half_precision=config.float16),
+        recording,
+        None if show == "points" else randomised,
+        encoder,
     )
+    layer, rank = config.layer_index(data[0]), config.probe_rank(data[0])
+    device = "cpu" if encoder is None else encoder.device
+
+    def project(train: TreeDataset, test: TreeDataset, seeds: Sequence[int] = split.seeds) -> _ProjectedTrees:
+        train, test = train.select_layers([layer]), test.select_layers([layer])
+        return _ProjectedTrees(train, test, layer, rank, config.fit(train, ("distance",), [rank], seeds, device=device))
+
     if show == "points":
-        index = _example_index(datasets[1], example)
-        model = _ProjectedTrees(datasets, replace(config, n_seeds=1), layer_index, rank, device)
-        return _build_scatter(model, index)
-    model, untrained = _ProjectedTrees(datasets, config, layer_index, rank, device), None
-    if randomised is not None:
-        datasets = split_trees(randomised, randomised_encoder(encoder), split, analysis_name=NAME)
-        untrained = _ProjectedTrees(datasets, config, layer_index, rank, device)
+        index = _example_index(data[1], example)
+        return _build_scatter(project(*data, seeds=[split.seed]), index)
+    trees, untrained = project(*data), None if untrained_data is None else project(*untrained_data)
     if show == "distances":
-        return _build_distance_curve(model, untrained, seed)
-    return _build_relation_table(model, untrained, min_examples, seed)
+        return _build_distance_curve(trees, untrained, split.seed)
+    return _build_relation_table(trees, untrained, min_examples, split.seed)
 
 
+@dataclass(frozen=True)
 class _ProjectedTrees:
     """The test sentences projected by the distance probe of one layer."""
 
-    def __init__(
-        self,
-        datasets: tuple[TreeDataset, TreeDataset],
-        config: StructuralProbeConfig,
-        layer: int,
-        rank: int,
-        device: str,
-    ) -> None:
-        self.layer = layer
-        self.rank = rank
-        self.train, self.test = (dataset.select_layers([layer]) for dataset in datasets)
-        self.probes = config.fit(self.train, ("distance",), [rank], device)
+    train: TreeDataset
+    test: TreeDataset
+    layer: int
+    rank: int
+    probes: StructuralProbes
 
-    def distances(self, index: int) -> Array:
-        """(word, word) squared distances, averaged over seeds."""
-        states = torch.from_numpy(np.array(self.test.states[index], np.float32)).to(self.probes.weights.device)
-        return self.probes.distances(states, self.rank)[0].mean(0).cpu().double().numpy()
+    def distances(self) -> list[Array]:
+        """(word, word) squared distances of each sentence, averaged over seeds."""
+        device = self.probes.weights.device
+        states = (torch.from_numpy(np.array(states, np.float32)).to(device) for states in self.test.states)
+        return [self.probes.distances(words, self.rank)[0].mean(0).cpu().double().numpy() for words in states]
 
     def points(self, index: int) -> Array:
         """(word, rank) projected states, for a single seed."""
@@ -218,7 +185,7 @@ def _gold_edges(dataset: TreeDataset) -> list[_Edge]:
 
 def _edge_lengths(projected_trees: _ProjectedTrees, edges: Sequence[_Edge]) -> Array:
     """(edge,) squared distances between word and governor."""
-    distances = [projected_trees.distances(index) for index in range(len(projected_trees.test.inputs))]
+    distances = projected_trees.distances()
     return np.array([distances[edge.sentence][edge.word, edge.governor] for edge in edges])
 
 
@@ -244,9 +211,6 @@ def _build_distance_curve(model: _ProjectedTrees, untrained: _ProjectedTrees | N
             estimates[name] = bootstrap_ratio(np.array(totals), counts, seed=seed)
         return estimates
 
-    def all_distances(projected_trees: _ProjectedTrees) -> list[Array]:
-        return [projected_trees.distances(index) for index in range(len(gold))]
-
     positions = [np.arange(len(paths)) for paths in gold]
     baselines = {
         EXACT_EMBEDDING: {
@@ -256,9 +220,9 @@ def _build_distance_curve(model: _ProjectedTrees, untrained: _ProjectedTrees | N
         CHAIN: measure([np.abs(np.subtract.outer(words, words)).astype(float) for words in positions]),
     }
     if untrained is not None:
-        baselines[UNTRAINED] = measure(all_distances(untrained))
+        baselines[UNTRAINED] = measure(untrained.distances())
     return Curve(
-        measures=measure(all_distances(model)),
+        measures=measure(model.distances()),
         baselines=baselines,
         units={SQUARED_DISTANCE: "squared distance, at least 0", DISTANCE: "distance, at least 0"},
         sample=model.sample,

@@ -143,11 +143,8 @@ def assign_functions(
     heads.
     """
     selection_mask = selection_half(counts.unit_texts, seed)
-    labels = [
-        label
-        for label in range(len(counts.labels))
-        if counts.total[:, label].sum() >= min_examples and _occurs_in_both_halves(counts, selection_mask, label)
-    ]
+    in_both_halves = counts.total[selection_mask].any(0) & counts.total[~selection_mask].any(0)
+    labels: list[int] = np.flatnonzero((counts.total.sum(0) >= min_examples) & in_both_halves).tolist()
     if not labels:
         return []
     baselines = baseline_correct(counts, selection_mask)
@@ -181,10 +178,6 @@ def assign_functions(
         confirmed = reached[index] and holds and score.clearly_above(baseline) and p < SIGNIFICANCE_LEVEL
         functions.append(HeadFunction(head, counts.labels[label], score, baseline, p, confirmed))
     return functions
-
-
-def _occurs_in_both_halves(counts: LinkCounts, selection_mask: BoolArray, label: int) -> bool:
-    return bool(counts.total[selection_mask, label].any() and counts.total[~selection_mask, label].any())
 
 
 def baseline_correct(counts: LinkCounts, selection_mask: BoolArray) -> Array:

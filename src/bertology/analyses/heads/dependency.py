@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.head_selection.functions import TO_DEPENDENT, TO_GOVERNOR
 from bertology.analyses.head_selection.gold_links import CHANCE, FIXED_OFFSET, GoldLink, LinkCounts, count_links
@@ -51,15 +50,11 @@ def dependency_links(
     return links
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (strongest_word_site(options["from_word"]),)
-
-
 @analysis(
     question="Which head predicts which dependency relation best, and is it better than a fixed offset?",
     special_tokens="Special tokens: excluded as sources and targets.",
     citations=("clark2019", "voita2019"),
-    sites=_sites,
+    sites=lambda options: (strongest_word_site(options["from_word"]),),
     annotations=("governors",),
     version=2,
     labels_heads=2,

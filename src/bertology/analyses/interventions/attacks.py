@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.evaluation.options import (
-    AttackedTaskOption,
-    SampleSizeOption,
-    SeedOption,
-    ShuffleDistanceOption,
-)
+from bertology.analyses.evaluation.options import AttackOptions
 from bertology.analyses.run import AnalysisCache
-from bertology.analyses.text_attacks.distractors import DistractorConfig
-from bertology.analyses.text_attacks.partial_scores import PartialScores, paired_score_drop
-from bertology.analyses.text_attacks.perturbations import ShuffleConfig
-from bertology.analyses.text_attacks.registry import AttackConfig
+from bertology.analyses.text_attacks.partial_scores import paired_score_drop
+from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
@@ -29,6 +21,9 @@ from bertology.results.shapes import Table
 SCORE, DROP = "score under attack", "score drop"
 CHANGE_RATE, EDIT_RATE = "proportion of examples changed", "edit distance per word"
 CLEAN_INPUT, RANDOM_EDITS, MAJORITY_CLASS = "clean input", "random edits (same amount)", "majority class"
+ATTRIBUTES = (
+    "n_changed", "mean_shuffle_distance", "n_shuffles", "n_below_minimum", "n_too_long", "n_not_evaluated",
+)  # fmt: skip
 
 
 @analysis(
@@ -41,17 +36,11 @@ def attacks(
     corpus: Corpus,
     cache: AnalysisCache,
     *,
-    task: AttackedTaskOption = "auto",
     attacks: Annotated[
         str, "Attacks to run, comma-separated; `all`: every attack that applies to the examples."
     ] = "all",
-    sample_size: SampleSizeOption = 100,
-    shuffle_distance: ShuffleDistanceOption = 0.6,
-    same_distractor: Annotated[
-        bool, "Use one sampled sentence for all distractors of a question, as in Si et al.'s example."
-    ] = False,
-    typo_rate: Annotated[float, "Proportion of longer words that get a typo, 0 to 1."] = 0.2,
-    seed: SeedOption = 0,
+    options: AttackOptions = AttackOptions(),
+    config: AttackConfig = AttackConfig(),
 ) -> Table:
     """Score on attacked examples (0 to 1), and its drop from the score on the same clean examples (-1 to 1).
 
@@ -67,27 +56,31 @@ def attacks(
     # Listing analyses must not import torch.
     from bertology.analyses.text_attacks.runner import AttackRunner
 
-    if not 0 <= shuffle_distance <= 1 or not 0 <= typo_rate <= 1:
+    if not 0 <= config.shuffle_distance <= 1 or not 0 <= config.typo_rate <= 1:
         raise Refusal(
-            f"--shuffle-distance is {shuffle_distance} and --typo-rate is {typo_rate}",
+            f"--shuffle-distance is {config.shuffle_distance} and --typo-rate is {config.typo_rate}",
             "numbers from 0 to 1",
             "Omit them for 0.6 and 0.2",
         )
-    config = AttackConfig(DistractorConfig(ShuffleConfig(shuffle_distance), same_distractor), typo_rate)
-    runner = AttackRunner(encoder, corpus, cache, task=task, sample_size=sample_size, config=config, seed=seed)
+    seed = options.seed
+    runner = AttackRunner(encoder, corpus, cache, options, config)
     results = runner.run(attacks)
+    clean = runner.clean_scores.counts
     shape, metric, majority = (len(results),), runner.evaluation.metric, runner.evaluation.majority
     attacked, random = [result.attacked for result in results], [result.random for result in results]
     measures, random_measures = (
         {
-            SCORE: _scores([version.scores for version in versions], seed),
-            DROP: _drops(runner.clean_scores, [version.scores for version in versions], seed),
+            SCORE: bootstrap_ratio(
+                np.stack([version.scores.counts.correct for version in versions], axis=1),
+                np.stack([version.scores.counts.total for version in versions], axis=1),
+                seed=seed,
+            ),
+            DROP: Estimates.stack([paired_score_drop(clean, version.scores.counts, seed=seed) for version in versions]),
             CHANGE_RATE: bootstrap_mean(np.stack([version.is_changed for version in versions], axis=1), seed=seed),
             EDIT_RATE: bootstrap_mean(np.stack([version.edit_rate for version in versions], axis=1), seed=seed),
         }
         for versions in (attacked, random)
     )
-    clean = runner.clean_scores.counts
     baselines = {
         CLEAN_INPUT: {SCORE: bootstrap_ratio(clean.correct, clean.total, seed=seed)[()].broadcast_to(shape)},
         RANDOM_EDITS: random_measures,
@@ -105,26 +98,7 @@ def attacks(
             CHANGE_RATE: "proportion of examples, 0 to 1",
             EDIT_RATE: "edit distance / number of words",
         },
-        attributes={
-            "n_changed": tuple(result.n_changed for result in results),
-            "mean_shuffle_distance": tuple(result.mean_shuffle_distance for result in results),
-            "n_shuffles": tuple(result.n_shuffles for result in results),
-            "n_below_minimum": tuple(result.n_below_minimum for result in results),
-            "n_too_long": tuple(result.n_too_long for result in results),
-            "n_not_evaluated": tuple(result.n_not_evaluated for result in results),
-        },
+        attributes={name: tuple(getattr(result, name) for result in results) for name in ATTRIBUTES},
         notes={result.attack.name: result.attack.description for result in results},
         sample={"examples": len(runner.examples), "skipped examples": runner.evaluation.skipped},
     )
-
-
-def _scores(partial_scores: Sequence[PartialScores], seed: int) -> Estimates:
-    correct, total = (
-        np.stack([scores.counts.correct for scores in partial_scores], axis=1),
-        np.stack([scores.counts.total for scores in partial_scores], axis=1),
-    )
-    return bootstrap_ratio(correct, total, seed=seed)
-
-
-def _drops(clean: PartialScores, partial_scores: Sequence[PartialScores], seed: int) -> Estimates:
-    return Estimates.stack([paired_score_drop(clean.counts, scores.counts, seed=seed) for scores in partial_scores])

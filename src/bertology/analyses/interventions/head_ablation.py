@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.evaluation.options import AnnotationOption, SampleSizeOption, SeedOption, TaskOption
+from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.evaluation.score_change import (
     LOSS,
     SCORE,
@@ -21,8 +22,7 @@ from bertology.analyses.head_selection.selection import selection_half
 from bertology.analyses.run import AnalysisCache
 from bertology.arrays import BoolArray
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Encoder
-from bertology.encoder.head_mask import parse_head_mask
+from bertology.encoder.encoder import Encoder, parse_head_mask
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import range_over_seeds
@@ -61,10 +61,7 @@ def head_ablation(
         str,
         "Disable these sets of heads instead: commas separate heads, semicolons sets, as in 1-3,2-4;8-11.",
     ] = "",
-    task: TaskOption = "auto",
-    annotation: AnnotationOption = "",
-    sample_size: SampleSizeOption = 100,
-    seed: SeedOption = 0,
+    options: EvaluationOptions = EvaluationOptions(),
 ) -> HeadGrid | LayerCurve | Table:
     """Change in score (-1 to 1) and loss (nats per example) when a head is disabled; 0: no effect.
 
@@ -86,13 +83,10 @@ def head_ablation(
     from bertology.analyses.evaluation.ablation import HeadAblation, prepare_ablation
     from bertology.analyses.evaluation.evaluation import prepare_evaluation
 
-    named_sets = _parse_head_sets(head_sets, encoder)
-    evaluation = prepare_evaluation(
-        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
-    )
-    masks = (
-        _with_random_sets(named_sets, seed) if len(named_sets) else MASK_BUILDERS[ablate](encoder.layers, encoder.heads)
-    )
+    seed = options.seed
+    named_sets, shape = _parse_head_sets(head_sets, encoder), (encoder.layers, encoder.heads)
+    evaluation = prepare_evaluation(encoder, corpus, **asdict(options))
+    masks = _with_random_sets(named_sets, seed) if len(named_sets) else _ablation_masks(ablate, *shape)
     runner = prepare_ablation(encoder, evaluation, ablation)
     intact, *ablated = runner.evaluate(evaluation, [HeadAblation(mask) for mask in masks], cache)
     report = ScoreChangeReport(evaluation, intact)
@@ -101,24 +95,22 @@ def head_ablation(
     if ablate == "all-but-one":
         return _kept_head_curve(report, ablated, encoder.heads, seed)
     if ablate == "layer":
-        return _build_curve(report, ablated, seed)
-    return _build_grid(report, ablated, (encoder.layers, encoder.heads), seed)
+        return LayerCurve(
+            measures=score_change(intact, ablated, seed=seed).measures(),
+            baselines=report.baselines((len(ablated),)),
+            units=report.units(),
+            sample=report.sample(),
+            first_layer=1,
+        )
+    return _build_grid(report, ablated, shape, seed)
 
 
-def _single_head_masks(n_layers: int, n_heads: int) -> BoolArray:
-    """(intervention, layer, head) disabled heads, as in all mask builders."""
-    return np.eye(n_layers * n_heads, dtype=np.bool_).reshape(-1, n_layers, n_heads)
-
-
-def _layer_masks(n_layers: int, n_heads: int) -> BoolArray:
-    return np.broadcast_to(np.eye(n_layers, dtype=np.bool_)[:, :, None], (n_layers, n_layers, n_heads))
-
-
-def _all_but_one_masks(n_layers: int, n_heads: int) -> BoolArray:
-    return _layer_masks(n_layers, n_heads).repeat(n_heads, 0) & ~_single_head_masks(n_layers, n_heads)
-
-
-MASK_BUILDERS = {"head": _single_head_masks, "layer": _layer_masks, "all-but-one": _all_but_one_masks}
+def _ablation_masks(ablate: str, n_layers: int, n_heads: int) -> BoolArray:
+    """(intervention, layer, head) disabled heads."""
+    single_heads = np.eye(n_layers * n_heads, dtype=np.bool_).reshape(-1, n_layers, n_heads)
+    layers = np.eye(n_layers, dtype=np.bool_)[:, :, None].repeat(n_heads, 2)
+    all_but_one = layers.repeat(n_heads, 0) & ~single_heads
+    return {"head": single_heads, "layer": layers, "all-but-one": all_but_one}[ablate]
 
 
 def _parse_head_sets(head_sets: str, encoder: Encoder) -> BoolArray:
@@ -151,16 +143,6 @@ def _build_grid(report: ScoreChangeReport, ablated: Sequence[Scores], shape: tup
         baselines=baselines,
         units=report.units(),
         sample=report.sample(),
-    )
-
-
-def _build_curve(report: ScoreChangeReport, ablated: Sequence[Scores], seed: int) -> LayerCurve:
-    return LayerCurve(
-        measures=score_change(report.baseline_scores, ablated, seed=seed).measures(),
-        baselines=report.baselines((len(ablated),)),
-        units=report.units(),
-        sample=report.sample(),
-        first_layer=1,
     )
 
 

@@ -10,14 +10,7 @@ import numpy as np
 from annotated_types import Ge
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.evaluation.options import (
-    AnnotationOption,
-    BatchSizeOption,
-    HalvedSampleSizeOption,
-    NSeedsOption,
-    SeedOption,
-    TaskOption,
-)
+from bertology.analyses.evaluation.options import BatchSizeOption, HalvedEvaluationOptions, NSeedsOption
 from bertology.analyses.evaluation.pruning_curves import curve_estimates
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.analyses.head_selection.functions import (
@@ -29,7 +22,7 @@ from bertology.analyses.head_selection.functions import (
     word_frequencies,
 )
 from bertology.analyses.head_selection.gold_links import count_links
-from bertology.analyses.run import AnalysisCache, step_progress
+from bertology.analyses.run import AnalysisCache, ProgressCallback
 from bertology.arrays import BoolArray
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
@@ -77,9 +70,6 @@ def head_gates(
     corpus: Corpus,
     cache: AnalysisCache,
     *,
-    task: TaskOption = "auto",
-    annotation: AnnotationOption = "",
-    sample_size: HalvedSampleSizeOption = 80,
     l0_penalties: Annotated[
         str, "L0 penalties per open head in nats, comma-separated; each is one run."
     ] = "0.01,0.05,0.2",
@@ -98,7 +88,7 @@ def head_gates(
         "functions.",
     ] = "",
     n_seeds: NSeedsOption = 2,
-    seed: SeedOption = 0,
+    options: HalvedEvaluationOptions = HalvedEvaluationOptions(),
 ) -> Curve:
     """Score (0 to 1) of a model with the heads that survive an L0 penalty, and their number, by penalty.
 
@@ -121,10 +111,9 @@ def head_gates(
     from bertology.analyses.evaluation import head_ranking
     from bertology.analyses.evaluation.gate_training import GateTrainingConfig, random_head_sets
 
+    seed = options.seed
     penalties = _parse_penalties(l0_penalties)
-    model, evaluation = head_ranking.prepare_ranking(
-        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
-    )
+    model, evaluation = head_ranking.prepare_ranking(encoder, corpus, options)
     train_half, test_half = head_ranking.split_halves(model, evaluation, seed=seed)
     functions = {} if function_corpus == "none" else heads_by_function(model, corpus, function_corpus, seed=seed)
     train_weights = model_weights == "trained"
@@ -136,9 +125,10 @@ def head_gates(
     runs = _train_all(model, train_half, test_half, configs, cache)
     random_sets = random_head_sets([kept_heads for kept_heads, _ in runs], N_RANDOM_SETS, seed)
     intact, *random_scores = head_ranking.evaluate_without(model, test_half, [~heads for heads in random_sets], cache)
+    by_seed = [runs[start : start + len(penalties)] for start in range(0, len(runs), len(penalties))]
     # (seed, penalty, layer, head)
-    masks = np.stack([kept_heads for kept_heads, _ in runs]).reshape(-1, len(penalties), model.layers, model.heads)
-    scores = [[runs[run * len(penalties) + i][1] for i in range(len(penalties))] for run in range(len(masks))]
+    masks = np.array([[kept_heads for kept_heads, _ in seed_runs] for seed_runs in by_seed])
+    scores = [[run_scores for _, run_scores in seed_runs] for seed_runs in by_seed]
     scores_of_random = [
         [random_scores[(run * len(penalties) + i) * N_RANDOM_SETS + sample] for i in range(len(penalties))]
         for run in range(len(masks))
@@ -244,27 +234,25 @@ def _train_all(
     cache: AnalysisCache,
 ) -> list[GateRun]:
     """Kept heads and test scores of each run; each finished run is cached."""
+    from bertology.analyses.evaluation.finetuning_sweep import cached_runs
     from bertology.analyses.evaluation.gate_training import DISTRIBUTION, train_gates
 
-    meter = cache.progress_meter(f"Training gates ({len(configs)} runs)")
-    runs: list[GateRun] = []
-    for step, config in enumerate(configs):
+    def train_one(step: int, progress: ProgressCallback) -> list[list[float]]:
+        trained = train_gates(model, train_half, configs[step], progress)
+        kept_heads = trained.kept_heads.ravel().astype(float).tolist()
+        return [kept_heads, *test_half.scores(trained.encoder.forward).to_lists()]
 
-        def train_one(config: GateTrainingConfig = config, step: int = step) -> list[list[float]]:
-            trained = train_gates(model, train_half, config, step_progress(meter, step, len(configs)))
-            kept_heads = trained.kept_heads.ravel().astype(float).tolist()
-            return [kept_heads, *test_half.scores(trained.encoder.forward).to_lists()]
-
-        key = {
-            "analysis": "interventions/head_gates",
-            "format": 2,
-            "model": model.fingerprint,
-            "task": train_half.task,
-            "train": content_hash(train_half.examples),
-            "test": content_hash(test_half.examples),
-            "config": asdict(config),
-            "distribution": asdict(DISTRIBUTION),
-        }
-        kept_heads, *scores = (np.array(values) for values in cache.get_or_compute(key, train_one))
-        runs.append((kept_heads.reshape(model.layers, model.heads) > 0, Scores.from_arrays(*scores)))
-    return runs
+    key = {
+        "analysis": "interventions/head_gates",
+        "format": 2,
+        "model": model.fingerprint,
+        "task": train_half.task,
+        "train": content_hash(train_half.examples),
+        "test": content_hash(test_half.examples),
+        "distribution": asdict(DISTRIBUTION),
+    }
+    keys = [{**key, "config": asdict(config)} for config in configs]
+    return [
+        (np.array(kept_heads).reshape(model.layers, model.heads) > 0, Scores.from_arrays(*scores))
+        for kept_heads, *scores in cached_runs(cache, "Training gates", keys, train_one)
+    ]

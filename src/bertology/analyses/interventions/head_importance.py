@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.evaluation.options import (
-    AnnotationOption,
-    LegacyOption,
-    NormaliseOption,
-    SampleSizeOption,
-    SeedOption,
-    TaskOption,
-)
+from bertology.analyses.evaluation.options import EvaluationOptions, LegacyOption, NormaliseOption
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
@@ -33,12 +28,9 @@ def head_importance(
     corpus: Corpus,
     cache: AnalysisCache,
     *,
-    task: TaskOption = "auto",
-    annotation: AnnotationOption = "",
-    sample_size: SampleSizeOption = 64,
     normalise: NormaliseOption = "layer",
     legacy: LegacyOption = False,
-    seed: SeedOption = 0,
+    options: EvaluationOptions = EvaluationOptions(sample_size=64),
 ) -> HeadGrid:
     """Importance of each head by four measures, 0 for a head without effect; ablation is below 0 for a harmful head.
 
@@ -64,15 +56,13 @@ def head_importance(
     from bertology.analyses.evaluation.gradient_importance import head_gradients
     from bertology.analyses.probing.train_test_split import randomised_encoder
 
-    model, evaluation = head_ranking.prepare_ranking(
-        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
-    )
+    model, evaluation = head_ranking.prepare_ranking(encoder, corpus, options)
     shape = (model.layers, model.heads)
     is_normalised = normalise == "layer"
 
     def predicted_importance(variant: Encoder) -> dict[str, Estimates]:
         variant_model, variant_evaluation = head_ranking.prepare_ranking(
-            variant, corpus, task=evaluation.task, annotation=annotation, sample_size=sample_size, seed=seed
+            variant, corpus, replace(options, task=evaluation.task)
         )
         gradients = head_gradients(variant_model, variant_evaluation)
         importance = {
@@ -80,10 +70,12 @@ def head_importance(
             CONFIDENCE: head_ranking.confidence_importance(gradients),
             RELEVANCE: head_ranking.relevance_importance(variant_model, variant_evaluation),
         }
-        return {name: values.estimates(seed) for name, values in importance.items()}
+        return {name: values.estimates(options.seed) for name, values in importance.items()}
 
     no_heads = np.zeros(shape, np.bool_)
-    ablation = head_ranking.ablation_importance(model, evaluation, cache, removed_heads=no_heads).estimates(seed)
+    ablation = head_ranking.ablation_importance(model, evaluation, cache, removed_heads=no_heads).estimates(
+        options.seed
+    )
     equal = {RELEVANCE: Estimates.exact(np.full(shape, 1 / model.heads))}
     if is_normalised:
         equal[GRADIENT] = Estimates.exact(np.full(shape, model.heads**-0.5))

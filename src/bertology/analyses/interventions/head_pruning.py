@@ -9,14 +9,7 @@ import numpy as np
 from annotated_types import Ge
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.evaluation.options import (
-    AnnotationOption,
-    HalvedSampleSizeOption,
-    LegacyOption,
-    NormaliseOption,
-    SeedOption,
-    TaskOption,
-)
+from bertology.analyses.evaluation.options import HalvedEvaluationOptions, LegacyOption, NormaliseOption
 from bertology.analyses.evaluation.pruning_curves import (
     curve_estimates,
     numerator_and_denominator,
@@ -25,7 +18,7 @@ from bertology.analyses.evaluation.pruning_curves import (
     pruning_steps,
 )
 from bertology.analyses.evaluation.score_change import Scores
-from bertology.analyses.run import AnalysisCache, step_progress
+from bertology.analyses.run import AnalysisCache, ProgressCallback
 from bertology.arrays import BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, TaskEncoder
@@ -55,9 +48,6 @@ def head_pruning(
     corpus: Corpus,
     cache: AnalysisCache,
     *,
-    task: TaskOption = "auto",
-    annotation: AnnotationOption = "",
-    sample_size: HalvedSampleSizeOption = 80,
     rank_by: Annotated[
         str,
         "Importance measures to order heads by, comma-separated: gradient, confidence, relevance, ablation, random.",
@@ -78,7 +68,7 @@ def head_pruning(
         int, Ge(0), "Training steps after each pruning step, on the half that ranks heads (0: none)."
     ] = 0,
     n_random_orders: Annotated[int, Ge(1), "Number of random pruning orders."] = 3,
-    seed: SeedOption = 0,
+    options: HalvedEvaluationOptions = HalvedEvaluationOptions(),
 ) -> Curve:
     """Score (0 to 1) or loss (nats per example) of a model without its least important heads, by heads left.
 
@@ -100,10 +90,9 @@ def head_pruning(
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation import head_ranking
 
+    seed = options.seed
     methods = head_ranking.parse_methods(rank_by, (*head_ranking.METHODS, RANDOM))
-    model, evaluation = head_ranking.prepare_ranking(
-        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
-    )
+    model, evaluation = head_ranking.prepare_ranking(encoder, corpus, options)
     ranking_half, test_half = head_ranking.split_halves(model, evaluation, seed=seed)
     shape = model.layers, model.heads
     n_removed = pruning_steps(shape[0] * shape[1], prune_fraction)
@@ -216,31 +205,29 @@ def _retrain_all(
     seed: int,
 ) -> list[Scores]:
     """Scores after retraining without each set of heads; each finished run is cached."""
+    from bertology.analyses.evaluation.finetuning_sweep import cached_runs
     from bertology.analyses.evaluation.gate_training import retrain_model
 
     distinct = {heads.tobytes(): heads for heads in removed_heads}
-    meter = cache.progress_meter(f"Retraining ({len(distinct)} runs)")
-    scores: dict[bytes, Scores] = {}
-    for step, (heads_key, heads) in enumerate(distinct.items()):
+    head_sets = list(distinct.values())
 
-        def retrain_one(heads: BoolArray = heads, step: int = step) -> list[list[float]]:
-            progress = step_progress(meter, step, len(distinct))
-            retrained = retrain_model(
-                model, ranking_half, ~heads, steps=steps, batch_size=BATCH_SIZE, seed=seed, progress=progress
-            )
-            return test_half.scores(retrained.forward).to_lists()
+    def retrain_one(step: int, progress: ProgressCallback) -> list[list[float]]:
+        retrained = retrain_model(
+            model, ranking_half, ~head_sets[step], steps=steps, batch_size=BATCH_SIZE, seed=seed, progress=progress
+        )
+        return test_half.scores(retrained.forward).to_lists()
 
-        key = {
-            "analysis": "interventions/head_pruning",
-            "format": 2,
-            "model": model.fingerprint,
-            "task": ranking_half.task,
-            "train": content_hash(ranking_half.examples),
-            "test": content_hash(test_half.examples),
-            "steps": steps,
-            "removed_heads": np.flatnonzero(heads).tolist(),
-            "seed": seed,
-            "batch_size": BATCH_SIZE,
-        }
-        scores[heads_key] = Scores.from_arrays(*cache.get_or_compute(key, retrain_one))
-    return [scores[heads.tobytes()] for heads in removed_heads]
+    key = {
+        "analysis": "interventions/head_pruning",
+        "format": 2,
+        "model": model.fingerprint,
+        "task": ranking_half.task,
+        "train": content_hash(ranking_half.examples),
+        "test": content_hash(test_half.examples),
+        "steps": steps,
+        "seed": seed,
+        "batch_size": BATCH_SIZE,
+    }
+    keys = [{**key, "removed_heads": np.flatnonzero(heads).tolist()} for heads in head_sets]
+    stored = dict(zip(distinct, cached_runs(cache, "Retraining", keys, retrain_one), strict=True))
+    return [Scores.from_arrays(*stored[heads.tobytes()]) for heads in removed_heads]

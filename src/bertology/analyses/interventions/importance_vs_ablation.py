@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.evaluation.options import AnnotationOption, HalvedSampleSizeOption, SeedOption, TaskOption
+from bertology.analyses.evaluation.options import HalvedEvaluationOptions
 from bertology.analyses.run import AnalysisCache
 from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus
@@ -42,10 +42,7 @@ def importance_vs_ablation(
     corpus: Corpus,
     cache: AnalysisCache,
     *,
-    task: TaskOption = "auto",
-    annotation: AnnotationOption = "",
-    sample_size: HalvedSampleSizeOption = 100,
-    seed: SeedOption = 0,
+    options: HalvedEvaluationOptions = HalvedEvaluationOptions(sample_size=100),
 ) -> Table:
     """Spearman correlation over heads of importance with the effect of ablation: 1 the same order, 0 no relation.
 
@@ -63,9 +60,8 @@ def importance_vs_ablation(
     from bertology.analyses.evaluation import head_ranking
     from bertology.analyses.evaluation.gradient_importance import head_gradients
 
-    model, evaluation = head_ranking.prepare_ranking(
-        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
-    )
+    seed = options.seed
+    model, evaluation = head_ranking.prepare_ranking(encoder, corpus, options)
     ranking_half, test_half = head_ranking.split_halves(model, evaluation, seed=seed)
     no_heads = np.zeros((model.layers, model.heads), np.bool_)
     gradients = head_gradients(model, ranking_half)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.evaluation.options import AnnotationOption, SampleSizeOption, SeedOption, TaskOption
+from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.evaluation.score_change import LOSS, SCORE, ScoreChangeReport, score_change
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.results.shapes import LayerCurve
-
-LayerOrder = tuple[int, ...]
 
 OPERATIONS = ("skip", "swap", "repeat", "drop")
 
@@ -34,10 +32,7 @@ def layer_ablation(
         Literal["all", "skip", "swap", "repeat", "drop"],
         "`skip` a layer, `swap` it with the next, `repeat` it, `drop` it and all layers above, or `all` of these.",
     ] = "all",
-    task: TaskOption = "auto",
-    annotation: AnnotationOption = "",
-    sample_size: SampleSizeOption = 100,
-    seed: SeedOption = 0,
+    options: EvaluationOptions = EvaluationOptions(),
 ) -> LayerCurve:
     """Change in score (-1 to 1) and loss (nats per example) when layers are moved; 0: no effect.
 
@@ -51,11 +46,13 @@ def layer_ablation(
     from bertology.analyses.evaluation.ablation import LayerReordering, prepare_ablation
     from bertology.analyses.evaluation.evaluation import prepare_evaluation
 
-    evaluation = prepare_evaluation(
-        encoder, corpus, task=task, annotation=annotation, sample_size=sample_size, seed=seed
-    )
+    evaluation = prepare_evaluation(encoder, corpus, **asdict(options))
     names = OPERATIONS if operation == "all" else (operation,)
-    orders = {name: _layer_orders(name, encoder.layers) for name in names}
+    layers = tuple(range(encoder.layers))
+    # The last layer cannot be swapped with the next.
+    orders = {
+        name: [_reorder(name, layer, layers) for layer in (layers[:-1] if name == "swap" else layers)] for name in names
+    }
     interventions = [LayerReordering(order) for by_layer in orders.values() for order in by_layer]
     intact, *reordered = prepare_ablation(encoder, evaluation).evaluate(evaluation, interventions, cache)
     report = ScoreChangeReport(evaluation, intact)
@@ -64,7 +61,7 @@ def layer_ablation(
     baselines: dict[str, dict[str, Estimates]] = {}
     remaining = iter(reordered)
     for name, by_layer in orders.items():
-        change = score_change(intact, [next(remaining) for _ in by_layer], seed=seed)
+        change = score_change(intact, [next(remaining) for _ in by_layer], seed=options.seed)
         for measure, estimates in ((SCORE, change.score), (LOSS, change.loss)):
             full_name = f"{measure} ({name})"
             missing = Estimates.empty(encoder.layers - len(by_layer))
@@ -76,13 +73,8 @@ def layer_ablation(
     return LayerCurve(measures=measures, baselines=baselines, units=units, sample=report.sample(), first_layer=1)
 
 
-def _layer_orders(operation: str, n_layers: int) -> Sequence[LayerOrder]:
-    """The order of layers after the operation on each layer; the last layer cannot be swapped with the next."""
-    layers = tuple(range(n_layers))
-    return [_reorder(operation, layer, layers) for layer in (layers[:-1] if operation == "swap" else layers)]
-
-
-def _reorder(operation: str, layer: int, layers: LayerOrder) -> LayerOrder:
+def _reorder(operation: str, layer: int, layers: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of layers after an operation on one of them."""
     match operation:
         case "skip":
             return layers[:layer] + layers[layer + 1 :]

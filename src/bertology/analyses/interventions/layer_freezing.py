@@ -9,15 +9,7 @@ import numpy as np
 from annotated_types import Ge
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.evaluation.options import (
-    AnnotationOption,
-    BatchSizeOption,
-    EpochsOption,
-    LearningRateOption,
-    NSeedsOption,
-    SeedOption,
-    TrainSampleSizeOption,
-)
+from bertology.analyses.evaluation.options import AnnotationOption, FinetuningOptions
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
@@ -47,13 +39,8 @@ def layer_freezing(
         "Task to train: sentence, pair, token, dependency, qa or choice; `auto`: what the corpus is annotated for.",
     ] = "auto",
     annotation: AnnotationOption = "",
-    sample_size: TrainSampleSizeOption = 400,
     layer_step: Annotated[int, Ge(1), "Evaluate every k-th number of frozen or kept layers."] = 1,
-    n_seeds: NSeedsOption = 2,
-    epochs: EpochsOption = 3,
-    learning_rate: LearningRateOption = 0.0,
-    batch_size: BatchSizeOption = 16,
-    seed: SeedOption = 0,
+    options: FinetuningOptions = FinetuningOptions(),
 ) -> Curve:
     """Held-out score (0 to 1) of a model fine-tuned with its first k layers frozen, or with only these layers.
 
@@ -73,22 +60,11 @@ def layer_freezing(
     """
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep
-    from bertology.training.loop import TrainingConfig
 
-    config = TrainingConfig(
-        seed=seed, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate or None, patience=None
-    )
     sweep = FinetuningSweep(
-        encoder,
-        corpus,
-        cache,
-        task,
-        annotation,
-        sample_size,
-        config,
-        n_seeds,
-        analysis_name="interventions/layer_freezing",
+        encoder, corpus, cache, task, annotation, options, analysis_name="interventions/layer_freezing"
     )
+    seed = options.seed
     n_layers = sorted({*range(0, encoder.layers + 1, layer_step), encoder.layers})
     all_trained, untrained = LayerVariant(), LayerVariant(random_weights=True)
     variants = {
@@ -106,7 +82,7 @@ def layer_freezing(
     }
     baselines = {
         "all layers trained": bootstrap_runs(counts[all_trained], seed),
-        "majority class": sweep.baseline_score(),
+        "majority class": bootstrap_runs([next(iter(sweep.baseline_counts().values()))], seed),
         "untrained model": bootstrap_runs(counts[untrained], seed),
     }
     metric, shape = sweep.job.task.metric, (len(n_layers),)
@@ -122,7 +98,7 @@ def layer_freezing(
         sample={
             "training examples": len(sweep.train_set.examples),
             "test examples": len(sweep.test_set.examples),
-            "seeds": n_seeds,
+            "seeds": options.n_seeds,
         },
     )
 

@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.evaluation.options import (
-    BatchSizeOption,
-    EpochsOption,
-    LearningRateOption,
-    NSeedsOption,
-    SeedOption,
-    ShuffleDistanceOption,
-    TrainSampleSizeOption,
-)
+from bertology.analyses.evaluation.options import FinetuningOptions
 from bertology.analyses.run import AnalysisCache
-from bertology.analyses.text_attacks.perturbations import ShuffleConfig, shuffle_words
+from bertology.analyses.text_attacks.perturbations import ShuffleDistanceOption, shuffle_words
 from bertology.analyses.text_attacks.registry import example_rng
 from bertology.analyses.text_attacks.word_edits import remove_all_words
 from bertology.corpus.corpus import Corpus, Example
@@ -64,13 +56,8 @@ def unanswerable_training(
     corruptions: Annotated[
         str, "Corruptions of the training data, comma-separated, such as P-Shuffle,Q-Remove; empty: all six."
     ] = "",
-    sample_size: TrainSampleSizeOption = 200,
-    n_seeds: NSeedsOption = 1,
-    epochs: EpochsOption = 3,
-    learning_rate: LearningRateOption = 0.0,
-    batch_size: BatchSizeOption = 16,
     shuffle_distance: ShuffleDistanceOption = 0.6,
-    seed: SeedOption = 0,
+    options: FinetuningOptions = FinetuningOptions(sample_size=200, n_seeds=1),
 ) -> Table:
     """Score (0 to 1) on intact held-out questions of a model trained on questions that cannot be answered.
 
@@ -87,7 +74,6 @@ def unanswerable_training(
     """
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep
-    from bertology.training.loop import TrainingConfig
     from bertology.training.task_selection import infer_task
 
     names = [name.strip() for name in corruptions.split(",") if name.strip()]
@@ -101,30 +87,18 @@ def unanswerable_training(
             "multiple choice, or questions with answers in a passage",
             "Use such a corpus, for example --corpus generated:reading_comprehension",
         )
-    config = TrainingConfig(
-        seed=seed, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate or None, patience=None
-    )
     sweep = FinetuningSweep(
-        encoder,
-        corpus,
-        cache,
-        task,
-        "",
-        sample_size,
-        config,
-        n_seeds,
-        analysis_name="interventions/unanswerable_training",
+        encoder, corpus, cache, task, "", options, analysis_name="interventions/unanswerable_training"
     )
-    shuffling = ShuffleConfig(shuffle_distance)
     corrupted = {
-        name: [corrupt_example(example, name, shuffling, seed) for example in sweep.split.train]
+        name: [corrupt_example(example, name, shuffle_distance, options.seed) for example in sweep.split.train]
         for name in CORRUPTIONS
         if name in (names or CORRUPTIONS) and not (task == "qa" and _removes_passage(name))
     }
     jobs = {name: replace(sweep.job, examples=examples) for name, examples in corrupted.items()}
     counts = sweep.run_jobs({UNCORRUPTED: sweep.job, **jobs})
     untrained = sweep.run_jobs({"": replace(sweep.job, variant=LayerVariant(random_weights=True))})[""]
-    return _build_table(sweep, counts, untrained, seed)
+    return _build_table(sweep, counts, untrained, options.seed)
 
 
 def _build_table(
@@ -175,10 +149,8 @@ def _build_table(
 
 def _baseline_counts(sweep: FinetuningSweep) -> dict[str, Counts]:
     """Test counts of predictions that need no model."""
-    examples, task = sweep.test_set.examples, sweep.job.task
-    predictions = task.baseline_predictions(sweep.train_set.examples, examples)
-    counts = {name: task.count_correct(examples, predicted) for name, predicted in predictions.items()}
-    if task.name == "choice":
+    examples, counts = sweep.test_set.examples, sweep.baseline_counts()
+    if sweep.job.task.name == "choice":
         counts["longest option"] = longest_option_baseline(examples)
         counts["chance"] = _unit_counts([1 / (len(example.segments) - 2) for example in examples])
     return counts
@@ -196,7 +168,7 @@ def _removes_passage(corruption: str) -> bool:
     return "P" in segments and method == "removed"
 
 
-def corrupt_example(example: Example, corruption: str, shuffling: ShuffleConfig, seed: int) -> Example:
+def corrupt_example(example: Example, corruption: str, shuffle_distance: float, seed: int) -> Example:
     """The example with its passage, its question or both shuffled or removed."""
     letters, method = CORRUPTIONS[corruption]
     index = {"P": 0, "Q": 1} if example.kind == "choice" else {"P": 1, "Q": 0}
@@ -205,7 +177,7 @@ def corrupt_example(example: Example, corruption: str, shuffling: ShuffleConfig,
     for letter in letters:
         segment = segments[index[letter]]
         segments[index[letter]] = (
-            shuffle_words(segment, rng, shuffling) if method == "shuffled" else remove_all_words(segment)
+            shuffle_words(segment, rng, shuffle_distance) if method == "shuffled" else remove_all_words(segment)
         )
     return replace(example, segments=tuple(segments))
 

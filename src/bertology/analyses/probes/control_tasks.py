@@ -7,32 +7,24 @@ from typing import Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset
+from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset, task_datasets
 from bertology.analyses.probing.fitting import (
     ProbeConfig,
     accuracy,
     fit_and_predict,
     majority_baseline,
     majority_by_type,
-    probe_config,
+    parse_probe,
     selectivity,
 )
-from bertology.analyses.probing.options import (
-    MaxTrainSizeOption,
-    MinExamplesOption,
-    NSeedsOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
-from bertology.analyses.probing.word_labels import LabelOption, word_dataset
+from bertology.analyses.probing.options import MinExamplesOption
+from bertology.analyses.probing.train_test_split import TrainTestSplit
+from bertology.analyses.probing.word_labels import WORD_LABELS, LabelOption
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Matrix
 
-NAME = "probes/control_tasks"
 ACCURACY, CONTROL, SELECTIVITY = "accuracy", "control-task accuracy", "selectivity"
 
 
@@ -54,11 +46,7 @@ def control_tasks(
         "Probe architectures to compare, comma-separated: linear, rank:N, mlp:N, mlp:N:N; N: hidden units.",
     ] = "rank:10,linear,mlp:10,mlp:50",
     min_examples: MinExamplesOption = 10,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> Matrix:
     """Accuracy minus control-task accuracy, -1 to 1, by layer and probe; 0 if the probe could have memorised it all.
 
@@ -70,23 +58,25 @@ def control_tasks(
     rate whenever the loss on the development set rises; here they are trained by L-BFGS on full batches, and validation
     documents determine when to stop (linear probes: the L2 penalty). Intervals are over test sentences and seeds.
     """
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
     names = [name.strip() for name in probes.split(",") if name.strip()]
-    configs = {name: probe_config(name, n_seeds, seed) for name in names or ["linear"]}
-    dataset = word_dataset(recording, encoder, split, label, min_examples, analysis_name=NAME)
-    measures = _measure_probes(dataset, configs, seed)
+    configs = {name: ProbeConfig(parse_probe(name), split.seeds) for name in names or ["linear"]}
+    name = f"probes/control_tasks --label {label}"
+    dataset, untrained = task_datasets(
+        recording, randomised, encoder, WORD_LABELS[label], split, min_examples, analysis_name=name
+    )
+    measures = _measure_probes(dataset, configs)
     shape = measures[ACCURACY].shape
-    majority = accuracy(dataset, majority_baseline(dataset), seed).broadcast_to(shape)
-    majority_of_word = accuracy(dataset, majority_by_type(dataset), seed).broadcast_to(shape)
+    majority, majority_of_word = (
+        accuracy(dataset, rule(dataset), split.seed).broadcast_to(shape)
+        for rule in (majority_baseline, majority_by_type)
+    )
     baselines = {
         "majority class": {ACCURACY: majority, CONTROL: majority},
         "most frequent label of the word": {ACCURACY: majority_of_word},
         "zero": {SELECTIVITY: Estimates.exact(np.zeros(shape))},
     }
-    if randomised is not None:
-        model = randomised_encoder(encoder)
-        untrained = word_dataset(randomised, model, split, label, min_examples, analysis_name=NAME)
-        baselines["untrained model"] = _measure_probes(untrained, configs, seed)
+    if untrained is not None:
+        baselines["untrained model"] = _measure_probes(untrained, configs)
     return Matrix(
         measures=measures,
         baselines=baselines,
@@ -101,16 +91,12 @@ def control_tasks(
     )
 
 
-def _measure_probes(dataset: ProbeDataset, configs: dict[str, ProbeConfig], seed: int) -> dict[str, Estimates]:
+def _measure_probes(dataset: ProbeDataset, configs: dict[str, ProbeConfig]) -> dict[str, Estimates]:
     """(layer, probe) estimates of each measure."""
     columns: dict[str, list[Estimates]] = {ACCURACY: [], CONTROL: [], SELECTIVITY: []}
     for config in configs.values():
         predictions, control = fit_and_predict(dataset, config)
-        columns[ACCURACY].append(accuracy(dataset, predictions, seed))
-        columns[CONTROL].append(accuracy(dataset, control, seed))
-        columns[SELECTIVITY].append(selectivity(dataset, predictions, control, seed))
-    n_layers = len(dataset.train.features)
-    return {
-        name: Estimates.stack([Estimates.stack([column[layer] for column in by_probe]) for layer in range(n_layers)])
-        for name, by_probe in columns.items()
-    }
+        columns[ACCURACY].append(accuracy(dataset, predictions, config.seeds[0]))
+        columns[CONTROL].append(accuracy(dataset, control, config.seeds[0]))
+        columns[SELECTIVITY].append(selectivity(dataset, predictions, control, config.seeds[0]))
+    return {name: Estimates.stack(by_probe, axis=1) for name, by_probe in columns.items()}

@@ -9,8 +9,8 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.probing.code_length import online_code_length, variational_code_length
-from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset
-from bertology.analyses.probing.fitting import ProbeConfig, probe_config
+from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset, task_datasets
+from bertology.analyses.probing.fitting import ProbeConfig, parse_probe
 from bertology.analyses.probing.layer_curves import (
     COMPRESSION_UNIT,
     CONTROL_TASK,
@@ -19,16 +19,9 @@ from bertology.analyses.probing.layer_curves import (
     compression,
     unigram_compression,
 )
-from bertology.analyses.probing.options import (
-    MaxTrainSizeOption,
-    MinExamplesOption,
-    NSeedsOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
-from bertology.analyses.probing.word_labels import LabelOption, word_dataset
+from bertology.analyses.probing.options import MinExamplesOption
+from bertology.analyses.probing.train_test_split import TrainTestSplit
+from bertology.analyses.probing.word_labels import WORD_LABELS, LabelOption
 from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
@@ -37,7 +30,6 @@ from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve
 
-NAME = "probes/description_length"
 CODES: dict[str, Callable[..., tuple[Array, Array]]] = {
     "online": online_code_length,
     "variational": variational_code_length,
@@ -61,15 +53,11 @@ def description_length(
     label: LabelOption = "upos",
     probe: Annotated[str, "Probe architecture: linear, mlp:N or mlp:N:N; N: hidden units."] = "linear",
     min_examples: MinExamplesOption = 10,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
     legacy: Annotated[
         bool,
         "Reproduce the released code: cross-entropies in nats are compared with a uniform code in bits.",
     ] = False,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> LayerCurve:
     """Bits per label with a probe of each layer, from near 0 to log2 of the number of labels and above.
 
@@ -88,11 +76,13 @@ def description_length(
     Baselines: the uniform code; a code that knows label frequencies; the control task (a random label per word form);
     the untrained model. Intervals are ranges over seeds.
     """
-    config = probe_config(probe, n_seeds, seed)
+    config = ProbeConfig(parse_probe(probe), split.seeds)
     if config.classifier.form not in {"linear", "mlp"}:
         raise Refusal(f"There is no variational code for {probe!r}", "linear or mlp:N", "Choose one with --probe")
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
-    dataset = word_dataset(recording, encoder, split, label, min_examples, analysis_name=NAME)
+    name = f"probes/description_length --label {label}"
+    dataset, untrained = task_datasets(
+        recording, randomised, encoder, WORD_LABELS[label], split, min_examples, analysis_name=name
+    )
     measures, control = _measure_codes(dataset, config, legacy, control=True)
     n_layers = len(dataset.train.features)
     baselines = {
@@ -100,9 +90,7 @@ def description_length(
         LABEL_FREQUENCY_CODE: _fixed_code(dataset, n_layers, unigram_compression(dataset)),
         CONTROL_TASK: control,
     }
-    if randomised is not None:
-        model = randomised_encoder(encoder)
-        untrained = word_dataset(randomised, model, split, label, min_examples, analysis_name=NAME)
+    if untrained is not None:
         (baselines[UNTRAINED],) = _measure_codes(untrained, config, legacy, control=False)
     units = dict.fromkeys(LENGTHS.values(), "bits and nats per label" if legacy else "bits per label")
     units |= dict.fromkeys(COMPRESSIONS.values(), COMPRESSION_UNIT)

@@ -7,21 +7,13 @@ from typing import Annotated
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.probing.dataset import WORD_SITE
-from bertology.analyses.probing.edge_labels import Edge, edge_dataset
-from bertology.analyses.probing.fitting import accuracy, probe_config
+from bertology.analyses.probing.dataset import WORD_SITE, task_datasets
+from bertology.analyses.probing.edge_labels import EDGES, Edge
+from bertology.analyses.probing.fitting import ProbeConfig, accuracy, parse_probe
 from bertology.analyses.probing.layer_curves import ACCURACY, probe_curve
 from bertology.analyses.probing.layer_mixing import fit_layer_mixes
-from bertology.analyses.probing.options import (
-    MaxTrainSizeOption,
-    MinExamplesOption,
-    NormaliseLayersOption,
-    NSeedsOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.probing.options import MinExamplesOption, NormaliseLayersOption, ProbeOption
+from bertology.analyses.probing.train_test_split import TrainTestSplit
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import range_over_seeds
@@ -47,16 +39,10 @@ def edge(
     label: Annotated[
         Edge, "Label to predict: upos, entity, chunk (one span); relation, role, coreference (two spans)."
     ] = "upos",
-    probe: Annotated[
-        str, "Probe architecture: linear, rank:N, mlp:N, mlp:N:N, or bilinear:N for span pairs; N: hidden units."
-    ] = "linear",
+    probe: ProbeOption = "linear",
     normalise_layers: NormaliseLayersOption = False,
     min_examples: MinExamplesOption = 10,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> LayerCurve:
     """Accuracy of a probe for labels of spans or span pairs, 0 to 1, by layer and by mix of the layers up to it.
 
@@ -73,19 +59,17 @@ def edge(
     the layers. Coreference: all pairs of mentions of one entity in an example, and as many pairs of mentions of
     different entities. The L2 penalty of the mix is 20 / (number of examples).
     """
+    config = ProbeConfig(parse_probe(probe), split.seeds)
     name = f"probes/edge --label {label}"
-    config = probe_config(probe, n_seeds, seed)
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
-    dataset = edge_dataset(recording, encoder, split, label, min_examples, analysis_name=name)
-    untrained = None
-    if randomised is not None:
-        model = randomised_encoder(encoder)
-        untrained = edge_dataset(randomised, model, split, label, min_examples, analysis_name=name)
-    curve = probe_curve(dataset, untrained, config, seed=seed, unit_name="examples", control_type="word")
+    name = f"probes/edge --label {label}"
+    dataset, untrained = task_datasets(
+        recording, randomised, encoder, EDGES[label], split, min_examples, analysis_name=name
+    )
+    curve = probe_curve(dataset, untrained, config, unit_name="examples", control_type="word")
     mixes = fit_layer_mixes(dataset, config, normalise_layers=normalise_layers)
     n_layers = mixes.mixing_weights.shape[1]
     measures = dict(curve.measures) | {
-        CUMULATIVE_ACCURACY: accuracy(dataset, mixes.cumulative_predictions, seed),
+        CUMULATIVE_ACCURACY: accuracy(dataset, mixes.cumulative_predictions, split.seed),
         # Layer 0 has no gain.
         GAIN: Estimates.concatenate([Estimates.empty(1), range_over_seeds(mixes.gains)]),
         MIXING_WEIGHT: range_over_seeds(mixes.mixing_weights),

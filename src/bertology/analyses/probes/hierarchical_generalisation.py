@@ -10,11 +10,10 @@ from typing import Annotated
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.probing.train_test_split import CorpusSplit, TrainTestSplit, randomised_encoder
 from bertology.arrays import Array, FloatArray
 from bertology.corpus.corpus import Example
 from bertology.encoder.encoder import Encoder
-from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
@@ -37,11 +36,6 @@ class _TargetSentence:
     words: tuple[str, ...]
     target: int
     states: Array
-
-    @property
-    def sort_key(self) -> tuple[str, ...]:
-        """Sorts sentences independently of the order of the corpus."""
-        return (self.split, *self.words)
 
 
 @analysis(
@@ -87,7 +81,7 @@ def hierarchical_generalisation(
     generated with `first=known`: then forms, untrained model and embeddings get 0 right, and the middle layers of
     `mini` up to 0.78. Intervals are over sentences.
     """
-    split = TrainTestSplit(train_corpus, train_size if train_corpus else 0, 0.7, seed)
+    split = CorpusSplit(train_corpus, train_size, seed=seed)
     train, test = _train_test_sentences(recording, encoder, split)
     split_names = list(dict.fromkeys(sentence.split for sentence in test))
     shape = (recording["hidden"][0].shape[0],)
@@ -140,7 +134,9 @@ def _train_test_sentences(
             "both",
             "Use generated:main_auxiliary, generated:subject_noun or generated:nth_token, or --train-corpus",
         )
-    return sorted(train, key=lambda s: s.sort_key), sorted(test, key=lambda s: s.sort_key)
+    train.sort(key=lambda sentence: (sentence.split, *sentence.words))
+    test.sort(key=lambda sentence: (sentence.split, *sentence.words))
+    return train, test
 
 
 def _target_sentences(recording: Recording, indices: Sequence[int], default_split: str) -> list[_TargetSentence]:
@@ -149,22 +145,17 @@ def _target_sentences(recording: Recording, indices: Sequence[int], default_spli
     sentences: list[_TargetSentence] = []
     for index in indices:
         recorded_input = recording.inputs[index]
-        target = _target_word(recorded_input)
+        targets = recorded_input.text.segments[0].marked_words.get("target", ())
         first_tokens = {word: tokens[0] for word, tokens in sorted(recorded_input.tokens.positions_by_word().items())}
-        if target is None or target not in first_tokens or recorded_input.window_index:
+        if len(targets) != 1 or targets[0] not in first_tokens or recorded_input.window_index:
             continue
         name = example_split(recording.corpus[recorded_input.example_index]) or default_split
         if name == TRAIN and not has_splits:
             name = default_split
         states = np.asarray(recording["hidden"][index])[:, list(first_tokens.values())]
         words = tuple(recorded_input.text.words[word].lower() for word in first_tokens)
-        sentences.append(_TargetSentence(name, words, list(first_tokens).index(target), states))
+        sentences.append(_TargetSentence(name, words, list(first_tokens).index(targets[0]), states))
     return sentences
-
-
-def _target_word(recorded_input: RecordedInput) -> int | None:
-    targets = recorded_input.text.segments[0].marked_words.get("target", ())
-    return targets[0] if len(targets) == 1 else None
 
 
 def _probe_correctness(

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset
-from bertology.analyses.probing.edge_labels import EDGES, Edge, edge_dataset
+from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset, task_dataset
+from bertology.analyses.probing.edge_labels import EDGES, Edge
 from bertology.analyses.probing.fitting import (
+    ProbeConfig,
     ProbePredictions,
     accuracy,
     majority_baseline,
     majority_by_type,
-    probe_config,
+    parse_probe,
 )
 from bertology.analyses.probing.layer_mixing import LayerMixResult, fit_layer_mixes
-from bertology.analyses.probing.options import (
-    MaxTrainSizeOption,
-    MinExamplesOption,
-    NormaliseLayersOption,
-    NSeedsOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
+from bertology.analyses.probing.options import MinExamplesOption, NormaliseLayersOption, ProbeOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
 from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
@@ -55,14 +47,10 @@ def pipeline(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    probe: Annotated[str, "Probe architecture: linear, rank:N, mlp:N or mlp:N:N; N: hidden units."] = "linear",
+    probe: ProbeOption = "linear",
     normalise_layers: NormaliseLayersOption = False,
     min_examples: MinExamplesOption = 10,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> Table:
     """The layer at which each task is solved, 0 to the number of layers, for every task annotated in the corpus.
 
@@ -74,19 +62,18 @@ def pipeline(
     and that of the word; equal layer weights; the untrained model. Intervals are ranges over seeds, those of accuracies
     over test sentences and seeds.
     """
-    config = probe_config(probe, n_seeds, seed)
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
+    config = ProbeConfig(parse_probe(probe), split.seeds)
     datasets, refusals = _edge_datasets(recording, encoder, split, min_examples)
     if not datasets:
         raise refusals[0]
 
     def measure(model_datasets: Mapping[Edge, ProbeDataset]) -> dict[str, Estimates]:
         mixes = [fit_layer_mixes(model_datasets[edge], config, normalise_layers=normalise_layers) for edge in datasets]
-        return _measures([model_datasets[edge] for edge in datasets], mixes, seed)
+        return _measures([model_datasets[edge] for edge in datasets], mixes, split.seed)
 
     n_layers, n_tasks = len(next(iter(datasets.values())).train.features), len(datasets)
     majority, majority_of_word = (
-        Estimates.stack([accuracy(dataset, rule(dataset), seed)[0] for dataset in datasets.values()])
+        Estimates.stack([accuracy(dataset, rule(dataset), split.seed)[0] for dataset in datasets.values()])
         for rule in (majority_baseline, majority_by_type)
     )
     baselines = {
@@ -132,7 +119,7 @@ def _edge_datasets(
     for edge, task in EDGES.items():
         name = f"probes/pipeline ({task.name})"
         try:
-            datasets[edge] = edge_dataset(recording, encoder, split, edge, min_examples, analysis_name=name)
+            datasets[edge] = task_dataset(recording, encoder, task, split, min_examples, analysis_name=name)
         except Refusal as refusal:
             refusals.append(refusal)
     return datasets, refusals

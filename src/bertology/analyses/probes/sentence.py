@@ -9,10 +9,10 @@ import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.probing.dataset import ProbeCase, ProbeDataset, ProbeExamples, probe_dataset, stack_examples
-from bertology.analyses.probing.fitting import probe_config
+from bertology.analyses.probing.fitting import ProbeConfig, parse_probe
 from bertology.analyses.probing.layer_curves import probe_curve
-from bertology.analyses.probing.options import MinExamplesOption, NSeedsOption, SeedOption
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.probing.options import MinExamplesOption, ProbeOption
+from bertology.analyses.probing.train_test_split import CorpusSplit, TrainTestSplit, for_both_models
 from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
@@ -42,19 +42,9 @@ def sentence(
     encoder: Encoder | None,
     *,
     pooling: Annotated[SentencePooling, "Sentence vector: `cls`, or the `mean` over non-special tokens."] = "mean",
-    probe: Annotated[str, "Probe architecture: linear, rank:N, mlp:N or mlp:N:N; N: hidden units."] = "linear",
+    probe: ProbeOption = "linear",
     min_examples: MinExamplesOption = 5,
-    train_corpus: Annotated[
-        str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
-    ] = "",
-    train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0,
-    train_fraction: Annotated[
-        float,
-        "Fraction of sentences used for training, in whole documents, if there is no --train-corpus and the corpus has "
-        "no splits.",
-    ] = 0.7,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    split: CorpusSplit = CorpusSplit(),
 ) -> LayerCurve:
     """Accuracy of a probe for a sentence label, 0 to 1, by layer.
 
@@ -65,33 +55,29 @@ def sentence(
     more sigmoid units and choose one of four penalties on the validation set (word content: none); the released code of
     Jawahar et al. mistakenly stops after four epochs.
     """
-    config = probe_config(probe, n_seeds, seed)
-    split = TrainTestSplit(train_corpus, train_size if train_corpus else 0, train_fraction, seed)
-    dataset = _sentence_dataset(recording, encoder, split, pooling, min_examples)
-    untrained = None
-    if randomised is not None:
-        untrained = _sentence_dataset(randomised, randomised_encoder(encoder), split, pooling, min_examples)
-    return probe_curve(dataset, untrained, config, seed=seed, unit_name="sentences", control_type="longest word")
+    config = ProbeConfig(parse_probe(probe), split.seeds)
+
+    def dataset(model_recording: Recording, model: Encoder | None) -> ProbeDataset:
+        train, test = (
+            sentence_examples(part, indices, pooling) for part, indices in _split(model_recording, model, split)
+        )
+        return probe_dataset(train, test, min_examples, analysis_name=NAME)
+
+    datasets = for_both_models(dataset, recording, randomised, encoder)
+    return probe_curve(*datasets, config, unit_name="sentences", control_type="longest word")
 
 
-def _sentence_dataset(
-    recording: Recording, encoder: Encoder | None, split: TrainTestSplit, pooling: SentencePooling, min_examples: int
-) -> ProbeDataset:
-    sources = {recording.corpus[recorded_input.example_index].source for recorded_input in recording.inputs}
-    if not split.train_corpus and sources & TRAIN_SOURCES and sources & TEST_SOURCES:
-        parts = [(recording, _indices_with_source(recording, names)) for names in (TRAIN_SOURCES, TEST_SOURCES)]
-    else:
-        parts = split.split(recording, encoder, ("hidden",), analysis_name=NAME, annotations=("label",))
-    train, test = (sentence_examples(part, indices, pooling) for part, indices in parts)
-    return probe_dataset(train, test, min_examples, analysis_name=NAME)
-
-
-def _indices_with_source(recording: Recording, sources: frozenset[str]) -> list[int]:
-    return [
-        index
-        for index, recorded_input in enumerate(recording.inputs)
-        if recording.corpus[recorded_input.example_index].source in sources
-    ]
+def _split(
+    recording: Recording, encoder: Encoder | None, split: TrainTestSplit
+) -> tuple[tuple[Recording, list[int]], tuple[Recording, list[int]]]:
+    """Training and test data: the splits of the corpus if it has both, else those of the options."""
+    sources = [recording.corpus[recorded_input.example_index].source for recorded_input in recording.inputs]
+    train, test = (
+        [index for index, source in enumerate(sources) if source in names] for names in (TRAIN_SOURCES, TEST_SOURCES)
+    )
+    if train and test and not split.train_corpus:
+        return (recording, train), (recording, test)
+    return split.split(recording, encoder, ("hidden",), analysis_name=NAME, annotations=("label",))
 
 
 def sentence_examples(recording: Recording, indices: Sequence[int], pooling: SentencePooling) -> ProbeExamples:
@@ -101,16 +87,14 @@ def sentence_examples(recording: Recording, indices: Sequence[int], pooling: Sen
         (index for index in indices if labels[index] is not None),
         key=lambda index: recording.inputs[index].tokens.ids.tobytes(),
     )
-    states, inputs = recording["hidden"], [recording.inputs[index] for index in order]
-    vectors = [
-        _pool(np.asarray(states[index]), recorded_input, pooling)[:, None]
-        for index, recorded_input in zip(order, inputs, strict=True)
-    ]
-    cases = [
-        (ProbeCase(labels[index] or "", _longest_word(recorded_input), ()), number)
-        for number, (index, recorded_input) in enumerate(zip(order, inputs, strict=True))
-    ]
-    return stack_examples(vectors, cases, inputs)
+    vectors: list[Array] = []
+    cases: list[tuple[ProbeCase, int]] = []
+    for number, index in enumerate(order):
+        recorded_input = recording.inputs[index]
+        longest_word = max((word.lower() for word in recorded_input.text.words), key=len, default="")
+        vectors.append(_pool(np.asarray(recording["hidden"][index]), recorded_input, pooling)[:, None])
+        cases.append((ProbeCase(labels[index] or "", longest_word, ()), number))
+    return stack_examples(vectors, cases, [recording.inputs[index] for index in order])
 
 
 def _pool(states: Array, recorded_input: RecordedInput, pooling: SentencePooling) -> Array:
@@ -127,7 +111,3 @@ def _pool(states: Array, recorded_input: RecordedInput, pooling: SentencePooling
     if pooling == "cls":
         return states[:, positions[0]].astype(np.float32)
     return states[:, positions].astype(np.float32).mean(1)
-
-
-def _longest_word(recorded_input: RecordedInput) -> str:
-    return max((word.lower() for word in recorded_input.text.words), key=len, default="")

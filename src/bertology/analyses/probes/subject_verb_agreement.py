@@ -19,7 +19,7 @@ import numpy as np
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.probing.pseudo_likelihood import MaskedCopy, run_masked_copies
 from bertology.analyses.probing.train_test_split import randomised_encoder, train_mask
-from bertology.arrays import Array, BoolArray, FloatArray, IntArray
+from bertology.arrays import Array, FloatArray
 from bertology.corpus.corpus import Corpus, Example, TextInput
 from bertology.corpus.sentence import Sentence
 from bertology.corpus.tagsets import universal_tag
@@ -124,12 +124,17 @@ def subject_verb_agreement(
         )
 
     def correctness(model: Encoder) -> FloatArray:
-        return _verb_correctness(model, verbs, labels, is_fitted, is_train, l2_penalty, legacy)
+        """(row, verb) 1 if the number is predicted, 0 if not, NaN if the probe was trained on the sentence."""
+        prefers_correct, states = _run_masked(model, verbs, legacy)
+        correct = np.full((len(states), len(verbs)), np.nan)
+        config = ClassifierConfig(l2_penalties=(l2_penalty,), max_iterations=300, tolerance=1e-5)
+        probes = fit_classifiers(states[:, is_fitted], labels[None, is_fitted], 2, config)
+        correct[:, ~is_train] = probes.predict(states[:, ~is_train])[:, 0] == labels[~is_train]
+        return correct if prefers_correct is None else np.concatenate([prefers_correct[None], correct])
 
     correct = correctness(encoder)
-    n_layers = encoder.layers + 1
-    has_mlm = len(correct) > n_layers
-    n_rows = len(correct)
+    n_rows, n_layers = len(correct), encoder.layers + 1
+    has_mlm = n_rows > n_layers
     majority = labels == (SINGULAR if 2 * (labels == SINGULAR).sum() >= len(labels) else PLURAL)
     nearest = np.array([verb.verb.nearest_noun_number for verb in verbs]) == labels
     baselines = {
@@ -196,24 +201,6 @@ def _masked_verbs(recording: Recording, encoder: Encoder) -> tuple[list[_MaskedV
             "Use a CoNLL-U treebank, or --corpus generated:minimal_pairs --format-option paradigm=agreement",
         )
     return masked, skipped
-
-
-def _verb_correctness(
-    encoder: Encoder,
-    verbs: Sequence[_MaskedVerb],
-    labels: IntArray,
-    is_fitted: BoolArray,
-    is_train: BoolArray,
-    l2_penalty: float,
-    legacy: bool,
-) -> FloatArray:
-    """(row, verb) 1 if the number is predicted, 0 if not, NaN if the probe was trained on the sentence."""
-    prefers_correct, states = _run_masked(encoder, verbs, legacy)
-    correct = np.full((len(states), len(verbs)), np.nan)
-    config = ClassifierConfig(l2_penalties=(l2_penalty,), max_iterations=300, tolerance=1e-5)
-    probes = fit_classifiers(states[:, is_fitted], labels[None, is_fitted], 2, config)
-    correct[:, ~is_train] = probes.predict(states[:, ~is_train])[:, 0] == labels[~is_train]
-    return correct if prefers_correct is None else np.concatenate([prefers_correct[None], correct])
 
 
 def _run_masked(encoder: Encoder, verbs: Sequence[_MaskedVerb], legacy: bool) -> tuple[FloatArray | None, Array]:

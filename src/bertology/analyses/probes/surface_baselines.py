@@ -18,25 +18,12 @@ from bertology.estimates.resampling import bootstrap_mean
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table
 
-
-def _length_feature(recorded_input: RecordedInput) -> list[str]:
-    return [str(len(recorded_input.text.words))]
-
-
-def _word_features(recorded_input: RecordedInput) -> list[str]:
-    return [word.lower() for word in recorded_input.text.words]
-
-
-def _bigram_features(recorded_input: RecordedInput) -> list[str]:
-    words = ["", *_word_features(recorded_input), ""]
-    return [" ".join(pair) for pair in pairwise(words)]
-
-
-SURFACE_FEATURES: dict[str, Callable[[RecordedInput], list[str]]] = {
-    "sentence length": _length_feature,
-    "bag of words": _word_features,
-    "bag of bigrams": _bigram_features,
+SURFACE_FEATURES: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
+    "sentence length": lambda words: [str(len(words))],
+    "bag of words": lambda words: words,
+    "bag of bigrams": lambda words: [" ".join(pair) for pair in pairwise(["", *words, ""])],
 }
+"""The features of a sentence, from its lower-cased words."""
 
 
 @analysis(
@@ -60,6 +47,9 @@ def surface_baselines(
     trained on a fraction of the documents. Baselines: the most frequent training label, and the same features with
     shuffled training labels. Intervals are over test sentences.
     """
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+
     examples = recording.corpus.examples
     inputs = [
         recorded_input
@@ -84,12 +74,17 @@ def surface_baselines(
     shuffled_labels[is_train] = np.random.default_rng(seed).permutation(labels[is_train])
     majority = bootstrap_mean((labels[is_test] == names[counts.argmax()]).astype(float), seed=seed)
 
+    words = [[word.lower() for word in recorded_input.text.words] for recorded_input in inputs]
+    train, test = ([words[index] for index in np.flatnonzero(mask).tolist()] for mask in (is_train, is_test))
+
     def measure(train_labels: Array) -> dict[str, Estimates]:
-        correct = [
-            _predict_labels(inputs, extract_features, train_labels, is_train, is_test) == labels[is_test]
-            for extract_features in SURFACE_FEATURES.values()
-        ]
-        return {"accuracy": Estimates.stack([bootstrap_mean(row.astype(float), seed=seed) for row in correct])}
+        accuracies: list[Estimates] = []
+        for extract_features in SURFACE_FEATURES.values():
+            vectoriser = CountVectorizer(analyzer=extract_features)  # pyright: ignore[reportArgumentType]  # a function is allowed
+            classifier = MultinomialNB().fit(vectoriser.fit_transform(train), train_labels[is_train])
+            correct = classifier.predict(vectoriser.transform(test)) == labels[is_test]
+            accuracies.append(bootstrap_mean(correct.astype(float), seed=seed))
+        return {"accuracy": Estimates.stack(accuracies)}
 
     return Table(
         measures=measure(labels),
@@ -118,20 +113,3 @@ def _train_test_masks(
         return is_train.astype(np.bool_), is_test.astype(np.bool_)
     is_train = train_mask(inputs, train_fraction, seed=seed)
     return is_train, ~is_train
-
-
-def _predict_labels(
-    inputs: Sequence[RecordedInput],
-    extract_features: Callable[[RecordedInput], list[str]],
-    labels: Array,
-    is_train: BoolArray,
-    is_test: BoolArray,
-) -> Array:
-    """(test input,) labels predicted by naive Bayes."""
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.naive_bayes import MultinomialNB
-
-    vectoriser = CountVectorizer(analyzer=extract_features)  # pyright: ignore[reportArgumentType]  # a function is allowed
-    train, test = ([inputs[index] for index in np.flatnonzero(mask).tolist()] for mask in (is_train, is_test))
-    classifier = MultinomialNB().fit(vectoriser.fit_transform(train), labels[is_train])
-    return classifier.predict(vectoriser.transform(test))

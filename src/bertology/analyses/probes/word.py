@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.probing.dataset import WORD_SITE
-from bertology.analyses.probing.fitting import probe_config
+from bertology.analyses.probing.dataset import WORD_SITE, task_datasets
+from bertology.analyses.probing.fitting import ProbeConfig, parse_probe
 from bertology.analyses.probing.layer_curves import probe_curve
-from bertology.analyses.probing.options import (
-    MaxTrainSizeOption,
-    MinExamplesOption,
-    NSeedsOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
-from bertology.analyses.probing.word_labels import LabelOption, word_dataset
+from bertology.analyses.probing.options import MinExamplesOption, ProbeOption
+from bertology.analyses.probing.train_test_split import TrainTestSplit
+from bertology.analyses.probing.word_labels import WORD_LABELS, LabelOption
 from bertology.encoder.encoder import Encoder
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve
-
-NAME = "probes/word"
 
 
 @analysis(
@@ -39,13 +28,9 @@ def word(
     encoder: Encoder | None,
     *,
     label: LabelOption = "upos",
-    probe: Annotated[str, "Probe architecture: linear, rank:N, mlp:N or mlp:N:N; N: hidden units."] = "linear",
+    probe: ProbeOption = "linear",
     min_examples: MinExamplesOption = 10,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> LayerCurve:
     """Accuracy of a probe for a property of words, 0 to 1, by layer.
 
@@ -62,11 +47,9 @@ def word(
     most frequent label; the most frequent label of the word form; the untrained model; the control task. Intervals of
     the first three measures are over test sentences and seeds; that of compression is the range over seeds.
     """
-    config = probe_config(probe, n_seeds, seed)
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
-    dataset = word_dataset(recording, encoder, split, label, min_examples, analysis_name=NAME)
-    untrained = None
-    if randomised is not None:
-        model = randomised_encoder(encoder)
-        untrained = word_dataset(randomised, model, split, label, min_examples, analysis_name=NAME)
-    return probe_curve(dataset, untrained, config, seed=seed, unit_name="words", control_type="word")
+    config = ProbeConfig(parse_probe(probe), split.seeds)
+    name = f"probes/word --label {label}"
+    datasets = task_datasets(
+        recording, randomised, encoder, WORD_LABELS[label], split, min_examples, analysis_name=name
+    )
+    return probe_curve(*datasets, config, unit_name="words", control_type="word")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from bertology.analyses.probing.train_test_split import TrainTestSplit, train_mask
+from bertology.analyses.probing.train_test_split import TrainTestSplit, for_both_models, train_mask
 from bertology.arrays import Array, BoolArray, FloatArray, IntArray
+from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
@@ -28,6 +30,26 @@ class ProbeCase(NamedTuple):
 
 
 CaseExtractor = Callable[[RecordedInput], Sequence[ProbeCase]]
+
+
+@dataclass(frozen=True)
+class ProbeTask:
+    """What a probe predicts: the annotations it needs, its name, and a function from a sentence to its cases."""
+
+    annotations: tuple[str, ...]
+    name: str
+    extract: Callable[[Sentence], Iterable[ProbeCase]]
+    description: str = ""
+
+    def cases(self, recorded_input: RecordedInput) -> list[ProbeCase]:
+        """The cases of all segments of an input."""
+        cases: list[ProbeCase] = []
+        offset = 0
+        for segment in recorded_input.text.segments:
+            for case in self.extract(segment):
+                cases.append(case._replace(spans=tuple((start + offset, end + offset) for start, end in case.spans)))
+            offset += len(segment)
+        return cases
 
 
 @dataclass(frozen=True)
@@ -131,26 +153,36 @@ def stack_examples(
     )
 
 
-def span_dataset(
+def task_dataset(
     recording: Recording,
     encoder: Encoder | None,
+    task: ProbeTask,
     split: TrainTestSplit,
-    extract_cases: CaseExtractor,
     min_examples: int,
     *,
     analysis_name: str,
-    annotations: Sequence[str],
 ) -> ProbeDataset:
-    """The dataset of labelled spans; corpora without the annotations are refused."""
-    recording.corpus.require_annotations(*annotations, analysis_name=analysis_name)
-    train, test = (
-        span_examples(part, indices, extract_cases)
-        for part, indices in split.split(
-            recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=annotations
-        )
-    )
+    """The dataset of a task; corpora without its annotations are refused."""
+    recording.corpus.require_annotations(*task.annotations, analysis_name=analysis_name)
+    parts = split.split(recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=task.annotations)
+    train, test = (span_examples(part, indices, task.cases) for part, indices in parts)
     n_unused = split.n_unused(recording)
     return probe_dataset(train, test, min_examples, analysis_name=analysis_name, n_unused=n_unused)
+
+
+def task_datasets(
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: Encoder | None,
+    task: ProbeTask,
+    split: TrainTestSplit,
+    min_examples: int,
+    *,
+    analysis_name: str,
+) -> tuple[ProbeDataset, ProbeDataset | None]:
+    """The datasets of a task on the model and, if that was recorded, on the untrained model."""
+    build = partial(task_dataset, task=task, split=split, min_examples=min_examples, analysis_name=analysis_name)
+    return for_both_models(build, recording, randomised, encoder)
 
 
 def probe_dataset(

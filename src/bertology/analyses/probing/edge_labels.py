@@ -3,71 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
-from bertology.analyses.probing.dataset import CaseExtractor, ProbeCase, ProbeDataset, span_dataset
-from bertology.analyses.probing.train_test_split import TrainTestSplit
+from bertology.analyses.probing.dataset import ProbeCase, ProbeTask
+from bertology.analyses.probing.word_labels import WORD_LABELS
 from bertology.corpus.sentence import Sentence, Span
-from bertology.encoder.encoder import Encoder
-from bertology.encoder.token_batch import RecordedInput
-from bertology.recording.recording import Recording
 
 Edge = Literal["upos", "relation", "entity", "chunk", "role", "coreference"]
-
-
-@dataclass(frozen=True)
-class EdgeTask:
-    """An edge probing task: the annotations it needs, its name, and a function from a sentence to its cases."""
-
-    annotations: tuple[str, ...]
-    name: str
-    description: str
-    extract: Callable[[Sentence], Iterator[ProbeCase]]
-
-
-def edge_dataset(
-    recording: Recording,
-    encoder: Encoder | None,
-    split: TrainTestSplit,
-    edge: Edge,
-    min_examples: int,
-    *,
-    analysis_name: str,
-) -> ProbeDataset:
-    """The dataset of an edge probing task; corpora without its annotations are refused."""
-    return span_dataset(
-        recording,
-        encoder,
-        split,
-        edge_case_extractor(edge),
-        min_examples,
-        analysis_name=analysis_name,
-        annotations=EDGES[edge].annotations,
-    )
-
-
-def edge_case_extractor(edge: Edge) -> CaseExtractor:
-    """The function from a recorded input to the cases of its segments."""
-
-    def extract_cases(recorded_input: RecordedInput) -> list[ProbeCase]:
-        cases: list[ProbeCase] = []
-        offset = 0
-        for segment in recorded_input.text.segments:
-            for case in EDGES[edge].extract(segment):
-                cases.append(case._replace(spans=tuple((start + offset, end + offset) for start, end in case.spans)))
-            offset += len(segment)
-        return cases
-
-    return extract_cases
-
-
-def _pos_cases(sentence: Sentence) -> Iterator[ProbeCase]:
-    for word, tag in enumerate(sentence.pos or ()):
-        yield ProbeCase(tag, sentence.words[word].lower(), ((word, word + 1),))
 
 
 def _relation_cases(sentence: Sentence) -> Iterator[ProbeCase]:
@@ -87,13 +33,9 @@ def _span_cases(sentence: Sentence, spans: tuple[Span, ...] | None) -> Iterator[
 
 def _role_cases(sentence: Sentence) -> Iterator[ProbeCase]:
     for frame in sentence.frames or ():
-        predicate = (frame.predicate, frame.predicate + 1)
+        word, predicate = sentence.words[frame.predicate].lower(), (frame.predicate, frame.predicate + 1)
         for argument in frame.arguments:
-            yield ProbeCase(
-                argument.label,
-                sentence.words[frame.predicate].lower(),
-                (predicate, (argument.start, argument.end)),
-            )
+            yield ProbeCase(argument.label, word, (predicate, (argument.start, argument.end)))
 
 
 def _coreference_cases(sentence: Sentence) -> Iterator[ProbeCase]:
@@ -118,17 +60,17 @@ def _sampling_key(sentence: Sentence, pair: tuple[Span, Span]) -> bytes:
     return hashlib.sha256(f"{bounds} {' '.join(sentence.words)}".encode()).digest()
 
 
-EDGES: Mapping[Edge, EdgeTask] = MappingProxyType(
+EDGES: Mapping[Edge, ProbeTask] = MappingProxyType(
     {
-        "upos": EdgeTask(("pos",), "part of speech", "part of speech of a word", _pos_cases),
-        "relation": EdgeTask(
-            ("governors", "relations"), "dependency relation", "relation of a word to its governor", _relation_cases
+        "upos": replace(WORD_LABELS["upos"], name="part of speech", description="part of speech of a word"),
+        "relation": ProbeTask(
+            ("governors", "relations"), "dependency relation", _relation_cases, "relation of a word to its governor"
         ),
-        "entity": EdgeTask(("entities",), "entity", "entity type of a span", lambda s: _span_cases(s, s.entities)),
-        "chunk": EdgeTask(("chunks",), "chunk", "chunk type of a span", lambda s: _span_cases(s, s.chunks)),
-        "role": EdgeTask(("frames",), "semantic role", "role of an argument of a predicate", _role_cases),
-        "coreference": EdgeTask(
-            ("mentions",), "coreference", "whether two mentions refer to the same entity", _coreference_cases
+        "entity": ProbeTask(("entities",), "entity", lambda s: _span_cases(s, s.entities), "entity type of a span"),
+        "chunk": ProbeTask(("chunks",), "chunk", lambda s: _span_cases(s, s.chunks), "chunk type of a span"),
+        "role": ProbeTask(("frames",), "semantic role", _role_cases, "role of an argument of a predicate"),
+        "coreference": ProbeTask(
+            ("mentions",), "coreference", _coreference_cases, "whether two mentions refer to the same entity"
         ),
     }
 )

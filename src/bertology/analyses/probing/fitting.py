@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bertology.analyses.probing.control_task import assign_control_labels
 from bertology.analyses.probing.dataset import ProbeDataset, validation_mask
-from bertology.arrays import Array, BoolArray
+from bertology.arrays import Array, BoolArray, IntArray
+from bertology.corpus.corpus import seeded_hash
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds
@@ -71,11 +71,6 @@ def parse_probe(text: str) -> ClassifierConfig:
     return ClassifierConfig(form, sizes, max_iterations=MAX_ITERATIONS, patience=PATIENCE, tolerance=TOLERANCE)
 
 
-def probe_config(probe: str, n_seeds: int, seed: int) -> ProbeConfig:
-    """The configuration given by the options of a probing analysis."""
-    return ProbeConfig(parse_probe(probe), tuple(range(seed, seed + n_seeds)))
-
-
 def fit_probes(
     features: Array,
     labels: Array,
@@ -109,6 +104,20 @@ class ProbePredictions:
 
     predicted: Array
     gold: Array
+
+
+def assign_control_labels(types: Array, seed: int, label_boundaries: Array) -> IntArray:
+    """A random label for each type, in the proportions given by the inner boundaries of [0, 1).
+
+    The label depends only on the type and the seed, so a type has the same label in training and test data.
+    """
+
+    def uniform(word_type: str) -> float:
+        return int.from_bytes(seeded_hash(word_type, seed)[:8], "little") / 2**64
+
+    values_by_type = {word_type: uniform(word_type) for word_type in set(types.ravel().tolist())}
+    values = np.array([values_by_type[word_type] for word_type in types.ravel().tolist()], np.float64)
+    return np.searchsorted(label_boundaries, values, side="right").reshape(types.shape)
 
 
 def control_labels(dataset: ProbeDataset, control_types: Array, seeds: Sequence[int]) -> Array:

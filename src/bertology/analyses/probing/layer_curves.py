@@ -32,7 +32,6 @@ def probe_curve(
     randomised: ProbeDataset | None,
     config: ProbeConfig,
     *,
-    seed: int,
     unit_name: str,
     control_type: str,
 ) -> LayerCurve:
@@ -41,6 +40,7 @@ def probe_curve(
     `randomised` is the same dataset on the untrained model; `unit_name` names what is labelled ("words"), and
     `control_type` what a control label belongs to ("word").
     """
+    seed = config.seeds[0]
     predictions, control = fit_and_predict(dataset, config)
     bits, n_labels = online_code_length(dataset, config)
     measures = _prediction_scores(dataset, predictions, seed) | {

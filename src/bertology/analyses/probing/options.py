@@ -8,25 +8,16 @@ from annotated_types import Ge
 
 from bertology.errors import Refusal
 
-TrainCorpusOption = Annotated[str, "Corpus to train on, by name or path; empty: a part of --corpus."]
-MaxTrainSizeOption = Annotated[
-    int, "Maximum number of training sentences: the first of --train-corpus, else a random sample (0: all)."
+ProbeOption = Annotated[
+    str, "Probe architecture: linear, rank:N, mlp:N, mlp:N:N, or bilinear:N for span pairs; N: hidden units."
 ]
-TrainFractionOption = Annotated[
-    float, "Fraction of sentences used for training, in whole documents, if there is no --train-corpus."
-]
-HalfPrecisionOption = Annotated[bool, "Store word vectors of --train-corpus in float16, which halves memory."]
 MinExamplesOption = Annotated[int, "Minimum number of training examples per label."]
 NSeedsOption = Annotated[
-    int,
-    Ge(1),
-    "Number of repetitions with different random seeds (held-out documents, initial weights, control labels); "
-    "the first is --seed.",
+    int, Ge(1), "Number of repetitions with different random seeds (splits, initial weights); the first is --seed."
 ]
-SeedOption = Annotated[int, "First random seed (splits, initial weights, control labels, bootstrap)."]
+SeedOption = Annotated[int, "First random seed (splits, initial weights, samples, random baselines, bootstrap)."]
 EpochsOption = Annotated[int, Ge(1), "Maximum number of training epochs, with early stopping."]
 LearningRateOption = Annotated[float, "Initial learning rate of Adam."]
-BatchSizeOption = Annotated[int, Ge(1), "Sentences per training batch."]
 NormaliseLayersOption = Annotated[bool, "Scale all layers to the same norm before mixing them."]
 
 Layer = int | Literal["auto"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, TypeVar
 
 import numpy as np
 
+from bertology.analyses.probing.options import NSeedsOption, SeedOption
 from bertology.arrays import BoolArray
 from bertology.corpus.corpus import seeded_hash
 from bertology.corpus.read import load_corpus
@@ -19,20 +21,36 @@ from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 from bertology.recording.sites import Site
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class TrainTestSplit:
-    """Train on `train_corpus`, or, if it is empty, on a fraction of the recording; test on the rest.
+    """Options of the training and test data: `train_corpus`, or, if it is empty, a fraction of the recording.
 
     At most `train_size` sentences (0: all) are used for training: the first of `train_corpus`, or a random sample of
-    the recording's part. `half_precision` stores raw sites of `train_corpus` in float16.
+    the recording's part.
     """
 
-    train_corpus: str
-    train_size: int
-    train_fraction: float
-    seed: int
-    half_precision: bool = False
+    train_corpus: Annotated[str, "Corpus to train on, by name or path; empty: a part of --corpus."] = ""
+    train_size: Annotated[
+        int, "Maximum number of training sentences: the first of --train-corpus, else a random sample (0: all)."
+    ] = 0
+    train_fraction: Annotated[
+        float, "Fraction of sentences used for training, in whole documents, if there is no --train-corpus."
+    ] = 0.7
+    n_seeds: NSeedsOption = 3
+    seed: SeedOption = 0
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each repetition."""
+        return tuple(range(self.seed, self.seed + self.n_seeds))
+
+    @property
+    def sample_size(self) -> int:
+        """Maximum number of training sentences of the recording (0: all)."""
+        return self.train_size
 
     def split(
         self,
@@ -42,37 +60,16 @@ class TrainTestSplit:
         *,
         analysis_name: str,
         annotations: Sequence[str] = ("governors", "relations"),
+        half_precision: bool = False,
     ) -> tuple[tuple[Recording, list[int]], tuple[Recording, list[int]]]:
         """Training and test data, each as a recording and the indices of its inputs.
 
-        `annotations` are those that `train_corpus` must have.
+        `annotations` are those that `train_corpus` must have; `half_precision` stores its raw sites in float16.
         """
         if not self.train_corpus:
             mask = train_mask(recording.inputs, self.train_fraction, seed=self.seed)
             train, test = (np.flatnonzero(part).tolist() for part in (mask, ~mask))
-            return (recording, sample_inputs(recording, self.train_size, self.seed, train)), (recording, test)
-        train_recording = self._record_train_corpus(recording, encoder, sites, analysis_name, annotations)
-        return (train_recording, list(range(len(train_recording)))), (recording, list(range(len(recording))))
-
-    def n_unused(self, recording: Recording) -> int:
-        """Number of training sentences of the recording left out because of `train_size`."""
-        if self.train_corpus or not self.train_size:
-            return 0
-        return max(0, int(train_mask(recording.inputs, self.train_fraction, seed=self.seed).sum()) - self.train_size)
-
-    def unused_note(self, recording: Recording) -> str:
-        """`n_unused` as the end of a note; empty if all sentences are used."""
-        n_unused = self.n_unused(recording)
-        return f"; {n_unused} further training sentences were not used" if n_unused else ""
-
-    def _record_train_corpus(
-        self,
-        recording: Recording,
-        encoder: Encoder | None,
-        sites: Sequence[Site | str],
-        analysis_name: str,
-        annotations: Sequence[str],
-    ) -> Recording:
+            return (recording, sample_inputs(recording, self.sample_size, self.seed, train)), (recording, test)
         if encoder is None:
             raise Refusal(
                 f"{analysis_name} --train-corpus needs the model, but only a recording was given",
@@ -82,13 +79,43 @@ class TrainTestSplit:
         corpus = load_corpus(self.train_corpus, limit=self.train_size or None)
         corpus.require_annotations(*annotations, analysis_name=f"{analysis_name} --train-corpus")
         config = RecordingConfig(**recording.config)
-        half_precision = config.half_precision or self.half_precision
-        return record(encoder, corpus, sites, config=replace(config, half_precision=half_precision))
+        config = replace(config, half_precision=config.half_precision or half_precision)
+        train_recording = record(encoder, corpus, sites, config=config)
+        return (train_recording, list(range(len(train_recording)))), (recording, list(range(len(recording))))
+
+    def n_unused(self, recording: Recording) -> int:
+        """Number of training sentences of the recording left out because of `train_size`."""
+        if self.train_corpus or not self.sample_size:
+            return 0
+        return max(0, int(train_mask(recording.inputs, self.train_fraction, seed=self.seed).sum()) - self.sample_size)
+
+
+@dataclass(frozen=True)
+class CorpusSplit(TrainTestSplit):
+    """A split in which `train_size` limits `train_corpus` only; a training part of the recording is used as a whole."""
+
+    train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0
+
+    @property
+    def sample_size(self) -> int:
+        """0: all training sentences of the recording are used."""
+        return 0
 
 
 def randomised_encoder(encoder: Encoder | None) -> Encoder | None:
     """The untrained model with the weights that the `randomised` recordings were made with."""
     return encoder.randomised(seed=0) if isinstance(encoder, Randomisable) else None
+
+
+def for_both_models(
+    build: Callable[[Recording, Encoder | None], T],
+    recording: Recording,
+    randomised: Recording | None,
+    encoder: Encoder | None,
+) -> tuple[T, T | None]:
+    """`build(recording, encoder)` of the model, and of the untrained model if that was recorded."""
+    built = build(recording, encoder)
+    return built, None if randomised is None else build(randomised, randomised_encoder(encoder))
 
 
 def train_mask(inputs: Sequence[RecordedInput], train_fraction: float, *, seed: int = 0) -> BoolArray:

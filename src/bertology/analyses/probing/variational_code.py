@@ -105,24 +105,13 @@ class _VariationalLayer:
             * (2 / in_features) ** 0.5
             for seed in seeds
         ]
-        weights = torch.stack(initial).expand(groups, -1, -1, -1)
-        shape = (groups, len(seeds))
-        self.weights = weights.clone().requires_grad_()
-        self.weight_log_variance = torch.full(
-            (*shape, out_features, in_features), INITIAL_LOG_VARIANCE, requires_grad=True
-        )
-        self.bias = torch.zeros(*shape, out_features, requires_grad=True)
-        self.bias_log_variance = torch.full((*shape, out_features), INITIAL_LOG_VARIANCE, requires_grad=True)
-        self.factor = torch.ones(*shape, in_features, requires_grad=True)
-        self.factor_log_variance = torch.full((*shape, in_features), INITIAL_LOG_VARIANCE, requires_grad=True)
-        self.parameters = [
-            self.weights,
-            self.weight_log_variance,
-            self.bias,
-            self.bias_log_variance,
-            self.factor,
-            self.factor_log_variance,
-        ]
+        self.weights = torch.stack(initial).expand(groups, -1, -1, -1).clone().requires_grad_()
+        self.bias = torch.zeros(groups, len(seeds), out_features, requires_grad=True)
+        self.factor = torch.ones(groups, len(seeds), in_features, requires_grad=True)
+        means = self.weights, self.bias, self.factor
+        log_variances = [torch.full(mean.shape, INITIAL_LOG_VARIANCE, requires_grad=True) for mean in means]
+        self.weight_log_variance, self.bias_log_variance, self.factor_log_variance = log_variances
+        self.parameters = [*means, *log_variances]
 
     def sample(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """(group, problem, out, example) outputs; factors are sampled once per problem, outputs once per example."""

@@ -2,73 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from bertology.analyses.probing.dataset import CaseExtractor, ProbeCase, ProbeDataset, span_dataset
-from bertology.analyses.probing.train_test_split import TrainTestSplit
+from bertology.analyses.probing.dataset import ProbeCase, ProbeTask
 from bertology.corpus.sentence import ROOT, Sentence, Span
-from bertology.encoder.encoder import Encoder
-from bertology.encoder.token_batch import RecordedInput
-from bertology.recording.recording import Recording
 
 Label = Literal[
     "upos", "xpos", "relation", "governor_direction", "entity", "chunk", "role", "mention", "tag", "sense", "number"
 ]
-LabelOption = Annotated[
-    Label,
-    "Word property to predict: upos, xpos, relation, governor_direction, entity, chunk, role, mention, tag, sense or "
-    "number.",
-]
+LabelOption = Annotated[Label, "Word property to predict."]
 OUTSIDE = "O"
 
 
-@dataclass(frozen=True)
-class WordLabel:
-    """A word property: the annotation it needs, a description, and a function from a sentence to one label per word."""
+def _word_task(annotation: str, name: str, extract_labels: Callable[[Sentence], Sequence[str | None]]) -> ProbeTask:
+    """The task of a function from a sentence to one label per word; control types are lower-cased forms."""
 
-    annotation: str
-    description: str
-    extract: Callable[[Sentence], Sequence[str | None]]
+    def extract(sentence: Sentence) -> Iterator[ProbeCase]:
+        for word, label in enumerate(extract_labels(sentence)):
+            if label is not None:
+                yield ProbeCase(label, sentence.words[word].lower(), ((word, word + 1),))
 
-
-def word_dataset(
-    recording: Recording,
-    encoder: Encoder | None,
-    split: TrainTestSplit,
-    label: Label,
-    min_examples: int,
-    *,
-    analysis_name: str,
-) -> ProbeDataset:
-    """The dataset of labelled words; corpora without the annotation are refused."""
-    return span_dataset(
-        recording,
-        encoder,
-        split,
-        word_case_extractor(label),
-        min_examples,
-        analysis_name=f"{analysis_name} --label {label}",
-        annotations=(WORD_LABELS[label].annotation,),
-    )
-
-
-def word_case_extractor(label: Label) -> CaseExtractor:
-    """The function from a recorded input to its labelled words; a word's control type is its lower-cased form."""
-
-    def extract_cases(recorded_input: RecordedInput) -> list[ProbeCase]:
-        cases: list[ProbeCase] = []
-        offset = 0
-        for segment in recorded_input.text.segments:
-            for word, name in enumerate(WORD_LABELS[label].extract(segment)):
-                if name is not None:
-                    cases.append(ProbeCase(name, segment.words[word].lower(), ((offset + word, offset + word + 1),)))
-            offset += len(segment)
-        return cases
-
-    return extract_cases
+    return ProbeTask((annotation,), name, extract)
 
 
 def _span_labels(spans: Sequence[Span], length: int) -> list[str | None]:
@@ -109,22 +65,22 @@ def _number_labels(sentence: Sentence) -> list[str | None]:
     return labels
 
 
-WORD_LABELS: Mapping[Label, WordLabel] = MappingProxyType(
+WORD_LABELS: Mapping[Label, ProbeTask] = MappingProxyType(
     {
-        "upos": WordLabel("pos", "universal part of speech", lambda s: s.pos or ()),
-        "xpos": WordLabel("xpos", "treebank-specific part of speech", lambda s: s.xpos or ()),
-        "relation": WordLabel("relations", "relation to the governor, without its subtype", _relation_labels),
-        "governor_direction": WordLabel(
+        "upos": _word_task("pos", "universal part of speech", lambda s: s.pos or ()),
+        "xpos": _word_task("xpos", "treebank-specific part of speech", lambda s: s.xpos or ()),
+        "relation": _word_task("relations", "relation to the governor, without its subtype", _relation_labels),
+        "governor_direction": _word_task(
             "governors",
             "whether the governor is before or after the word; root if there is none",
             _governor_directions,
         ),
-        "entity": WordLabel("entities", "entity type, O outside", lambda s: _span_labels(s.entities or (), len(s))),
-        "chunk": WordLabel("chunks", "chunk type, O outside", lambda s: _span_labels(s.chunks or (), len(s))),
-        "role": WordLabel("frames", "role of the shortest argument around the word, predicate, or O", _role_labels),
-        "mention": WordLabel("mentions", "whether the word is in a mention of an entity", _mention_labels),
-        "tag": WordLabel("tags", "tag of a tagged corpus", lambda s: s.tags or ()),
-        "sense": WordLabel("senses", "word sense, where annotated", lambda s: s.senses or ()),
-        "number": WordLabel("morphology", "grammatical number, where marked", _number_labels),
+        "entity": _word_task("entities", "entity type, O outside", lambda s: _span_labels(s.entities or (), len(s))),
+        "chunk": _word_task("chunks", "chunk type, O outside", lambda s: _span_labels(s.chunks or (), len(s))),
+        "role": _word_task("frames", "role of the shortest argument around the word, predicate, or O", _role_labels),
+        "mention": _word_task("mentions", "whether the word is in a mention of an entity", _mention_labels),
+        "tag": _word_task("tags", "tag of a tagged corpus", lambda s: s.tags or ()),
+        "sense": _word_task("senses", "word sense, where annotated", lambda s: s.senses or ()),
+        "number": _word_task("morphology", "grammatical number, where marked", _number_labels),
     }
 )

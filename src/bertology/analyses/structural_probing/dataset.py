@@ -9,14 +9,15 @@ at most as much, or else gathered again for each use. Trees are always cached.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.structural_probing.tree_batch import PackedTrees, TreeBatch, pack_trees
-from bertology.arrays import Array, BoolArray, IntArray
+from bertology.arrays import Array, BoolArray, IntArray, LazySequence
 from bertology.corpus.corpus import seeded_hash
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.token_batch import RecordedInput, word_annotations
@@ -28,7 +29,6 @@ from bertology.recording.recording import Recording
 if TYPE_CHECKING:
     from torch import Tensor
 
-SITE = "hidden.words"
 PENN_PUNCTUATION = frozenset({"''", ",", ".", ":", "``", "-LRB-", "-RRB-"})
 """Penn Treebank tags that the released code excludes; it keeps `$` and `#`."""
 
@@ -36,7 +36,7 @@ VALIDATION_FRACTION = 0.1
 MAX_CACHED_BYTES = 2**30
 
 
-class LayerStates(Sequence[Array]):
+class LayerStates(LazySequence[Array]):
     """(layer, word, width) states of some inputs of a recording: selected layers, possibly with extra layers added."""
 
     def __init__(
@@ -54,13 +54,8 @@ class LayerStates(Sequence[Array]):
     def __len__(self) -> int:
         return len(self._indices)
 
-    @overload
-    def __getitem__(self, index: int) -> Array: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Array]: ...
-    def __getitem__(self, index: int | slice) -> Array | list[Array]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def load(self, index: int) -> Array:
+        """(layer, word, width) states of one input."""
         states = self._source[self._indices[index]]
         if self._extra_layers is None:
             return states if self._layers is None else states[self._layers]
@@ -119,7 +114,7 @@ def tree_dataset(recording: Recording, indices: Sequence[int]) -> TreeDataset:
     usable = sorted((index for index in indices if not reasons[index]), key=lambda i: recording.inputs[i].text.words)
     skipped = Counter(reason for reason in reasons.values() if reason)
     inputs = tuple(recording.inputs[index] for index in usable)
-    return TreeDataset(inputs, LayerStates(recording[SITE], usable), dict(sorted(skipped.items())))
+    return TreeDataset(inputs, LayerStates(recording[WORD_SITE], usable), dict(sorted(skipped.items())))
 
 
 def _skip_reason(recorded_input: RecordedInput) -> str:
@@ -134,18 +129,6 @@ def _skip_reason(recorded_input: RecordedInput) -> str:
     return "words without tokens" if recorded_input.window_index or recorded_input.tokens.dropped_words else ""
 
 
-def check_enough_trees(train: TreeDataset, test: TreeDataset, corpus_name: str) -> None:
-    """Refuse if there are too few sentences for training, validation and testing."""
-    if len(train.inputs) < 2 or not test.inputs:
-        skipped = {f"{reason}: {count}" for dataset in (train, test) for reason, count in dataset.skipped.items()}
-        raise Refusal(
-            f"{corpus_name} has {len(train.inputs)} training and {len(test.inputs)} test sentences with a usable tree"
-            + (f" (skipped: {', '.join(sorted(skipped))})" if skipped else ""),
-            "at least two training sentences and one test sentence of two words or more",
-            "Use a larger treebank, or name another with --train-corpus",
-        )
-
-
 def gold_governors(recorded_input: RecordedInput) -> tuple[int, ...]:
     """The governor of each word, `ROOT` for the root."""
     return recorded_input.text.segments[0].governors or ()
@@ -153,11 +136,7 @@ def gold_governors(recorded_input: RecordedInput) -> tuple[int, ...]:
 
 def scored_word_mask(recorded_input: RecordedInput, *, legacy: bool) -> BoolArray:
     """(word,) whether it is not punctuation: by UPOS, else XPOS, else relation; by XPOS only with `legacy`."""
-    upos, xpos, relations = (
-        word_annotations(recorded_input, "pos"),
-        word_annotations(recorded_input, "xpos"),
-        word_annotations(recorded_input, "relations"),
-    )
+    upos, xpos, relations = (word_annotations(recorded_input, name) for name in ("pos", "xpos", "relations"))
     if legacy or (upos[0] is None and xpos[0] is not None):
         if xpos[0] is None:
             raise Refusal(
@@ -179,7 +158,7 @@ def gold_edges(recorded_input: RecordedInput, word_mask: BoolArray) -> IntArray:
     return spanning_trees(tree_distances(gold_governors(recorded_input))[np.ix_(word_mask, word_mask)])
 
 
-class TreeBatches(Sequence[TreeBatch]):
+class TreeBatches(LazySequence[TreeBatch]):
     """Batches of sentences of similar length, built when accessed."""
 
     def __init__(self, dataset: TreeDataset, batch_size: int, device: str) -> None:
@@ -205,35 +184,19 @@ class TreeBatches(Sequence[TreeBatch]):
     def __len__(self) -> int:
         return len(self._groups)
 
-    def __iter__(self) -> Iterator[TreeBatch]:
-        return (self[index] for index in range(len(self)))
-
-    @overload
-    def __getitem__(self, index: int) -> TreeBatch: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[TreeBatch]: ...
-    def __getitem__(self, index: int | slice) -> TreeBatch | list[TreeBatch]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def load(self, index: int) -> TreeBatch:
+        """One batch, on the device."""
         if index not in self._trees:
-            self._trees[index] = _build_trees(self._dataset, self._groups[index]).to(self._device)
+            governors = [gold_governors(self._dataset.inputs[sentence]) for sentence in self._groups[index]]
+            distances, depths = (
+                [torch.from_numpy(measure(tree).astype(np.float32)) for tree in governors]
+                for measure in (tree_distances, tree_depths)
+            )
+            self._trees[index] = pack_trees(distances, depths).to(self._device)
         states = self._states.get(index)
         if states is None:
-            states = _stack_states(self._dataset, self._groups[index]).to(self._device)
+            gathered = [self._dataset.states[sentence] for sentence in self._groups[index]]
+            states = torch.from_numpy(np.concatenate(gathered, 1, dtype=np.float32)).to(self._device)
         if self._cache_states:
             self._states[index] = states
         return TreeBatch(states, self._trees[index])
-
-
-def _build_trees(dataset: TreeDataset, indices: Sequence[int]) -> PackedTrees:
-    governors = [gold_governors(dataset.inputs[index]) for index in indices]
-    distances, depths = (
-        [torch.from_numpy(measure(tree).astype(np.float32)) for tree in governors]
-        for measure in (tree_distances, tree_depths)
-    )
-    return pack_trees(distances, depths)
-
-
-def _stack_states(dataset: TreeDataset, indices: Sequence[int]) -> Tensor:
-    """(layer, word, width) states of all words of some sentences."""
-    return torch.from_numpy(np.concatenate([dataset.states[index] for index in indices], 1, dtype=np.float32))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from bertology.analyses.structural_probing.probe import (
     ProbeSpec,
@@ -114,15 +114,6 @@ class _ProbeProgress:
     def step_group(self) -> tuple[bool, float, int]:
         """Adjacent probes with equal values take their Adam steps together."""
         return self.is_active, self.learning_rate, self.steps
-
-
-class _ColumnBlock(NamedTuple):
-    """Adjacent columns of a layer with the same learning rate and number of steps."""
-
-    layer_columns: tuple[int, slice]
-    is_active: bool
-    learning_rate: float
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -260,29 +251,30 @@ class _StructuralFit:
         n_specs = len(self.best_blocks) // len(self.best_weights)
         self.probe_indices = [layer * n_specs + spec for layer in self.layers for spec in self.spec_indices]
         self.blocks = _split_by_probe(self.weights, self.active_specs)
-        blocks_by_rate: dict[float, list[_ColumnBlock]] = {}
+        blocks_by_rate: dict[float, list[tuple[tuple[int, slice], int]]] = {}
         for layer in range(len(self.layers)):
-            for block in self._column_blocks(layer):
-                if block.is_active:
-                    blocks_by_rate.setdefault(block.learning_rate, []).append(block)
+            for columns, (is_active, learning_rate, steps) in self._column_blocks(layer):
+                if is_active:
+                    blocks_by_rate.setdefault(learning_rate, []).append(((layer, columns), steps))
         self.adam_groups = [self._adam_group(rate, blocks) for rate, blocks in blocks_by_rate.items()]
 
-    def _column_blocks(self, layer: int) -> Iterator[_ColumnBlock]:
-        """The columns of one active layer; adjacent probes with equal learning rate and steps form one block."""
+    def _column_blocks(self, layer: int) -> Iterator[tuple[slice, tuple[bool, float, int]]]:
+        """The columns of one active layer; adjacent probes of equal step group form one block."""
         indices = self.probe_indices[layer * len(self.spec_indices) :][: len(self.spec_indices)]
         probes = zip((self.progress[index] for index in indices), self.active_specs, strict=True)
         column = 0
-        for (is_active, learning_rate, steps), members in groupby(probes, lambda probe: probe[0].step_group):
+        for step_group, members in groupby(probes, lambda probe: probe[0].step_group):
             width = sum(spec.rank for _, spec in members)
-            yield _ColumnBlock((layer, slice(column, column + width)), is_active, learning_rate, steps)
+            yield slice(column, column + width), step_group
             column += width
 
-    def _adam_group(self, learning_rate: float, blocks: Sequence[_ColumnBlock]) -> _AdamGroup:
-        slices = [block.layer_columns for block in blocks]
+    def _adam_group(self, learning_rate: float, blocks: Sequence[tuple[tuple[int, slice], int]]) -> _AdamGroup:
+        """The Adam steps of column blocks, each with its number of steps so far."""
+        slices = [layer_columns for layer_columns, _ in blocks]
         weights, first, second = (
             [tensor[layer_columns] for layer_columns in slices] for tensor in (self.weights, *self.moments)
         )
-        steps = torch.tensor([float(block.steps) for block in blocks], device=self.weights.device)
+        steps = torch.tensor([float(steps) for _, steps in blocks], device=self.weights.device)
         return _AdamGroup(learning_rate, slices, weights, (first, second), list(steps.unbind()))
 
 

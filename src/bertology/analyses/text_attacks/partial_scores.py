@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.analyses.evaluation.score_change import Scores, score_change
-from bertology.arrays import BoolArray, FloatArray
+from bertology.arrays import BoolArray, FloatArray, IntArray
 from bertology.corpus.corpus import Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
@@ -34,10 +34,10 @@ class PartialScores:
         """(example,) whether it was evaluated."""
         return self.counts.total > 0
 
-    def restricted_to(self, mask: BoolArray) -> PartialScores:
-        """The same with all other examples marked as not evaluated."""
-        counts = Counts(np.where(mask, self.counts.correct, 0.0), np.where(mask, self.counts.total, 0.0))
-        return PartialScores(counts, np.where(mask, self.losses, np.nan))
+    @classmethod
+    def missing(cls, n_examples: int) -> PartialScores:
+        """Scores of examples of which none could be evaluated."""
+        return cls(Counts(*np.zeros((2, n_examples))), np.full(n_examples, np.nan))
 
 
 def number_examples(evaluation: Evaluation) -> list[Example]:
@@ -52,22 +52,27 @@ def evaluate_perturbed(
     """Scores of perturbed examples, whose ids are their indices among `n_examples`."""
     from bertology.analyses.evaluation.evaluation import with_perturbed_examples
 
-    correct, total, losses, n_texts = (np.zeros(n_examples) for _ in range(4))
-    if examples:
-        try:
-            perturbed = with_perturbed_examples(encoder, evaluation, examples, seed=seed)
-        except Refusal:
-            # All examples are too long for the model.
-            return PartialScores(Counts(correct, total), np.full(n_examples, np.nan))
-        scores = perturbed.scores(encoder.forward)
-        indices = np.array([int(example.id) for example in perturbed.examples])
-        for sums, values in (
-            (correct, scores.counts.correct),
-            (total, scores.counts.total),
-            (losses, scores.losses),
-            (n_texts, 1.0),
-        ):
-            np.add.at(sums, indices, values)
+    if not examples:
+        return PartialScores.missing(n_examples)
+    try:
+        perturbed = with_perturbed_examples(encoder, evaluation, examples, seed=seed)
+    except Refusal:
+        # All examples are too long for the model.
+        return PartialScores.missing(n_examples)
+    indices = np.array([int(example.id) for example in perturbed.examples])
+    return sum_by_example(perturbed.scores(encoder.forward), indices, n_examples)
+
+
+def sum_by_example(scores: Scores, indices: IntArray, n_examples: int) -> PartialScores:
+    """Counts and mean losses of examples, from the scores of texts and the example of each text."""
+    correct, total, losses, n_texts = np.zeros((4, n_examples))
+    for sums, values in (
+        (correct, scores.counts.correct),
+        (total, scores.counts.total),
+        (losses, scores.losses),
+        (n_texts, 1.0),
+    ):
+        np.add.at(sums, indices, values)
     return PartialScores(Counts(correct, total), ratio(losses, n_texts, empty=np.nan))
 
 

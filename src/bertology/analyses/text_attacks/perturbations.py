@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from bertology.analyses.text_attacks.word_edits import (
     NO_SOURCE,
@@ -40,15 +40,28 @@ MIN_TYPO_LENGTH = 4
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True)
-class ShuffleConfig:
-    """How thoroughly words are shuffled: the edit distance to the original order, divided by length, to be reached.
+MAX_SHUFFLES = 100
+"""Attempts to shuffle a text; if none reaches the minimum distance, the one with the largest distance is used."""
 
-    If no attempt reaches it, the attempt with the largest distance is used.
+ShuffleDistanceOption = Annotated[
+    float,
+    "Shuffle until the edit distance divided by length reaches this value, 0 to 1 (Si et al. give none).",
+]
+
+
+@dataclass(frozen=True)
+class AttackConfig:
+    """Settings of the attacks.
+
+    With `same_distractor` all distractors of a question get the same sampled sentence, as in the paper's example;
+    otherwise each gets its own, as in its text.
     """
 
-    min_distance: float = 0.6
-    max_attempts: int = 100
+    shuffle_distance: ShuffleDistanceOption = 0.6
+    same_distractor: Annotated[
+        bool, "Use one sampled sentence for all distractors of a question, as in Si et al.'s example."
+    ] = False
+    typo_rate: Annotated[float, "Proportion of longer words that get a typo, 0 to 1."] = 0.2
 
 
 class ShuffledOrder(NamedTuple):
@@ -60,21 +73,26 @@ class ShuffledOrder(NamedTuple):
 
 
 def shuffle(
-    words: Sequence[str], rng: Random, shuffling: ShuffleConfig, forbidden: Sequence[Sequence[str]] = ()
+    words: Sequence[str],
+    rng: Random,
+    min_distance: float,
+    forbidden: Sequence[Sequence[str]] = (),
+    *,
+    max_attempts: int = MAX_SHUFFLES,
 ) -> ShuffledOrder:
     """A permutation with at least the minimum distance that contains none of the forbidden sequences.
 
     If no attempt fulfils both, one without forbidden sequences is preferred to one with a larger distance.
     """
     best, best_rank = ShuffledOrder(list(range(len(words))), 0.0, False), (False, 0.0)
-    for _ in range(shuffling.max_attempts if len(set(words)) > 1 else 0):
+    for _ in range(max_attempts if len(set(words)) > 1 else 0):
         permutation = list(range(len(words)))
         rng.shuffle(permutation)
         shuffled = [words[index] for index in permutation]
         distance = edit_distance(words, shuffled) / len(words)
         is_allowed = not any(contains_sequence(shuffled, sequence) for sequence in forbidden)
         if (is_allowed, distance) > best_rank:
-            reached = is_allowed and distance >= shuffling.min_distance
+            reached = is_allowed and distance >= min_distance
             best, best_rank = ShuffledOrder(permutation, distance, reached), (is_allowed, distance)
         if best.reached_minimum:
             break
@@ -87,10 +105,10 @@ def contains_sequence(words: Sequence[str], sequence: Sequence[str]) -> bool:
     return any(list(words[start : start + size]) == list(sequence) for start in range(len(words) - size + 1))
 
 
-def shuffle_words(sentence: Sentence, rng: Random, shuffling: ShuffleConfig) -> Sentence:
+def shuffle_words(sentence: Sentence, rng: Random, min_distance: float) -> Sentence:
     """The words in another order; the words of an answer stay together."""
     units = movable_units(sentence)
-    order = shuffle([" ".join(sentence.words[index] for index in unit) for unit in units], rng, shuffling)
+    order = shuffle([" ".join(sentence.words[index] for index in unit) for unit in units], rng, min_distance)
     words = identity_edits(sentence)
     return apply_edits(sentence, [words[index] for unit in order.permutation for index in units[unit]])
 

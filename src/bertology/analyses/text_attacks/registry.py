@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 
-from bertology.analyses.text_attacks.distractors import DISTRACTOR_ATTACKS, AttackedExample, DistractorConfig
+from bertology.analyses.text_attacks.distractors import DISTRACTOR_ATTACKS, AttackedExample
 from bertology.analyses.text_attacks.perturbations import (
+    AttackConfig,
     add_typos,
     random_edit_of_equal_size,
     remove_function_words,
@@ -23,14 +24,6 @@ from bertology.numerics.edit_distance import edit_distance
 
 SegmentsByKind = Mapping[ExampleKind, tuple[int, ...]]
 """Indices of the segments that an attack changes, by kind of example."""
-
-
-@dataclass(frozen=True)
-class AttackConfig:
-    """Settings of the attacks: how thoroughly to shuffle, and the proportion of words with a typo."""
-
-    distractors: DistractorConfig = field(default_factory=DistractorConfig)
-    typo_rate: float = 0.2
 
 
 TextPerturbation = Callable[[Sentence, Random, AttackConfig], Sentence]
@@ -108,33 +101,8 @@ def _segment_attack(
     return TextAttack(name, description, frozenset(segments), attack, rng_key)
 
 
-def _distractor_attack(name: str) -> TextAttack:
-    attack = DISTRACTOR_ATTACKS[name]
-
-    def apply(example: Example, rng: Random, config: AttackConfig) -> AttackedExample:
-        return attack.apply(example, rng, config.distractors)
-
-    return TextAttack(name, attack.description, frozenset({"choice"}), apply, name)
-
-
-def _normalise_spaces(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
-    return sentence.with_single_spaces()
-
-
 def _shuffle_words(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
-    return shuffle_words(sentence, rng, config.distractors.shuffling)
-
-
-def _shuffle_sentences(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
-    return shuffle_sentences(sentence, rng)
-
-
-def _remove_function_words(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
-    return remove_function_words(sentence)
-
-
-def _add_typos(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
-    return add_typos(sentence, rng, config.typo_rate)
+    return shuffle_words(sentence, rng, config.shuffle_distance)
 
 
 def _remove_words(sentence: Sentence, rng: Random, config: AttackConfig) -> Sentence:
@@ -153,7 +121,8 @@ ATTACKS: dict[str, TextAttack] = {
     attack.name: attack
     for attack in (
         _segment_attack(
-            "whitespace only (control)", "the same words with single spaces", TEXTS, _normalise_spaces, "spaces"
+            "whitespace only (control)", "the same words with single spaces", TEXTS,
+            lambda sentence, rng, config: sentence.with_single_spaces(), "spaces",
         ),
         _segment_attack("shuffled words", "the words of all texts", TEXTS, _shuffle_words, "words shuffled"),
         _segment_attack("shuffled first text", "the words of the first text", FIRST, _shuffle_words, "first shuffled"),
@@ -165,14 +134,17 @@ ATTACKS: dict[str, TextAttack] = {
             "shuffled question", "the words of the question", QUESTIONS, _shuffle_words, "question shuffled"
         ),
         _segment_attack(
-            "shuffled sentences", "intact sentences in another order", LONG_TEXTS, _shuffle_sentences,
-            "sentences shuffled",
+            "shuffled sentences", "intact sentences in another order", LONG_TEXTS,
+            lambda sentence, rng, config: shuffle_sentences(sentence, rng), "sentences shuffled",
         ),
         _segment_attack(
             "function words removed", "no articles, auxiliaries, prepositions or pronouns", TEXTS,
-            _remove_function_words, "no function words",
+            lambda sentence, rng, config: remove_function_words(sentence), "no function words",
         ),
-        _segment_attack("typos", "a typo in some of the longer words", TEXTS, _add_typos, "slips"),
+        _segment_attack(
+            "typos", "a typo in some of the longer words", TEXTS,
+            lambda sentence, rng, config: add_typos(sentence, rng, config.typo_rate), "slips",
+        ),
         _segment_attack("second text only", "no first text: hypothesis only", FIRST, _remove_words, "no first"),
         _segment_attack("first text only", "no second text: premise only", SECOND, _remove_words, "no second"),
         _segment_attack("question removed", "no question", QUESTIONS, _remove_words, "no question"),
@@ -180,6 +152,9 @@ ATTACKS: dict[str, TextAttack] = {
         _segment_attack(
             "options only", "neither passage nor question", {"choice": (0, 1)}, _remove_words, "options alone"
         ),
-        *map(_distractor_attack, DISTRACTOR_ATTACKS),
+        *(
+            TextAttack(name, description, frozenset({"choice"}), apply, name)
+            for name, (description, apply) in DISTRACTOR_ATTACKS.items()
+        ),
     )
 }  # fmt: skip

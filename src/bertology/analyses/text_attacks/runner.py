@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from bertology.analyses.evaluation.evaluation import prepare_evaluation
+from bertology.analyses.evaluation.options import AttackOptions
 from bertology.analyses.run import AnalysisCache
 from bertology.analyses.text_attacks.distractors import AttackedExample
 from bertology.analyses.text_attacks.partial_scores import PartialScores, evaluate_perturbed, number_examples
+from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.analyses.text_attacks.registry import (
-    AttackConfig,
     TextAttack,
     parse_attacks,
     random_edit,
@@ -67,14 +68,11 @@ class AttackRunner:
         encoder: Encoder,
         corpus: Corpus,
         cache: AnalysisCache,
-        *,
-        task: str,
-        sample_size: int,
+        options: AttackOptions,
         config: AttackConfig,
-        seed: int,
     ) -> None:
         """Sample the examples and evaluate them without attack."""
-        self.evaluation = prepare_evaluation(encoder, corpus, task=task, sample_size=sample_size, seed=seed)
+        self.evaluation = prepare_evaluation(encoder, corpus, **asdict(options))
         if self.evaluation.task == "token":
             raise Refusal(
                 f"{encoder.name} is a token classifier, and attacks change the order of words, so that gold tags no "
@@ -83,8 +81,10 @@ class AttackRunner:
                 "Choose another model",
             )
         self.examples = number_examples(self.evaluation)
-        self.encoder, self.cache, self.config, self.seed = encoder, cache, config, seed
-        self.clean_scores = evaluate_perturbed(encoder, self.evaluation, self.examples, len(self.examples), seed=seed)
+        self.encoder, self.cache, self.config, self.seed = encoder, cache, config, options.seed
+        self.clean_scores = evaluate_perturbed(
+            encoder, self.evaluation, self.examples, len(self.examples), seed=self.seed
+        )
         self._word_pool = word_pool(self.examples)
 
     def run(self, names: str) -> list[AttackResult]:
@@ -152,10 +152,9 @@ class AttackRunner:
 
     def _attacked_scores(self, examples: Sequence[Example], counts: Any, *, is_measured: bool) -> AttackedScores:
         n = len(self.examples)
-        scores = PartialScores(Counts(*map(np.array, counts)), np.zeros(n))
         if not is_measured:
-            missing = np.full(n, np.nan)
-            return AttackedScores(scores.restricted_to(np.zeros(n, np.bool_)), missing, missing)
+            return AttackedScores(PartialScores.missing(n), *np.full((2, n), np.nan))
+        scores = PartialScores(Counts(*map(np.array, counts)), np.zeros(n))
         pairs = list(zip(self.examples, examples, strict=True))
         is_changed = np.array([float(_differs(before, after)) for before, after in pairs])
         edit_rate = np.array(

@@ -134,7 +134,7 @@ class SenseSplits:
 
 
 def split_occurrences(
-    recording: Recording, encoder: Encoder | None, split: TrainTestSplit, n_seeds: int, *, analysis_name: str
+    recording: Recording, encoder: Encoder | None, split: TrainTestSplit, *, analysis_name: str
 ) -> SenseSplits:
     """Several splits of the recording by whole documents, or one with another corpus for training."""
     if split.train_corpus:
@@ -145,7 +145,7 @@ def split_occurrences(
         splits = [(np.arange(len(train)), np.arange(len(test)))]
     else:
         train = test = sense_occurrences(recording)
-        masks = [train_mask(test.examples.inputs, split.train_fraction, seed=split.seed + n) for n in range(n_seeds)]
+        masks = [train_mask(test.examples.inputs, split.train_fraction, seed=seed) for seed in split.seeds]
         is_train = [mask[test.examples.input_index] for mask in masks if len(test)]
         splits = [(np.flatnonzero(mask), np.flatnonzero(~mask)) for mask in is_train]
     if not splits or not any(len(first) and len(second) for first, second in splits):

@@ -16,6 +16,7 @@ number of words from the noun of the antecedent to the target.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.open_sesame_grammar import (
@@ -43,13 +44,9 @@ Structures = dict[str, tuple[int, SampleSpace[Phrase]]]
 @generator("agreement", description="Open Sesame agreement: auxiliary, antecedent and distractor (A0 to A4)")
 def agreement_strata() -> list[Stratum]:
     """Return the strata of twenty cells, agr.0 to agr.19."""
-    designs: list[tuple[GrammaticalNumber, str, Structures]] = []
-    for number in NUMBERS:
-        designs.append((number, "none", _no_distractor(number)))
-    for structures in (_prepositional, _relative):
-        for number in NUMBERS:
-            for distractor_number in NUMBERS:
-                designs.append((number, distractor_number, structures(number, distractor_number)))
+    designs: list[tuple[GrammaticalNumber, str, Structures]] = [(n, "none", _no_distractor(n)) for n in NUMBERS]
+    for structures, number, distractor_number in product((_prepositional, _relative), NUMBERS, NUMBERS):
+        designs.append((number, distractor_number, structures(number, distractor_number)))
     cells = [(auxiliary, *design) for design in designs for auxiliary in ("modal", "inflected")]
     return [stratum for index, cell in enumerate(cells) for stratum in _cell_strata(f"agr.{index}", *cell)]
 

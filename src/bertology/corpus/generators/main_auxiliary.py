@@ -8,7 +8,9 @@ and `object` (the modifier of each; `none` without an object), `auxiliaries` (th
 
 from __future__ import annotations
 
-from bertology.corpus.generate import Stratum, check_choice, generator
+from typing import Literal
+
+from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.open_sesame_grammar import (
     MODALS,
     RELATIVE_CLAUSES,
@@ -21,7 +23,6 @@ from bertology.corpus.open_sesame_grammar import (
 from bertology.corpus.phrase_spaces import phrases, sequence
 from bertology.corpus.sample_spaces import split_train_test
 
-SPLITS = ("all", "train", "test", "generalisation")
 SPLIT_WEIGHTS = {"train": 4, "test": 1, "generalisation": 1}
 """Relative sizes of the splits in `all`: 40,000, 10,000 and 10,000 in the paper."""
 
@@ -29,9 +30,8 @@ SPLIT_WEIGHTS = {"train": 4, "test": 1, "generalisation": 1}
 @generator(
     "main_auxiliary", description="Open Sesame main auxiliary: train, test, and a set in which position misleads"
 )
-def main_auxiliary_strata(*, split: str = "all") -> list[Stratum]:
+def main_auxiliary_strata(*, split: Literal["all", "train", "test", "generalisation"] = "all") -> list[Stratum]:
     """Return the strata of a split: train, test, generalisation, or all (4:1:1)."""
-    check_choice("split", split, SPLITS)
     strata = [stratum for subject in modifiers() for stratum in _subject_strata(subject)]
     return [stratum for stratum in strata if split in ("all", stratum.factors["split"])]
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Literal
 
 from bertology.corpus.corpus import Example
-from bertology.corpus.generate import Stratum, balance_strata, check_choice, generator
+from bertology.corpus.generate import Stratum, balance_strata, generator
 from bertology.corpus.open_sesame_grammar import NUMBERS, OPPOSITE_NUMBER, ROLES, GrammaticalNumber
 from bertology.corpus.phrase_spaces import Phrase, PhraseWord, phrases, sequence, split_word_list, to_natural_sentence
 from bertology.corpus.sample_spaces import SampleSpace, map_space, permutations
@@ -62,13 +63,11 @@ REFLEXIVES = {"masculine": "himself", "feminine": "herself"}
 OPPOSITE_GENDER = {"masculine": "feminine", "feminine": "masculine"}
 REFLEXIVE_VERBS = split_word_list("hurt praised blamed defended described admired hated trusted")
 PATTERNS = ("prepositional", "object_relative", "subject_relative")
-PARADIGMS = ("all", "agreement", "binding")
 
 
 @generator("minimal_pairs", description="minimal pairs for agreement (0 to 3 attractors) and reflexive binding")
-def minimal_pair_strata(*, paradigm: str = "all") -> list[Stratum]:
+def minimal_pair_strata(*, paradigm: Literal["all", "agreement", "binding"] = "all") -> list[Stratum]:
     """Return the strata of the paradigms of agreement, binding or all, equally frequent."""
-    check_choice("paradigm", paradigm, PARADIGMS)
     agreement = [_agreement_strata(structure) for structure in ("simple", *PATTERNS)]
     binding = [_binding_strata("gender"), _binding_strata("number"), _c_command_strata()]
     return balance_strata(*(agreement if paradigm != "binding" else []), *(binding if paradigm != "agreement" else []))

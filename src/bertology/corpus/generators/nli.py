@@ -107,16 +107,15 @@ def _pairs(templates: list[NliTemplate], entities: tuple[str, ...], label: str) 
 
     def to_example(elements: tuple[Any, ...]) -> Example:
         template, names, order = elements
-        facts = {"entailment": template.entailment, "neutral": template.neutral}
-        facts["contradiction"] = template.contradiction
-        premise = " ".join(facts[relation].format(x=x) for relation, x in zip(order, names, strict=True))
+        facts = ((getattr(template, relation), x) for relation, x in zip(order, names, strict=True))
+        premise = " ".join(fact.format(x=x) for fact, x in facts)
         hypothesis = template.hypothesis.format(x=names[order.index(label)])
         return Example((sentence_from_text(premise), sentence_from_text(hypothesis)), "pair", label)
 
     return map_space(product(*parts), to_example)
 
 
-def _indefinite_phrase(noun: str) -> str:
+def _indefinite(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
@@ -124,21 +123,12 @@ def _hypernyms() -> Iterator[NliTemplate]:
     be = "{{x}}'s present was {}.".format
     for kind, other_kind in itertools.permutations(KINDS, 2):
         for member, quality, non_member in itertools.product(KINDS[kind], QUALITIES, KINDS[other_kind]):
-            yield NliTemplate(
-                be(_indefinite_phrase(kind)),
-                be(_indefinite_phrase(member)),
-                be(quality),
-                be(_indefinite_phrase(non_member)),
-            )
+            yield NliTemplate(be(_indefinite(kind)), be(_indefinite(member)), be(quality), be(_indefinite(non_member)))
     for kind, members in KINDS.items():
         for member, quality, sibling in itertools.product(members, QUALITIES, members):
             if member != sibling:
-                yield NliTemplate(
-                    be(_indefinite_phrase(member)),
-                    be(_indefinite_phrase(f"{quality} {member}")),
-                    be(_indefinite_phrase(kind)),
-                    be(_indefinite_phrase(sibling)),
-                )
+                nouns = (member, f"{quality} {member}", kind, sibling)
+                yield NliTemplate(*(be(_indefinite(noun)) for noun in nouns))
 
 
 def _quantifiers() -> Iterator[NliTemplate]:
@@ -180,24 +170,14 @@ def _passive() -> Iterator[NliTemplate]:
 
 
 def _numerals() -> Iterator[NliTemplate]:
-    def purchase_sentence(amount: str, number: int, goods: str) -> str:
-        return f"{{x}} bought {amount} {NUMBERS[number]} {goods}."
-
     for goods, limit in itertools.product(GOODS, range(3, 10)):
-        low, high = (limit - 1, limit), (limit + 1, limit + 2)
-        for below, above in itertools.product(low, high):
-            more = [
-                purchase_sentence("exactly", above, goods),
-                purchase_sentence("at least", below, goods),
-                purchase_sentence("exactly", below, goods),
-            ]
-            yield NliTemplate(purchase_sentence("more than", limit, goods), *more)
-            less = [
-                purchase_sentence("exactly", below, goods),
-                purchase_sentence("at most", above, goods),
-                purchase_sentence("exactly", above, goods),
-            ]
-            yield NliTemplate(purchase_sentence("fewer than", limit + 1, goods), *less)
+        for below, above in itertools.product((limit - 1, limit), (limit + 1, limit + 2)):
+            for quantities in (
+                (("more than", limit), ("exactly", above), ("at least", below), ("exactly", below)),
+                (("fewer than", limit + 1), ("exactly", below), ("at most", above), ("exactly", above)),
+            ):
+                texts = (f"{{x}} bought {amount} {NUMBERS[number]} {goods}." for amount, number in quantities)
+                yield NliTemplate(*texts)
 
 
 def _antonyms() -> Iterator[NliTemplate]:

@@ -8,8 +8,10 @@ determiner, so n starts at 2. `train` and `test` share no sentence. The marked w
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bertology.corpus.corpus import Example
-from bertology.corpus.generate import Stratum, check_choice, generator
+from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.open_sesame_grammar import determiner, modal, modifiers, nominal, objects, transitive
 from bertology.corpus.phrase_spaces import Phrase, sequence, to_marked_sentence
 from bertology.corpus.sample_spaces import SampleSpace, map_space, split_train_test
@@ -23,9 +25,8 @@ LONG_MODIFIERS = ("prepositional", "object_relative", "subject_relative")
 
 
 @generator("nth_token", description="Open Sesame n-th token: the word at a given position")
-def nth_token_strata(*, n: int | str = 5, split: str = "all") -> list[Stratum]:
+def nth_token_strata(*, n: int | str = 5, split: Literal["all", "train", "test"] = "all") -> list[Stratum]:
     """Return the strata for the position `n` (2 to 9, counted from 1) and a split: train, test, or all (4:1)."""
-    check_choice("split", split, ("all", *SPLIT_WEIGHTS))
     position = parse_int(str(n))
     if position is None or not FIRST_POSITION <= position <= LAST_POSITION:
         raise Refusal(

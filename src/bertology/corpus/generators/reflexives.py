@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from bertology.corpus.generate import Stratum, check_choice, generator
+from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.open_sesame_grammar import (
     REFLEXIVE_CELLS,
     determiner,
@@ -66,7 +66,6 @@ DISTRACTORS: Mapping[str, tuple[tuple[str, str], ...]] = {
 @generator("reflexives", description="Open Sesame reflexives: reflexive pronoun, antecedent and distractors (R0 to R8)")
 def reflexive_strata(*, feature: AgreementFeature = "gender") -> list[Stratum]:
     """Return the strata of nine equally frequent conditions; distractors differ in `feature`: gender or number."""
-    check_choice("feature", feature, ("gender", "number"))
     antecedents = [kind for kind in PEOPLE if feature == "number" or kind.endswith("singular")]
     return [
         stratum

@@ -13,8 +13,9 @@ are targets in `train` and `test` as well, and all compounds begin with one of t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
-from bertology.corpus.generate import Stratum, check_choice, generator
+from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.open_sesame_grammar import (
     ANIMALS,
     MODIFIERS,
@@ -30,7 +31,6 @@ from bertology.corpus.open_sesame_grammar import (
 from bertology.corpus.phrase_spaces import Phrase, phrases, sequence
 from bertology.corpus.sample_spaces import SampleSpace, map_space, split_train_test
 
-SPLITS = ("all", "train", "test", "compound", "possessive")
 SPLIT_WEIGHTS = {"train": 4, "test": 1, "compound": 1, "possessive": 1}
 MAX_OWNERS = 3
 COMPOUNDS: Mapping[GrammaticalNumber, tuple[str, ...]] = {
@@ -52,15 +52,17 @@ SHARED_FIRST_NOUNS: Mapping[GrammaticalNumber, tuple[str, ...]] = {
 @generator(
     "subject_noun", description="Open Sesame subject noun: train, test, and sets with compounds and with possessives"
 )
-def subject_noun_strata(*, split: str = "all", clitic: str = "joined", first: str = "new") -> list[Stratum]:
+def subject_noun_strata(
+    *,
+    split: Literal["all", "train", "test", "compound", "possessive"] = "all",
+    clitic: Literal["joined", "apart"] = "joined",
+    first: Literal["new", "known"] = "new",
+) -> list[Stratum]:
     """Return the strata of a split: train, test, compound, possessive, or all (4:1:1:1).
 
     `clitic` is how a possessive is written. `first` is whether the first nouns of compounds are new, as published, or
     known from training.
     """
-    check_choice("split", split, SPLITS)
-    check_choice("clitic", clitic, ("joined", "apart"))
-    check_choice("first", first, ("new", "known"))
     nouns_in_training = first == "known"
     subjects = {"compound": {1: _compound(nouns_in_training)}, "possessive": _possessive(clitic)}
     strata = [stratum for modifier in MODIFIERS for stratum in _plain_strata(modifier, nouns_in_training)]

@@ -11,23 +11,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
+from bertology.corpus.character_spans import sentence_with_target
 from bertology.corpus.corpus import Example
 from bertology.corpus.json_fields import as_object, as_text, parse_json
 from bertology.corpus.read import find_files, reader
-from bertology.corpus.sentence import split_at_spaces
 from bertology.corpus.text_files import (
     ParseError,
     ParseErrorHandler,
     lines,
     non_blank_lines,
     parse_all,
-    parse_int,
     read_text_file,
 )
-from bertology.errors import Refusal, unknown_name
+from bertology.errors import Refusal
 
 FILES = r"(train|test)\.data\.txt"
 CLASSES = "classes_map.txt"
@@ -51,8 +49,6 @@ def read_coarsewsd(
     path: Path, errors: ParseErrorHandler, *, split: Literal["all", "train", "test"] = "all"
 ) -> Iterator[Example]:
     """Yield one example per line, with the source `word/split`."""
-    if split not in ("all", "train", "test"):
-        raise unknown_name("split", split, ("all", "train", "test"))
     for file in find_files(path, FILES):
         if split == "all" or file.name.startswith(split):
             yield from _read_file(file, errors)
@@ -82,19 +78,12 @@ def _to_example(classes: dict[str, object], source: str, line: int, unit: tuple[
     index_text, tab, text = unit[0].partition("\t")
     if not tab:
         raise ParseError("wrong column count", "The line has no tab", "an index, a tab, a sentence", "Correct the line")
-    sentence = split_at_spaces(text.strip(), id=f"{source}-{line}")
-    target, sense = parse_int(index_text.strip()), unit[1].strip()
-    if target is None or target >= len(sentence):
-        problem, expected = f"The index of the word is {index_text!r}", f"a number from 0 to {len(sentence) - 1}"
-        raise ParseError("index out of range", problem, expected, "Correct the index")
+    sentence, sense = sentence_with_target(text, index_text, id=f"{source}-{line}"), unit[1].strip()
     if sense not in classes:
         expected = f"one of {', '.join(list(classes)[:12])}"
         raise ParseError("unknown sense", f"The sense is {sense!r}", expected, "Correct this line of the gold file")
     label = as_text(classes[sense], CLASSES)
-    sentence = replace(
-        sentence,
-        senses=tuple(label if index == target else None for index in range(len(sentence))),
-        marked_words=MappingProxyType({"target": (target,)}),
-        label=label,
-    )
+    target = sentence.marked_words["target"]
+    senses = tuple(label if index in target else None for index in range(len(sentence)))
+    sentence = replace(sentence, senses=senses, label=label)
     return Example((sentence,), label=label, id=sentence.id, source=source)

@@ -22,7 +22,7 @@ from bertology.corpus.corpus import Example
 from bertology.corpus.read import first_lines, reader
 from bertology.corpus.sentence import Sentence, Span, join_words
 from bertology.corpus.text_files import NumberedLines, ParseError, ParseErrorHandler, line_groups, parse_all, parse_int
-from bertology.errors import Refusal, unknown_name
+from bertology.errors import Refusal
 
 PHRASES = frozenset({"ADJP", "ADVP", "CONJP", "INTJ", "LST", "NP", "PP", "PRT", "SBAR", "UCP", "VP"})
 DOCUMENT = "-DOCSTART-"
@@ -70,8 +70,6 @@ def read_conll(
     scheme: Literal["auto", "bio", "iob1", "bioes"] = "auto",
 ) -> Iterator[Example]:
     """Yield one example per sentence; `-DOCSTART-` lines begin documents, numbered from 1."""
-    if scheme not in ("auto", *SCHEMES):
-        raise unknown_name("scheme of tags", scheme, ("auto", *SCHEMES))
     sentences = _sentences(line_groups(path, errors))
     sample = list(islice(sentences, MAX_SAMPLE_SENTENCES))
     if not sample:

@@ -21,44 +21,20 @@ from bertology.corpus.text_files import ParseError, ParseErrorHandler, parse_all
 LABELS = ("entailment", "neutral", "contradiction")
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "lexical semantics": (
-        "Lexical entailment",
-        "Morphological negation",
-        "Factivity",
-        "Symmetry/Collectivity",
-        "Redundancy",
-        "Named entities",
-        "Quantifiers",
+        "Lexical entailment", "Morphological negation", "Factivity", "Symmetry/Collectivity", "Redundancy",
+        "Named entities", "Quantifiers",
     ),
     "predicate-argument structure": (
-        "Core args",
-        "Prepositional phrases",
-        "Ellipsis/Implicits",
-        "Anaphora/Coreference",
-        "Active/Passive",
-        "Nominalization",
-        "Genitives/Partitives",
-        "Datives",
-        "Relative clauses",
-        "Coordination scope",
-        "Intersectivity",
-        "Restrictivity",
+        "Core args", "Prepositional phrases", "Ellipsis/Implicits", "Anaphora/Coreference", "Active/Passive",
+        "Nominalization", "Genitives/Partitives", "Datives", "Relative clauses", "Coordination scope",
+        "Intersectivity", "Restrictivity",
     ),
     "logic": (
-        "Negation",
-        "Double negation",
-        "Intervals/Numbers",
-        "Conjunction",
-        "Disjunction",
-        "Conditionals",
-        "Universal",
-        "Existential",
-        "Temporal",
-        "Upward monotone",
-        "Downward monotone",
-        "Non-monotone",
+        "Negation", "Double negation", "Intervals/Numbers", "Conjunction", "Disjunction", "Conditionals", "Universal",
+        "Existential", "Temporal", "Upward monotone", "Downward monotone", "Non-monotone",
     ),
     "knowledge": ("Common sense", "World knowledge"),
-}
+}  # fmt: skip
 """The categories and their sub-types, named as in the official file; other sub-types are read as they are."""
 COLUMNS = (*CATEGORIES, "premise", "hypothesis", "label")
 EXAMPLE = """\

@@ -96,16 +96,12 @@ def _passages(path: Path, errors: ParseErrorHandler) -> Iterator[tuple[int, _Pas
     text = read_text_file(path, errors)
     if not text.strip():
         return
-    try:
-        value = parse_json(text)
-    except ParseError as error:
-        error.report(path, errors, 1)
-        return
-    if text.lstrip().startswith("["):
-        dialogues = ((1, (dialogue, f"[{index}]")) for index, dialogue in enumerate(as_list(value, "")))
-        yield from parse_all(path, errors, dialogues, _dream)
-    else:
-        yield from parse_all(path, errors, [(1, (value, path.stem))], _race)
+    for value in parse_all(path, errors, [(1, text)], lambda line, text: parse_json(text)):
+        if text.lstrip().startswith("["):
+            dialogues = ((1, (dialogue, f"[{index}]")) for index, dialogue in enumerate(as_list(value, "")))
+            yield from parse_all(path, errors, dialogues, _dream)
+        else:
+            yield from parse_all(path, errors, [(1, (value, path.stem))], _race)
 
 
 def _race_line(line: int, unit: tuple[str, str]) -> tuple[int, _Passage]:
@@ -174,7 +170,7 @@ def _read_mctest(path: Path, errors: ParseErrorHandler, word_splitting: WordSpli
 
 
 def _story_examples(word_splitting: WordSplitting, line: int, unit: tuple[str, list[str]]) -> list[Example]:
-    cells = [_unescape(cell) for cell in unit[0].split("\t")]
+    cells = [cell.replace("\\newline", "\n").replace("\\tab", "\t").strip() for cell in unit[0].split("\t")]
     answers = [letter.strip() for letter in unit[1]]
     if len(cells) != MCTEST_COLUMNS:
         expected = f"{MCTEST_COLUMNS}: id, author, story, and four times a question and four options"
@@ -194,7 +190,3 @@ def _story_examples(word_splitting: WordSplitting, line: int, unit: tuple[str, l
         segments = (story, *(split_words(text, word_splitting) for text in texts))
         examples.append(Example(segments, "choice", str(LETTERS.index(letter)), f"{name}-{index + 1}", name))
     return examples
-
-
-def _unescape(cell: str) -> str:
-    return cell.replace("\\newline", "\n").replace("\\tab", "\t").strip()

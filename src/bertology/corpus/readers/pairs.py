@@ -21,26 +21,13 @@ from bertology.corpus.text_files import ParseErrorHandler, parse_all
 from bertology.errors import Refusal
 
 LABELS = (
-    "gold_label",
-    "label",
-    "is_duplicate",
-    "quality",
-    "score",
-    "entailment_label",
-    "entailment_judgment",
-    "similarity",
-)
+    "gold_label", "label", "is_duplicate", "quality", "score", "entailment_label", "entailment_judgment", "similarity",
+)  # fmt: skip
 PAIRS = (
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-    ("#1 string", "#2 string"),
-    ("sentence_a", "sentence_b"),
-    ("text_a", "text_b"),
-    ("text1", "text2"),
+    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("question", "sentence"),
+    ("#1 string", "#2 string"), ("sentence_a", "sentence_b"), ("text_a", "text_b"), ("text1", "text2"),
     ("first", "second"),
-)
+)  # fmt: skip
 PAIR_COLUMNS = tuple(name for pair in PAIRS for name in pair)
 N_SAMPLE_ROWS = 40
 EXAMPLE = """\

@@ -38,40 +38,32 @@ def matches(path: Path) -> bool:
 def read_squad(path: Path, errors: ParseErrorHandler, *, words: WordSplitting = "text") -> Iterator[Example]:
     """Yield one example per question."""
     text = read_text_file(path, errors)
-    if not text.strip():
-        return
-    try:
-        articles = get_list(parse_json(text), "data", "The file")
-    except ParseError as error:
-        error.report(path, errors)
-        return
-    for title, paragraph, location in _paragraphs(path, errors, articles):
-        yield from _questions(path, errors, words, title, paragraph, location)
+    for articles in parse_all(path, errors, [(None, text)] if text.strip() else [], _articles):
+        for paragraphs in parse_all(path, errors, articles, _paragraphs):
+            for passage, questions in parse_all(path, errors, paragraphs, partial(_passage, words)):
+                yield from parse_all(path, errors, questions, partial(_to_example, path, errors, words, passage))
 
 
-def _paragraphs(path: Path, errors: ParseErrorHandler, articles: list[object]) -> Iterator[tuple[str, object, str]]:
-    for index, article in enumerate(articles):
-        location = f"data[{index}]"
-        try:
-            title = check_encodable(str(as_object(article, location).get("title") or index), location)
-            paragraphs = get_list(article, "paragraphs", location)
-        except ParseError as error:
-            error.report(path, errors)
-            continue
-        yield from ((title, paragraph, f"{location}.paragraphs[{n}]") for n, paragraph in enumerate(paragraphs))
+def _articles(line: None, text: str) -> list[tuple[None, tuple[object, int]]]:
+    articles = get_list(parse_json(text), "data", "The file")
+    return [(None, (article, index)) for index, article in enumerate(articles)]
 
 
-def _questions(
-    path: Path, errors: ParseErrorHandler, word_splitting: WordSplitting, title: str, paragraph: object, location: str
-) -> Iterator[Example]:
-    try:
-        passage = replace(split_words(get_text(paragraph, "context", location), word_splitting), document=title)
-        questions = get_list(paragraph, "qas", location)
-    except ParseError as error:
-        error.report(path, errors)
-        return
-    units = ((None, (question, f"{location}.qas[{index}]")) for index, question in enumerate(questions))
-    yield from parse_all(path, errors, units, partial(_to_example, path, errors, word_splitting, passage))
+def _paragraphs(line: None, unit: tuple[object, int]) -> list[tuple[None, tuple[str, object, str]]]:
+    article, index = unit
+    location = f"data[{index}]"
+    title = check_encodable(str(as_object(article, location).get("title") or index), location)
+    paragraphs = enumerate(get_list(article, "paragraphs", location))
+    return [(None, (title, paragraph, f"{location}.paragraphs[{n}]")) for n, paragraph in paragraphs]
+
+
+def _passage(
+    word_splitting: WordSplitting, line: None, unit: tuple[str, object, str]
+) -> tuple[Sentence, list[tuple[None, tuple[object, str]]]]:
+    title, paragraph, location = unit
+    passage = replace(split_words(get_text(paragraph, "context", location), word_splitting), document=title)
+    questions = enumerate(get_list(paragraph, "qas", location))
+    return passage, [(None, (question, f"{location}.qas[{index}]")) for index, question in questions]
 
 
 def _to_example(

@@ -27,7 +27,6 @@ from bertology.corpus.readers.conllu import (
 )
 from bertology.corpus.sentence import SemanticFrame, Sentence, Span, subtree
 from bertology.corpus.text_files import NumberedLines, ParseError, ParseErrorHandler, line_groups, parse_all
-from bertology.errors import unknown_name
 
 BLANK = {"", "_"}
 PREDICATE_ROLES = {"V", "C-V"}
@@ -54,8 +53,6 @@ def read_universal_propositions(
     path: Path, errors: ParseErrorHandler, *, arguments: ArgumentExtent = "word"
 ) -> Iterator[Example]:
     """Yield one example per sentence, with a frame for each predicate."""
-    if arguments not in ("word", "subtree"):
-        raise unknown_name("extent of arguments", arguments, ("word", "subtree"))
     sentences = number_documents(line_groups(path, errors))
     for example in parse_all(path, errors, sentences, partial(_to_example, path, errors, arguments)):
         if example.segments[0].frames is not None:

@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
+from bertology.corpus.character_spans import sentence_with_target
 from bertology.corpus.corpus import Example
 from bertology.corpus.read import find_files, first_lines, reader
-from bertology.corpus.sentence import split_at_spaces
-from bertology.corpus.text_files import ParseError, ParseErrorHandler, lines, non_blank_lines, parse_all, parse_int
-from bertology.errors import Refusal, unknown_name
+from bertology.corpus.text_files import ParseError, ParseErrorHandler, lines, non_blank_lines, parse_all
+from bertology.errors import Refusal
 
-SPLITS = ("all", "train", "dev", "test")
 FILES = r"(train|dev|test)\.data\.txt"
 N_COLUMNS = 5
 SAME, DIFFERENT = "T", "F"
@@ -44,8 +42,6 @@ def read_wic(
     path: Path, errors: ParseErrorHandler, *, split: Literal["all", "train", "dev", "test"] = "all"
 ) -> Iterator[Example]:
     """Yield two examples per line, with the split as source."""
-    if split not in SPLITS:
-        raise unknown_name("split", split, SPLITS)
     for file in find_files(path, FILES):
         if split == "all" or file.name.startswith(split):
             yield from _read_file(file, errors)
@@ -82,18 +78,12 @@ def _example_pair(pair: str, source: str, line: str, label: str) -> tuple[Exampl
         problem = f"The indices are {columns[2]!r}"
         raise ParseError("index out of range", problem, "two numbers as in 2-4", "Correct the indices")
     first, second = (
-        _to_example(f"{pair}-{number}", pair, source, text.strip(), index, label)
+        _to_example(f"{pair}-{number}", pair, source, text, index, label)
         for number, (text, index) in enumerate(zip(columns[3:], indices, strict=True), start=1)
     )
     return first, second
 
 
 def _to_example(id: str, pair: str, source: str, text: str, index_text: str, label: str) -> Example:
-    sentence = split_at_spaces(text, id=id)
-    target = parse_int(index_text.strip())
-    if target is None or target >= len(sentence):
-        expected = f"a number from 0 to {len(sentence) - 1}" if len(sentence) else "a sentence with the word"
-        raise ParseError("index out of range", f"The index of the word is {index_text!r}", expected, "Correct the line")
-    marked_words = MappingProxyType({"target": (target,)})
-    sentence = replace(sentence, document=pair, label=label, marked_words=marked_words)
+    sentence = replace(sentence_with_target(text, index_text, id=id), document=pair, label=label)
     return Example((sentence,), label=label, id=id, source=source)

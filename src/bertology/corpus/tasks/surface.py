@@ -16,6 +16,7 @@ from bertology.corpus.sentence import Sentence
 LENGTHS = ((5, 8), (9, 12), (13, 16), (17, 20), (21, 25), (26, 28))
 N_TARGETS = 30
 MIN_OCCURRENCES = 30
+MIN_LETTERS = 4
 
 
 @probing_task("length", description="SentEval length: number of words (5-8, 9-12, 13-16, 17-20, 21-25 or 26-28)")
@@ -34,14 +35,11 @@ def word_content(sentences: Sequence[Sentence], rng: Random) -> Iterator[Labelle
     SentEval has 1,000 words of medium frequency in millions of sentences. Here they are the rarest words of at least
     four letters that occur in 30 sentences, which a treebank contains enough of.
     """
-    counts = Counter(word for s in sentences for word in {word.lower() for word in s.words} if _is_plain(word))
-    frequent = [word for word in shuffle_by_hash(counts, 0) if counts[word] >= MIN_OCCURRENCES]
+    counts = Counter(word for sentence in sentences for word in {word.lower() for word in sentence.words})
+    plain = (word for word in counts if len(word) >= MIN_LETTERS and word.isalpha())
+    frequent = [word for word in shuffle_by_hash(plain, 0) if counts[word] >= MIN_OCCURRENCES]
     targets = set(sorted(frequent, key=lambda word: counts[word])[:N_TARGETS])
     for sentence in sentences:
         present = [word.lower() for word in sentence.words if word.lower() in targets]
         if len(present) == 1:
             yield LabelledCandidate(sentence.words, present[0])
-
-
-def _is_plain(word: str) -> bool:
-    return len(word) >= 4 and word.isalpha()

@@ -74,7 +74,7 @@ def top_constituents(sentence: Sentence) -> list[str]:
     subjects = [w for w in dependents if w < root and relations[w].startswith(("nsubj", "csubj", "expl"))]
     before = [_constituent(sentence, word, subjects) for word in dependents if word < root]
     punctuation = [sentence.words[word] for word in dependents if word > root and relations[word] == "punct"]
-    if _is_clause(sentence, root, dependents):
+    if _tag(sentence, root) in ("VERB", "AUX") or any(relations[word] == "cop" for word in dependents):
         core = "VP"
     else:
         core = "NP" if _tag(sentence, root) in ("NOUN", "PROPN", "PRON") else "X"
@@ -94,10 +94,6 @@ def _constituent(sentence: Sentence, word: int, subjects: Sequence[int]) -> str:
         has_case = any(g == word and relations[dependent] == "case" for dependent, g in enumerate(governors))
         return "PP" if has_case else "NP"
     return _CONSTITUENTS.get(relation, "")
-
-
-def _is_clause(sentence: Sentence, root: int, dependents: Sequence[int]) -> bool:
-    return _tag(sentence, root) in ("VERB", "AUX") or any((sentence.relations or ())[w] == "cop" for w in dependents)
 
 
 def _tag(sentence: Sentence, word: int) -> str:

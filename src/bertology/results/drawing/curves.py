@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from bertology.arrays import FloatArray
 from bertology.estimates.estimate import Estimates, describe_intervals
+from bertology.results.drawing import svg
 from bertology.results.drawing.grids import finite_runs
 from bertology.results.drawing.panels import (
     MISSING_NOTE,
@@ -19,18 +20,6 @@ from bertology.results.drawing.panels import (
     missing_mark,
 )
 from bertology.results.drawing.style import dashes, series_class
-from bertology.results.drawing.svg import (
-    LINE_HEIGHT,
-    axis_range,
-    element,
-    group,
-    path,
-    text,
-    text_width,
-    ticks,
-    truncate_label,
-    visible_labels,
-)
 from bertology.results.shapes import MODEL_SERIES, Curve, LayerCurve
 
 WIDTH, HEIGHT = 440, 220
@@ -72,9 +61,9 @@ def _draw(
 def _panel(
     measure: MeasureSeries, names: list[str], positions: FloatArray, labels: Sequence[str], x_name: str
 ) -> Panel:
-    low, high = axis_range(measure.all_values())
+    low, high = svg.axis_range(measure.all_values())
     start, length = float(positions.min()), float(np.ptp(positions)) or 1.0
-    end = WIDTH - RIGHT - max((text_width(truncate_label(name)) for name in measure.baselines), default=0.0)
+    end = WIDTH - RIGHT - max((svg.text_width(svg.truncate_label(name)) for name in measure.baselines), default=0.0)
 
     def x(index: float) -> float:
         return LEFT + (end - LEFT) * (positions[int(index)] - start) / length
@@ -83,22 +72,22 @@ def _panel(
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / (high - low)
 
     parts: list[Markup] = []
-    for tick in ticks(low, high):
-        parts.append(path([(LEFT, y(tick)), (end, y(tick))], class_="rule"))
-        parts.append(text(LEFT - 6, y(tick) + 4, f"{tick:.6g}", anchor="end", class_="muted"))
-    for index in visible_labels([x(i) for i in range(len(labels))], labels):
-        parts.append(text(x(index), HEIGHT - BOTTOM + 15, labels[index], anchor="middle", class_="muted"))
+    for tick in svg.ticks(low, high):
+        parts.append(svg.path([(LEFT, y(tick)), (end, y(tick))], class_="rule"))
+        parts.append(svg.text(LEFT - 6, y(tick) + 4, f"{tick:.6g}", anchor="end", class_="muted"))
+    for index in svg.visible_labels([x(i) for i in range(len(labels))], labels):
+        parts.append(svg.text(x(index), HEIGHT - BOTTOM + 15, labels[index], anchor="middle", class_="muted"))
     ends: dict[str, tuple[float, float]] = {}
     for name, line in measure.baselines.items():
         index = names.index(name) + 1
-        parts.append(group(_line(line, x, y, name, dashes(index)), class_=f"{series_class(index)} baseline"))
+        parts.append(svg.group(_line(line, x, y, name, dashes(index)), class_=f"{series_class(index)} baseline"))
         finite = np.flatnonzero(np.isfinite(line.value))
         if len(finite):
             ends[name] = (x(finite[-1]), y(float(line.value[finite[-1]])))
-    parts.append(group(_line(measure.estimates, x, y, MODEL_SERIES, ""), class_=f"{series_class(0)} model"))
-    parts.append(group(_points(measure, x, y, labels, x_name), class_=series_class(0)))
+    parts.append(svg.group(_line(measure.estimates, x, y, MODEL_SERIES, ""), class_=f"{series_class(0)} model"))
+    parts.append(svg.group(_points(measure, x, y, labels, x_name), class_=series_class(0)))
     parts += _line_labels(ends, end + 8, names)
-    parts.append(text((LEFT + end) / 2, HEIGHT - 6, x_name, anchor="middle", class_="muted"))
+    parts.append(svg.text((LEFT + end) / 2, HEIGHT - 6, x_name, anchor="middle", class_="muted"))
     label = f"{measure.name} by {x_name}"
     return Panel(measure.name, measure.unit, WIDTH, HEIGHT, Markup().join(parts), label)
 
@@ -109,9 +98,9 @@ def _line(line: Estimates, x: Scale, y: Scale, name: str, dash: str) -> Iterator
         edges = [(i, line.low[i]) for i in run] + [(i, line.high[i]) for i in reversed(run)]
         if any(line.high[i] > line.low[i] for i in run):
             points = " ".join(f"{x(i):.1f},{y(float(value)):.1f}" for i, value in edges)
-            yield element("polygon", points=points, class_="band")
+            yield svg.element("polygon", points=points, class_="band")
     for run in finite_runs(line.value):
-        yield path([(x(i), y(float(line.value[i]))) for i in run], class_="line", stroke_dasharray=dash, tip=name)
+        yield svg.path([(x(i), y(float(line.value[i]))) for i in run], class_="line", stroke_dasharray=dash, tip=name)
 
 
 def _points(measure: MeasureSeries, x: Scale, y: Scale, labels: Sequence[str], x_name: str) -> Iterator[Markup]:
@@ -121,7 +110,7 @@ def _points(measure: MeasureSeries, x: Scale, y: Scale, labels: Sequence[str], x
         else:
             height = y(float(measure.estimates.value[i]))
             tip = measure.describe((i,), f"{x_name} {label}")
-            yield element("circle", cx=x(i), cy=height, r=3.5, class_="point", tip=tip)
+            yield svg.element("circle", cx=x(i), cy=height, r=3.5, class_="point", tip=tip)
 
 
 def _line_labels(ends: Mapping[str, tuple[float, float]], left: float, names: list[str]) -> Iterator[Markup]:
@@ -130,20 +119,20 @@ def _line_labels(ends: Mapping[str, tuple[float, float]], left: float, names: li
     for name, height in zip(order, _spread_apart([ends[name][1] for name in order]), strict=True):
         x, y = ends[name]
         class_ = series_class(names.index(name) + 1)
-        if abs(height - y) > LINE_HEIGHT / 2 or left - x > LINE_HEIGHT:
-            yield path([(x, y), (left - 2, height)], class_="outline leader")
-        short = truncate_label(name)
-        label = text(left, height + 4, short, class_="point end", tip=name if short != name else "")
-        yield group([label], class_=class_)
+        if abs(height - y) > svg.LINE_HEIGHT / 2 or left - x > svg.LINE_HEIGHT:
+            yield svg.path([(x, y), (left - 2, height)], class_="outline leader")
+        short = svg.truncate_label(name)
+        label = svg.text(left, height + 4, short, class_="point end", tip=name if short != name else "")
+        yield svg.group([label], class_=class_)
 
 
 def _spread_apart(heights: Sequence[float]) -> list[float]:
     """Rising heights, moved as little as keeps them a line apart and within the panel."""
     placed: list[float] = []
     for height in heights:
-        placed.append(max(height, placed[-1] + LINE_HEIGHT) if placed else height)
+        placed.append(max(height, placed[-1] + svg.LINE_HEIGHT) if placed else height)
     lowest = float(HEIGHT - BOTTOM)
     for index in reversed(range(len(placed))):
         placed[index] = min(placed[index], lowest)
-        lowest = placed[index] - LINE_HEIGHT
+        lowest = placed[index] - svg.LINE_HEIGHT
     return placed

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from bertology.results.drawing import svg
 from bertology.results.drawing.curves import draw_curve, draw_layer_curve
 from bertology.results.drawing.grids import draw_head_grid, draw_matrix
 from bertology.results.drawing.panels import Drawing, Panel
 from bertology.results.drawing.points import draw_scatter, draw_trajectory
 from bertology.results.drawing.sentences import draw_arcs, draw_examples
 from bertology.results.drawing.style import figure_css
-from bertology.results.drawing.svg import LINE_HEIGHT, document, element, group, text, wrap_label
 from bertology.results.drawing.tables import draw_table
 from bertology.results.palette import Theme
 from bertology.results.shapes import (
@@ -76,11 +76,11 @@ def draw_figure(result: Result, theme: Theme | None = "light") -> Figure:
     rows = [drawing.panels[i : i + drawing.columns] for i in range(0, len(drawing.panels), drawing.columns)]
     widths = [max(panel.width for panel in column) for column in _columns(rows)]
     width = max(MIN_WIDTH, sum(widths) + GAP * max(0, len(widths) - 1))
-    parts: list[Markup] = [text(0, 14, result.analysis, class_="title")]
+    parts: list[Markup] = [svg.text(0, 14, result.analysis, class_="title")]
     y = 32.0
-    for line in [line for fact in _facts(result, drawing) for line in wrap_label(fact, width)]:
-        parts.append(text(0, y, line, class_="muted"))
-        y += LINE_HEIGHT
+    for line in [line for fact in _facts(result, drawing) for line in svg.wrap_label(fact, width)]:
+        parts.append(svg.text(0, y, line, class_="muted"))
+        y += svg.LINE_HEIGHT
     y += 6
     for row in rows:
         heading = max(_heading_height(panel, w) for panel, w in zip(row, widths, strict=False))
@@ -89,16 +89,16 @@ def draw_figure(result: Result, theme: Theme | None = "light") -> Figure:
             parts += _panel(panel, x, y, heading, widths[index])
         y += heading + max(panel.height for panel in row) + GAP
     if drawing.legend is not None:
-        parts.append(group([drawing.legend.body], transform=f"translate(0 {y:.0f})", class_="legend"))
+        parts.append(svg.group([drawing.legend.body], transform=f"translate(0 {y:.0f})", class_="legend"))
         y += drawing.legend.height
     if not rows:
-        parts.append(text(0, y + LINE_HEIGHT, "No data", class_="muted"))
-        y += 2 * LINE_HEIGHT
+        parts.append(svg.text(0, y + svg.LINE_HEIGHT, "No data", class_="muted"))
+        y += 2 * svg.LINE_HEIGHT
     total, height = width + 2 * PADDING, y + 2 * PADDING
-    background = element("rect", width="100%", height="100%", class_="background")
-    body = background + group(parts, transform=f"translate({PADDING} {PADDING})")
+    background = svg.element("rect", width="100%", height="100%", class_="background")
+    body = background + svg.group(parts, transform=f"translate({PADDING} {PADDING})")
     style = "" if theme is None else figure_css(theme)
-    return Figure(str(document(total, height, body, f"Figure of {result.analysis}", style=style)), drawing.n_layers)
+    return Figure(str(svg.document(total, height, body, f"Figure of {result.analysis}", style=style)), drawing.n_layers)
 
 
 def _columns(rows: Sequence[Sequence[Panel]]) -> list[list[Panel]]:
@@ -106,13 +106,13 @@ def _columns(rows: Sequence[Sequence[Panel]]) -> list[list[Panel]]:
 
 
 def _heading(panel: Panel, width: float) -> tuple[list[str], list[str]]:
-    name = wrap_label(panel.name, width, 13) if panel.name else []
-    return name, wrap_label(panel.caption, width) if panel.caption else []
+    name = svg.wrap_label(panel.name, width, 13) if panel.name else []
+    return name, svg.wrap_label(panel.caption, width) if panel.caption else []
 
 
 def _heading_height(panel: Panel, width: float) -> float:
     name, caption = _heading(panel, width)
-    return 17.0 * len(name) + LINE_HEIGHT * len(caption) + (8 if name or caption else 0)
+    return 17.0 * len(name) + svg.LINE_HEIGHT * len(caption) + (8 if name or caption else 0)
 
 
 def _panel(panel: Panel, x: float, y: float, heading: float, width: float) -> Iterator[Markup]:
@@ -120,13 +120,13 @@ def _panel(panel: Panel, x: float, y: float, heading: float, width: float) -> It
     name, caption = _heading(panel, width)
     at = y + 10
     for line in name:
-        yield text(x, at, line, class_="name")
+        yield svg.text(x, at, line, class_="name")
         at += 17
     for line in caption:
-        yield text(x, at, line, class_="muted")
-        at += LINE_HEIGHT
+        yield svg.text(x, at, line, class_="muted")
+        at += svg.LINE_HEIGHT
     transform = f"translate({x:.0f} {y + heading:.0f})"
-    yield group([panel.body], transform=transform, class_="panel", role="img", aria_label=panel.label)
+    yield svg.group([panel.body], transform=transform, class_="panel", role="img", aria_label=panel.label)
 
 
 def _facts(result: Result, drawing: Drawing) -> Iterator[str]:

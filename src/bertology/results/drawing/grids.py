@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from bertology.arrays import FloatArray
 from bertology.estimates.estimate import describe_intervals
+from bertology.results.drawing import svg
 from bertology.results.drawing.panels import (
     MISSING_NOTE,
     OVERLAP_NOTE,
@@ -22,18 +23,6 @@ from bertology.results.drawing.panels import (
     missing_mark,
 )
 from bertology.results.drawing.style import dashes, series_class
-from bertology.results.drawing.svg import (
-    axis_range,
-    deduplicate,
-    element,
-    extremes,
-    group,
-    path,
-    text,
-    text_width,
-    ticks,
-    truncate_label,
-)
 from bertology.results.shapes import Head, HeadGrid, Matrix
 
 CELL = 17
@@ -66,20 +55,20 @@ def _head_panel(measure: MeasureSeries, names: list[str]) -> Panel:
     scale = ColourScale.of(measure.estimates.value, value)
     parts = list(_cells(measure, scale))
     parts += [
-        text(GRID_LEFT - 5, (y + 0.5) * CELL + 4, str(y + 1), anchor="end", class_="muted") for y in range(layers)
+        svg.text(GRID_LEFT - 5, (y + 0.5) * CELL + 4, str(y + 1), anchor="end", class_="muted") for y in range(layers)
     ]
     below = layers * CELL
     step = 1 if heads <= 16 else 2
     parts += [
-        text(GRID_LEFT + (x + 0.5) * CELL, below + 13, str(x + 1), anchor="middle", class_="muted")
+        svg.text(GRID_LEFT + (x + 0.5) * CELL, below + 13, str(x + 1), anchor="middle", class_="muted")
         for x in range(0, heads, step)
     ]
-    parts.append(text(GRID_LEFT + heads * CELL / 2, below + 27, "head", anchor="middle", class_="muted"))
-    parts.append(text(9, below / 2, "layer", anchor="middle", class_="muted", rotate=-90))
+    parts.append(svg.text(GRID_LEFT + heads * CELL / 2, below + 27, "head", anchor="middle", class_="muted"))
+    parts.append(svg.text(9, below / 2, "layer", anchor="middle", class_="muted", rotate=-90))
     parts.append(scale.bar(GRID_LEFT, below + 34, heads * CELL))
     left = GRID_LEFT + heads * CELL + PROFILE_GAP
     parts += _profile(measure, names, left, below)
-    low, high = extremes(measure.estimates.value)
+    low, high = svg.extremes(measure.estimates.value)
     label = f"{measure.name}: {layers} layers, {heads} heads, {low:.3g} to {high:.3g}"
     caption = "; ".join(filter(None, (measure.unit, neutral)))
     return Panel(
@@ -98,25 +87,25 @@ def _cells(measure: MeasureSeries, scale: ColourScale) -> Iterator[Markup]:
                 yield missing_mark(x + CELL / 2, y + 13, name)
                 continue
             tip, class_ = measure.describe((layer, head), name), scale.class_of(value)
-            yield element("rect", x=x, y=y, width=CELL - 1, height=CELL - 1, class_=class_, tip=tip)
+            yield svg.element("rect", x=x, y=y, width=CELL - 1, height=CELL - 1, class_=class_, tip=tip)
             if measure.overlaps_baseline((layer, head)):
                 ink = "inverse" if scale.strength(value) > 0.5 else "muted"
-                yield element("circle", cx=x + CELL / 2 - 0.5, cy=y + CELL / 2 - 0.5, r=1.5, class_=f"{ink} quiet")
+                yield svg.element("circle", cx=x + CELL / 2 - 0.5, cy=y + CELL / 2 - 0.5, r=1.5, class_=f"{ink} quiet")
 
 
 def _profile(measure: MeasureSeries, names: list[str], left: float, height: float) -> Iterator[Markup]:
     """Every head's value and interval, one below another within its layer, with the mean over heads and baselines."""
     layers, heads = measure.estimates.shape
-    low, high = axis_range(measure.all_values())
+    low, high = svg.axis_range(measure.all_values())
 
     def x(value: float) -> float:
         return left + PROFILE_WIDTH * (value - low) / (high - low)
 
-    shown = ticks(low, high)
+    shown = svg.ticks(low, high)
     for tick in shown:
-        yield path([(x(tick), 0), (x(tick), height)], class_="rule")
+        yield svg.path([(x(tick), 0), (x(tick), height)], class_="rule")
     for index in _fitting([x(tick) for tick in shown], [f"{tick:.6g}" for tick in shown]):
-        yield text(x(shown[index]), height + 13, f"{shown[index]:.6g}", anchor="middle", class_="muted small")
+        yield svg.text(x(shown[index]), height + 13, f"{shown[index]:.6g}", anchor="middle", class_="muted small")
     intervals, points = "", ""
     for layer, head in np.ndindex(layers, heads):
         estimate = measure.estimates[layer, head]
@@ -125,8 +114,9 @@ def _profile(measure: MeasureSeries, names: list[str], left: float, height: floa
             intervals += f"M{x(estimate.low):.1f} {y:.1f}H{x(estimate.high):.1f}"
         if np.isfinite(estimate.value):
             points += f"M{x(estimate.value) - 1.2:.1f} {y:.1f}h2.4"
-    yield group(
-        [element("path", d=intervals, class_="interval thin"), element("path", d=points, class_="line")], class_="s0"
+    yield svg.group(
+        [svg.element("path", d=intervals, class_="interval thin"), svg.element("path", d=points, class_="line")],
+        class_="s0",
     )
     series = {MEAN: measure.estimates.value, **{name: b.value for name, b in measure.baselines.items()}}
     for name, values in series.items():
@@ -136,13 +126,15 @@ def _profile(measure: MeasureSeries, names: list[str], left: float, height: floa
             line = [(x(float(means[layer])), (layer + 0.5) * CELL) for layer in run]
             line = line if len(line) > 1 else [(line[0][0], line[0][1] - 4), (line[0][0], line[0][1] + 4)]
             class_ = "series-all" if index == 0 else series_class(index)
-            yield group([path(line, class_="line thin", stroke_dasharray=dashes(index), tip=name)], class_=class_)
+            yield svg.group(
+                [svg.path(line, class_="line thin", stroke_dasharray=dashes(index), tip=name)], class_=class_
+            )
 
 
 def _fitting(positions: list[float], labels: list[str]) -> list[int]:
     visible: list[int] = []
     for index, label in enumerate(labels):
-        if not visible or positions[index] - positions[visible[-1]] > text_width(label, 10) + 6:
+        if not visible or positions[index] - positions[visible[-1]] > svg.text_width(label, 10) + 6:
             visible.append(index)
     return visible
 
@@ -167,7 +159,7 @@ def finite_runs(values: FloatArray) -> list[list[int]]:
 def draw_matrix(matrix: Matrix, measures: Collection[str] = ()) -> Drawing:
     """One heat map per measure; small ones show their numbers."""
     series = list(measure_series(matrix, measures))
-    rows, columns = deduplicate(matrix.row_names), deduplicate(matrix.column_names)
+    rows, columns = svg.deduplicate(matrix.row_names), svg.deduplicate(matrix.column_names)
     cell = max(4, min(MAX_CELL, MAX_SIDE // max(1, len(rows), len(columns))))
     panels = [_matrix_panel(measure, rows, columns, cell) for measure in series]
     dots = [OVERLAP_NOTE] if max(len(rows), len(columns)) <= MAX_NAMES else []
@@ -180,17 +172,17 @@ def _matrix_panel(measure: MeasureSeries, rows: tuple[str, ...], columns: tuple[
     neutral, value = measure.neutral_value()
     scale = ColourScale.of(measure.estimates.value, value)
     step_down, step_across = (-(-len(names) // MAX_NAMES) for names in (rows, columns))
-    left = 8 + max((text_width(truncate_label(name)) for name in rows[::step_down]), default=0.0)
-    below = 8 + max((text_width(truncate_label(name)) for name in columns[::step_across]), default=0.0)
+    left = 8 + max((svg.text_width(svg.truncate_label(name)) for name in rows[::step_down]), default=0.0)
+    below = 8 + max((svg.text_width(svg.truncate_label(name)) for name in columns[::step_across]), default=0.0)
     width, height = len(columns) * cell, len(rows) * cell
     parts = list(_matrix_cells(measure, scale, rows, columns, cell, left))
     for y in range(0, len(rows), step_down):
-        tip = rows[y] if truncate_label(rows[y]) != rows[y] else ""
-        parts.append(text(left - 6, (y + 0.5) * cell + 4, truncate_label(rows[y]), anchor="end", tip=tip))
+        tip = rows[y] if svg.truncate_label(rows[y]) != rows[y] else ""
+        parts.append(svg.text(left - 6, (y + 0.5) * cell + 4, svg.truncate_label(rows[y]), anchor="end", tip=tip))
     for x in range(0, len(columns), step_across):
-        tip = columns[x] if truncate_label(columns[x]) != columns[x] else ""
+        tip = columns[x] if svg.truncate_label(columns[x]) != columns[x] else ""
         at = left + (x + 0.5) * cell + 4
-        parts.append(text(at, height + 6, truncate_label(columns[x]), anchor="end", rotate=-90, tip=tip))
+        parts.append(svg.text(at, height + 6, svg.truncate_label(columns[x]), anchor="end", rotate=-90, tip=tip))
     scale_width = max(120.0, min(width, 300.0))
     parts.append(scale.bar(left, height + below + 6, scale_width))
     caption = "; ".join(filter(None, (measure.unit, neutral)))
@@ -212,12 +204,14 @@ def _matrix_cells(
                 yield missing_mark(x + cell / 2, y + cell / 2 + 4, name)
                 continue
             tip, class_ = measure.describe((i, j), name), scale.class_of(value)
-            yield element("rect", x=x, y=y, width=cell - gap, height=cell - gap, class_=class_, tip=tip)
+            yield svg.element("rect", x=x, y=y, width=cell - gap, height=cell - gap, class_=class_, tip=tip)
             ink = " inverse" if scale.strength(value) > 0.5 else ""
             if numbers and cell >= 26:
-                yield text(x + cell / 2, y + cell / 2 + 3, f"{value:.2g}", anchor="middle", class_=f"small quiet{ink}")
+                yield svg.text(
+                    x + cell / 2, y + cell / 2 + 3, f"{value:.2g}", anchor="middle", class_=f"small quiet{ink}"
+                )
             if dots and measure.overlaps_baseline((i, j)):
                 shift = cell / 2 - 6 if numbers and cell >= 26 else 0
-                yield element(
+                yield svg.element(
                     "circle", cx=x + cell / 2, cy=y + cell / 2 + shift, r=1.5, class_=f"quiet {ink.strip() or 'muted'}"
                 )

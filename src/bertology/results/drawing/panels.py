@@ -10,24 +10,11 @@ from markupsafe import Markup
 
 from bertology.arrays import FloatArray
 from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates
+from bertology.results.drawing import svg
 from bertology.results.drawing.style import COLOUR_STEPS, dashes, series_class
-from bertology.results.drawing.svg import (
-    LINE_HEIGHT,
-    MISSING,
-    NOT_MEASURED,
-    document,
-    element,
-    extremes,
-    format_estimate,
-    group,
-    path,
-    text,
-    text_width,
-    truncate_label,
-)
 from bertology.results.shapes import MeasuredShape
 
-MISSING_NOTE = f"{MISSING} {NOT_MEASURED}"
+MISSING_NOTE = f"{svg.MISSING} {svg.NOT_MEASURED}"
 OVERLAP_NOTE = "● interval overlaps a baseline's"
 SCALE_HEIGHT = 30
 ZERO_TOLERANCE = 1e-4
@@ -47,7 +34,7 @@ class Panel:
 
     def svg(self) -> Markup:
         """The panel as an image for a page."""
-        return document(self.width, self.height, self.body, self.label)
+        return svg.document(self.width, self.height, self.body, self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +60,8 @@ class MeasureSeries:
 
     def describe(self, index: tuple[int, ...], location: str) -> str:
         """The number at an index and those of its baselines, for a tooltip."""
-        lines = [f"{location}: {format_estimate(self.estimates[index])}"]
-        lines += [f"{name}: {format_estimate(baseline[index])}" for name, baseline in self.baselines.items()]
+        lines = [f"{location}: {svg.format_estimate(self.estimates[index])}"]
+        lines += [f"{name}: {svg.format_estimate(baseline[index])}" for name, baseline in self.baselines.items()]
         kind = self.estimates.interval
         return "\n".join([*lines, *([] if kind == "exact" else [INTERVAL_LABELS[kind]])])
 
@@ -125,7 +112,7 @@ class ColourScale:
     @classmethod
     def of(cls, values: FloatArray, neutral: float) -> ColourScale:
         """A scale over the finite values and the neutral one."""
-        low, high = extremes(np.append(values, neutral))
+        low, high = svg.extremes(np.append(values, neutral))
         return cls(low, high if high > low else low + 1.0, neutral)
 
     def strength(self, value: float) -> float:
@@ -142,7 +129,7 @@ class ColourScale:
         edges = np.linspace(self.low, self.high, 2 * COLOUR_STEPS + 1)
         step = width / (2 * COLOUR_STEPS)
         parts = [
-            element("rect", x=x + i * step, y=y, width=step + 0.3, height=7, class_=self.class_of(float(middle)))
+            svg.element("rect", x=x + i * step, y=y, width=step + 0.3, height=7, class_=self.class_of(float(middle)))
             for i, middle in enumerate((edges[:-1] + edges[1:]) / 2)
         ]
         marks = [(self.low, "start"), (self.high, "end")]
@@ -152,13 +139,13 @@ class ColourScale:
             position = x + width * (value - self.low) / (self.high - self.low)
             near_zero = abs(value) < ZERO_TOLERANCE * max(abs(self.low), abs(self.high))
             number = "0" if value == 0 else "≈ 0" if near_zero else f"{value:.3g}"
-            parts.append(text(position, y + 19, number, anchor=anchor, class_="muted small"))
-        return group(parts)
+            parts.append(svg.text(position, y + 19, number, anchor=anchor, class_="muted small"))
+        return svg.group(parts)
 
 
 def missing_mark(x: float, y: float, location: str) -> Markup:
     """The sign for a missing value."""
-    return text(x, y, MISSING, anchor="middle", class_="muted missing", tip=f"{location}: {NOT_MEASURED}")
+    return svg.text(x, y, svg.MISSING, anchor="middle", class_="muted missing", tip=f"{location}: {svg.NOT_MEASURED}")
 
 
 _MARKERS: tuple[tuple[tuple[float, float], ...], ...] = (
@@ -175,10 +162,10 @@ _MARKERS: tuple[tuple[tuple[float, float], ...], ...] = (
 def marker(index: int, x: float, y: float, size: float, *, tip: str = "") -> Markup:
     """The marker of a series: a circle for the model (0), other shapes for baselines."""
     if index == 0:
-        return element("circle", cx=x, cy=y, r=size, class_="point", tip=tip)
+        return svg.element("circle", cx=x, cy=y, r=size, class_="point", tip=tip)
     corners = _MARKERS[(index - 1) % len(_MARKERS)]
     points = " ".join(f"{x + size * dx:.1f},{y + size * dy:.1f}" for dx, dy in corners)
-    return element("polygon", points=points, class_="point", tip=tip)
+    return svg.element("polygon", points=points, class_="point", tip=tip)
 
 
 def legend(
@@ -192,17 +179,19 @@ def legend(
     """The names of series with their lines or markers, in as many rows as they need."""
     classes = classes or [series_class(index) for index in range(len(names))]
     parts: list[Markup] = []
-    x, y = 0.0, LINE_HEIGHT / 2
+    x, y = 0.0, svg.LINE_HEIGHT / 2
     for index, (name, class_) in enumerate(zip(names, classes, strict=True)):
-        shown = truncate_label(name, 60)
-        needed = 34 + text_width(shown)
+        shown = svg.truncate_label(name, 60)
+        needed = 34 + svg.text_width(shown)
         if x and x + needed > width:
-            x, y = 0.0, y + LINE_HEIGHT + 2
+            x, y = 0.0, y + svg.LINE_HEIGHT + 2
         sign = (
-            path([(x, y), (x + 22, y)], class_="line thin", stroke_dasharray=dashes(index))
+            svg.path([(x, y), (x + 22, y)], class_="line thin", stroke_dasharray=dashes(index))
             if lines
             else marker(0 if same_marker else index, x + 11, y, 4)
         )
-        parts.append(group([sign], class_=class_) + text(x + 27, y + 4, shown, tip=name if shown != name else ""))
+        parts.append(
+            svg.group([sign], class_=class_) + svg.text(x + 27, y + 4, shown, tip=name if shown != name else "")
+        )
         x += needed + 8
-    return Panel("", "", width, y + LINE_HEIGHT / 2 + 2, Markup().join(parts), f"Legend: {', '.join(names)}")
+    return Panel("", "", width, y + svg.LINE_HEIGHT / 2 + 2, Markup().join(parts), f"Legend: {', '.join(names)}")

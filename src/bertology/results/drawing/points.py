@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 
 from bertology.arrays import FloatArray
+from bertology.results.drawing import svg
 from bertology.results.drawing.panels import Drawing, Panel, legend
 from bertology.results.drawing.style import N_ORDERED, N_SERIES, series_class
-from bertology.results.drawing.svg import element, group, path, text, text_width, ticks
 from bertology.results.shapes import Scatter, Trajectory
 
 SIDE = 540
@@ -47,20 +47,20 @@ class _Plane:
         """Grid lines, numbers and names of both axes."""
         for axis, name in enumerate(self.axis_names):
             low, high = (float(self.centre[axis]) + sign * self.half_width for sign in (-1, 1))
-            for tick in ticks(low, high):
+            for tick in svg.ticks(low, high):
                 point = self.centre.copy()
                 point[axis] = tick
                 x, y = self.at(point)
                 if axis == 0:
-                    yield path([(x, TOP), (x, TOP + SIDE)], class_="rule")
-                    yield text(x, TOP + SIDE + 14, f"{tick:.3g}", anchor="middle", class_="muted")
+                    yield svg.path([(x, TOP), (x, TOP + SIDE)], class_="rule")
+                    yield svg.text(x, TOP + SIDE + 14, f"{tick:.3g}", anchor="middle", class_="muted")
                 else:
-                    yield path([(LEFT, y), (LEFT + SIDE, y)], class_="rule")
-                    yield text(LEFT - 6, y + 4, f"{tick:.3g}", anchor="end", class_="muted")
+                    yield svg.path([(LEFT, y), (LEFT + SIDE, y)], class_="rule")
+                    yield svg.text(LEFT - 6, y + 4, f"{tick:.3g}", anchor="end", class_="muted")
             if axis == 0:
-                yield text(LEFT + SIDE / 2, TOP + SIDE + 30, name, anchor="middle", class_="muted")
+                yield svg.text(LEFT + SIDE / 2, TOP + SIDE + 30, name, anchor="middle", class_="muted")
             else:
-                yield text(11, TOP + SIDE / 2, name, anchor="middle", class_="muted", rotate=-90)
+                yield svg.text(11, TOP + SIDE / 2, name, anchor="middle", class_="muted", rotate=-90)
 
     def drawing(self, parts: list[Markup], notes: list[str], label: str, n_layers: int = 0) -> Drawing:
         """The plane with everything in it, as a figure of one panel."""
@@ -84,8 +84,8 @@ def draw_scatter(scatter: Scatter) -> Drawing:
     parts = list(plane.axes())
     for start, end in scatter.edges:
         if np.isfinite(scatter.points[[start, end]]).all():
-            line = path([plane.at(scatter.points[start]), plane.at(scatter.points[end])], class_="line thin")
-            parts.append(group([line], class_=plane.class_of(scatter.groups[start]), opacity=0.6))
+            line = svg.path([plane.at(scatter.points[start]), plane.at(scatter.points[end])], class_="line thin")
+            parts.append(svg.group([line], class_=plane.class_of(scatter.groups[start]), opacity=0.6))
     many = len(scatter.labels) > MANY_POINTS
     placed = _LabelPlacer(small=many)
     for point, label, name in zip(scatter.points, scatter.labels, scatter.groups, strict=True):
@@ -93,8 +93,8 @@ def draw_scatter(scatter: Scatter) -> Drawing:
             continue
         x, y = plane.at(point)
         tip = f"{label}\n{name}\n{plane.axis_names[0]} {point[0]:.3g}, {plane.axis_names[1]} {point[1]:.3g}"
-        circle = element("circle", cx=x, cy=y, r=3 if many else 4, class_="point", opacity=0.85, tip=tip)
-        parts.append(group([circle], class_=plane.class_of(name)))
+        circle = svg.element("circle", cx=x, cy=y, r=3 if many else 4, class_="point", opacity=0.85, tip=tip)
+        parts.append(svg.group([circle], class_=plane.class_of(name)))
         parts += placed.label(x, y, label)
     notes = [f"Labels omitted for lack of space: {placed.n_omitted}"] if placed.n_omitted else []
     return plane.drawing(parts, notes, f"{len(scatter.labels)} points")
@@ -119,15 +119,15 @@ def draw_trajectory(trajectory: Trajectory) -> Drawing:
             before = trajectory.points[layer - 1, index]
             marks: list[Markup] = []
             if layer and np.isfinite(before).all():
-                marks.append(path([plane.at(before), (x, y)], class_="line thin", opacity=0.25 if many else 0.6))
+                marks.append(svg.path([plane.at(before), (x, y)], class_="line thin", opacity=0.25 if many else 0.6))
             size = (2.0 if many else 4.0) if layer == 0 else 1.0 if many else 2.2
-            marks.append(element("circle", cx=x, cy=y, r=size, class_="hollow" if layer == 0 else "point", tip=tip))
-            steps.append(group(marks, class_=plane.class_of(name)))
-            end = element("circle", cx=x, cy=y, r=3 if many else 5, class_="point", tip=tip)
-            ends += [group([end], class_=plane.class_of(name)), *placed.label(x, y, label)]
-        parts.append(group(steps, class_="steps", data_layer=str(layer)))
+            marks.append(svg.element("circle", cx=x, cy=y, r=size, class_="hollow" if layer == 0 else "point", tip=tip))
+            steps.append(svg.group(marks, class_=plane.class_of(name)))
+            end = svg.element("circle", cx=x, cy=y, r=3 if many else 5, class_="point", tip=tip)
+            ends += [svg.group([end], class_=plane.class_of(name)), *placed.label(x, y, label)]
+        parts.append(svg.group(steps, class_="steps", data_layer=str(layer)))
         hidden = None if layer == last else "none"
-        parts.append(group(ends, class_="ends", data_layer=str(layer), display=hidden))
+        parts.append(svg.group(ends, class_="ends", data_layer=str(layer), display=hidden))
     notes = [f"○ layer 0, ● layer shown (of {last})"]
     if placed.n_omitted:
         notes.append(f"Labels omitted for lack of space: {placed.n_omitted} in the last layer")
@@ -144,11 +144,13 @@ class _LabelPlacer:
 
     def label(self, x: float, y: float, label: str) -> list[Markup]:
         """The label, or nothing."""
-        start, end = x + 6, x + 6 + text_width(label, self.size)
+        start, end = x + 6, x + 6 + svg.text_width(label, self.size)
         if any(start < e and s < end and abs(y - h) < self.size for s, e, h in self.taken):
             self.n_omitted += 1
             return []
         self.taken.append((start, end, y))
         outside = end > LEFT + SIDE + 12
         class_ = "muted quiet tiny" if self.size < 11 else "muted quiet"
-        return [text(x - 6 if outside else start, y - 3, label, class_=class_, anchor="end" if outside else "start")]
+        return [
+            svg.text(x - 6 if outside else start, y - 3, label, class_=class_, anchor="end" if outside else "start")
+        ]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from bertology.results.drawing import svg
 from bertology.results.drawing.panels import Drawing, Panel, legend
 from bertology.results.drawing.style import series_class
-from bertology.results.drawing.svg import NOT_MEASURED, element, group, text, text_width
 from bertology.results.shapes import Arc, ArcDiagram, Arcs, Examples, HighlightedSentence
 
 WORD_SIZE, WORD_SPACE, MONOSPACE = 13, 11, 0.605
@@ -29,7 +29,7 @@ def draw_arcs(arcs: Arcs) -> Drawing:
 
 
 def _word_width(word: str) -> float:
-    return text_width(word, WORD_SIZE, MONOSPACE)
+    return svg.text_width(word, WORD_SIZE, MONOSPACE)
 
 
 def _arc_panel(number: int, sentence: ArcDiagram) -> Panel:
@@ -42,12 +42,12 @@ def _arc_panel(number: int, sentence: ArcDiagram) -> Panel:
     for arc in sentence.arcs:
         finite = math.isfinite(arc.weight)
         thickness = 0.8 + 3.2 * (abs(arc.weight) / largest if finite else 0.0)
-        weight = f"{arc.weight:.3g}" if finite else NOT_MEASURED
+        weight = f"{arc.weight:.3g}" if finite else svg.NOT_MEASURED
         parts += _arc(sentence, arc, centres, baseline, -1, thickness, f"{PREDICTED}, weight {weight}")
     for arc in sentence.gold:
         parts += _arc(sentence, arc, centres, baseline + WORD_SIZE + 8, 1, 1.6, GOLD)
     words = zip(sentence.words, centres, strict=True)
-    parts += [text(x, baseline + WORD_SIZE, word, anchor="middle", class_="word") for word, x in words]
+    parts += [svg.text(x, baseline + WORD_SIZE, word, anchor="middle", class_="word") for word, x in words]
     height = baseline + WORD_SIZE + 8 + below + MARGIN
     label = f"Sentence {number}: {' '.join(sentence.words)}"
     return Panel(f"Sentence {number}", "", width, height, Markup().join(parts), label)
@@ -82,13 +82,13 @@ def _arc(
     tip = "\n".join(filter(None, (words, arc.label, description)))
     arrow = f"{end - 3:.1f},{base + sign * 5:.1f} {end + 3:.1f},{base + sign * 5:.1f} {end:.1f},{base:.1f}"
     marks = [
-        element("path", d=curve, class_="line", stroke_width=None, style=f"stroke-width: {thickness:.1f}", tip=tip),
-        element("polygon", points=arrow, class_="point"),
+        svg.element("path", d=curve, class_="line", stroke_width=None, style=f"stroke-width: {thickness:.1f}", tip=tip),
+        svg.element("polygon", points=arrow, class_="point"),
     ]
-    yield group(marks, class_="arc-predicted" if sign < 0 else "arc-gold")
+    yield svg.group(marks, class_="arc-predicted" if sign < 0 else "arc-gold")
     if arc.label:
         y = base + sign * (height + 4) + (6 if sign > 0 else 0)
-        yield text((start + end) / 2, y, arc.label, anchor="middle", class_="tiny")
+        yield svg.text((start + end) / 2, y, arc.label, anchor="middle", class_="tiny")
 
 
 def draw_examples(examples: Examples) -> Drawing:
@@ -111,7 +111,7 @@ def _example(example: HighlightedSentence, kinds: list[str], y: float) -> tuple[
     score = f"score {example.score:.3g}" if math.isfinite(example.score) else ""
     parts: list[Markup] = []
     for line in textwrap.wrap(" · ".join(filter(None, (example.caption, score))), CAPTION_LENGTH):
-        parts.append(text(0, y + LINE / 2 + 4, line, class_="muted"))
+        parts.append(svg.text(0, y + LINE / 2 + 4, line, class_="muted"))
         y += LINE * 0.75
     x = 4.0
     for index, word in enumerate(example.words):
@@ -122,8 +122,10 @@ def _example(example: HighlightedSentence, kinds: list[str], y: float) -> tuple[
         thickness = (LINE - 3) / max(1, len(marked))
         for position, kind in enumerate(marked):  # a word with two highlights shows both colours, one above the other
             top = y + 1.5 + position * thickness
-            box = element("rect", x=x - 3, y=top, width=width + 6, height=thickness, rx=3, class_="highlight", tip=kind)
-            parts.append(group([box], class_=series_class(kinds.index(kind))))
-        parts.append(text(x, y + LINE / 2 + 5, word, class_="word"))
+            box = svg.element(
+                "rect", x=x - 3, y=top, width=width + 6, height=thickness, rx=3, class_="highlight", tip=kind
+            )
+            parts.append(svg.group([box], class_=series_class(kinds.index(kind))))
+        parts.append(svg.text(x, y + LINE / 2 + 5, word, class_="word"))
         x += width + WORD_SPACE
     return parts, y + LINE + PARAGRAPH

@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from bertology.estimates.estimate import describe_intervals
+from bertology.results.drawing import svg
 from bertology.results.drawing.panels import (
     MISSING_NOTE,
     Drawing,
@@ -19,20 +20,6 @@ from bertology.results.drawing.panels import (
     missing_mark,
 )
 from bertology.results.drawing.style import series_class
-from bertology.results.drawing.svg import (
-    axis_range,
-    deduplicate,
-    element,
-    format_estimate,
-    group,
-    has_interval,
-    path,
-    text,
-    text_width,
-    ticks,
-    truncate_label,
-    visible_labels,
-)
 from bertology.results.shapes import MODEL_SERIES, Table
 
 WIDTH, MAX_COLUMNS, MAX_NAME_LENGTH = 220, 3, 44
@@ -42,7 +29,7 @@ MAX_SPACED_ROWS = 20
 
 def draw_table(table: Table, measures: Collection[str] = ()) -> Drawing:
     """One panel per measure, three across; the names of rows stand at the first of each three."""
-    names = deduplicate(table.row_names)
+    names = svg.deduplicate(table.row_names)
     empty = table.empty_rows()
     rows = {index: name for index, name in enumerate(names) if index not in empty}
     series = list(measure_series(table, measures))
@@ -64,9 +51,9 @@ def draw_table(table: Table, measures: Collection[str] = ()) -> Drawing:
 def _panel(
     measure: MeasureSeries, table: Table, rows: Mapping[int, str], baselines: list[str], *, show_names: bool
 ) -> Panel:
-    low, high = axis_range(measure.all_values())
-    shown = {index: truncate_label(name, MAX_NAME_LENGTH) for index, name in rows.items()}
-    left = 12 + max((text_width(name) for name in shown.values()), default=0.0) if show_names else 8.0
+    low, high = svg.axis_range(measure.all_values())
+    shown = {index: svg.truncate_label(name, MAX_NAME_LENGTH) for index, name in rows.items()}
+    left = 12 + max((svg.text_width(name) for name in shown.values()), default=0.0) if show_names else 8.0
     lanes = 1 + max(len(table.baselines_of(name)) for name in table.measures)
     height = lanes * (LANE if len(rows) <= MAX_SPACED_ROWS else TIGHT_LANE) + GAP
     bottom = max(1, len(rows)) * height
@@ -74,15 +61,15 @@ def _panel(
     def x(value: float) -> float:
         return left + 8 + (WIDTH - 16) * (value - low) / (high - low)
 
-    marks = ticks(low, high)
-    parts = [path([(x(tick), 0), (x(tick), bottom)], class_="rule") for tick in marks]
-    for index in visible_labels([x(tick) for tick in marks], [f"{tick:.6g}" for tick in marks]):
-        parts.append(text(x(marks[index]), bottom + 14, f"{marks[index]:.6g}", anchor="middle", class_="muted"))
+    marks = svg.ticks(low, high)
+    parts = [svg.path([(x(tick), 0), (x(tick), bottom)], class_="rule") for tick in marks]
+    for index in svg.visible_labels([x(tick) for tick in marks], [f"{tick:.6g}" for tick in marks]):
+        parts.append(svg.text(x(marks[index]), bottom + 14, f"{marks[index]:.6g}", anchor="middle", class_="muted"))
     for position, (index, name) in enumerate(rows.items()):
         top = position * height
         if show_names:
             tip = name if shown[index] != name else ""
-            parts.append(text(left - 4, top + height / 2 + 4, shown[index], anchor="end", tip=tip))
+            parts.append(svg.text(left - 4, top + height / 2 + 4, shown[index], anchor="end", tip=tip))
         note = table.notes.get(table.row_names[index], "")
         parts += _row(measure, index, name, note, baselines, x, left, top + GAP / 2, (height - GAP) / lanes)
     label = f"{measure.name}: {len(rows)} rows"
@@ -107,9 +94,11 @@ def _row(
             if number == 0:
                 yield missing_mark(left + 8, y + 4, name)
             continue
-        tip = "\n".join(filter(None, (f"{name}, {series}: {format_estimate(estimate)}", note)))
+        tip = "\n".join(filter(None, (f"{name}, {series}: {svg.format_estimate(estimate)}", note)))
         parts: list[Markup] = []
-        if has_interval(estimate):
-            parts.append(element("path", d=f"M{x(estimate.low):.1f} {y:.1f}H{x(estimate.high):.1f}", class_="interval"))
+        if svg.has_interval(estimate):
+            parts.append(
+                svg.element("path", d=f"M{x(estimate.low):.1f} {y:.1f}H{x(estimate.high):.1f}", class_="interval")
+            )
         parts.append(marker(number, x(estimate.value), y, 4 if number == 0 else 3, tip=tip))
-        yield group(parts, class_=series_class(number))
+        yield svg.group(parts, class_=series_class(number))

@@ -81,7 +81,8 @@ class QuestionAnswering:
         """Mean cross-entropy of the first and the last token of the answer in each window."""
         losses: list[Tensor] = []
         for column, name in enumerate(("answer_start", "answer_end")):
-            logits = _mask_padding(output.logits[name], batch)
+            logits = output.logits[name].float()
+            logits = logits.masked_fill(batch.inputs.attention_mask.to(logits.device) == 0, float("-inf"))
             labels = batch.labels[:, column].to(logits.device)
             losses.append(torch.nn.functional.cross_entropy(logits, labels, reduction="none"))
         return (losses[0] + losses[1]) / 2
@@ -160,10 +161,6 @@ def _target_positions(example: Example, word_ids: IntArray) -> IntArray:
         if positions is not None:
             return positions
     return np.zeros(2, np.int64)
-
-
-def _mask_padding(logits: Tensor, batch: TrainingBatch) -> Tensor:
-    return logits.float().masked_fill(batch.inputs.attention_mask.to(logits.device) == 0, float("-inf"))
 
 
 def _best_span(start: Array, end: Array, word_ids: IntArray) -> tuple[float, AnswerSpan]:

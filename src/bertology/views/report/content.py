@@ -10,8 +10,8 @@ from typing import Any
 from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
 from bertology.citations import CITATIONS
 from bertology.claims.example_texts import ExampleTexts
-from bertology.claims.judge import count_outcomes
 from bertology.claims.run import ClaimResult
+from bertology.claims.verdict import count_outcomes
 from bertology.results.result import Result
 
 MIN_LISTED_SECONDS = 1.0

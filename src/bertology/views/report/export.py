@@ -33,7 +33,7 @@ def as_json(content: ReportContent) -> str:
 
 def as_record(claim_result: ClaimResult) -> dict[str, Any]:
     """A claim and its verdict as plain values."""
-    claim, verdict = claim_result.claim, claim_result.verdict
+    claim = claim_result.claim
     return {
         "id": claim.id,
         "claim": claim.statement,
@@ -41,8 +41,7 @@ def as_record(claim_result: ClaimResult) -> dict[str, Any]:
         "section": claim.section,
         "published": claim.published_value,
         "analyses": [run.analysis for run in claim.all_runs.values()],
-        "verdict": verdict.outcome,
-        "explanation": verdict.reason,
+        **claim_result.verdict.as_record(),
     }
 
 

@@ -6,16 +6,15 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 
-from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals
+from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, describe_intervals
 from bertology.html import render_fragment
 from bertology.results.drawing.figure import draw_shape
 from bertology.results.drawing.panels import MeasureSeries, measure_series
 from bertology.results.html_table import html_table
 from bertology.results.result import Result
-from bertology.results.shapes import Head, HeadGrid, Table, UnmeasuredShape
+from bertology.results.shapes import HeadGrid, Table, UnmeasuredShape
 
 MAX_ROWS = 60
 """Numbers of a table shown on the page; the JSON has all."""
@@ -118,18 +117,10 @@ def _highest_heads(grid: HeadGrid, measures: Collection[str]) -> Markup:
     header = _value_header(series)
     records: list[dict[str, Any]] = []
     for measure in series:
-        head = highest_head(measure.estimates)
+        head = grid.highest_head(measure.name)
         if head is not None:
             best: Estimate = measure.estimates[head]
             record = {"measure": measure.name, "highest head": str(head), header: _format_estimate(best), "n": best.n}
             baselines = {name: _format_estimate(values[head]) for name, values in measure.baselines.items()}
             records.append({**record, **baselines})
     return html_table(records) if records else Markup()
-
-
-def highest_head(estimates: Estimates) -> Head | None:
-    """The head with the highest value; None if all values are missing."""
-    if not np.isfinite(estimates.value).any():
-        return None
-    layer, head = np.unravel_index(int(np.nanargmax(estimates.value)), estimates.shape)
-    return Head(int(layer), int(head))

@@ -1,4 +1,4 @@
-"""Structural complexity, ambiguity and rarity, by hand on small texts and on a treebank."""
+"""Structural complexity, ambiguity and rarity: values computed by hand on small texts, and on a treebank."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_entity_type_of_a_tag(tag: str, expected: str) -> None:
     assert entity_type(tag) == expected
 
 
-def test_arc_length_leaves_out_root_and_punctuation() -> None:
+def test_arc_length_excludes_root_and_punctuation() -> None:
     tree = replace(
         sentence_from_words(["the", "old", "dog", "barked", "loudly", "."]),
         governors=(2, 2, 3, ROOT, 3, 3),

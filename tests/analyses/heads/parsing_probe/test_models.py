@@ -1,4 +1,4 @@
-"""Arc probes equal loops over words, find planted arcs, and train several seeds like single ones."""
+"""Arc probes equal loops over words, predict planted arcs, and train several seeds like single ones."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from bertology.analyses.heads.parsing_probe.models import (
 HEADS, WIDTH = 4, 6
 
 
-def made(seed: int = 0, size: int = 3, words: int = 5) -> ArcBatch:
+def random_batch(seed: int = 0, size: int = 3, words: int = 5) -> ArcBatch:
     """Random attention and random trees; the first sentence is one word shorter than the others."""
     generator = torch.Generator().manual_seed(seed)
     word_mask = torch.ones(size, words, dtype=torch.bool)
     word_mask[0, -1] = False
-    gold = torch.stack([_random_heads(words, generator) for _ in range(size)])
+    gold = torch.stack([_random_governors(words, generator) for _ in range(size)])
     gold[0] = torch.where(gold[0] > words - 1, 0, gold[0])
     gold[0, -1] = UNUSED_LABEL
     return ArcBatch(
@@ -42,7 +42,7 @@ def made(seed: int = 0, size: int = 3, words: int = 5) -> ArcBatch:
     )
 
 
-def _random_heads(words: int, generator: torch.Generator) -> Tensor:
+def _random_governors(words: int, generator: torch.Generator) -> Tensor:
     """Random candidates other than the word itself."""
     steps = torch.randint(1, words + 1, (words,), generator=generator)
     return (torch.arange(words) + 1 + steps) % (words + 1)
@@ -50,33 +50,33 @@ def _random_heads(words: int, generator: torch.Generator) -> Tensor:
 
 @pytest.mark.parametrize("shifted", [False, True])
 def test_attention_and_words_equals_a_loop(shifted: bool) -> None:
-    batch = made()
+    batch = random_batch()
     probe = AttentionWordsProbe(HEADS, WIDTH, [0, 1], use_next_word=shifted)
     with torch.no_grad():
         probe.bias.add_(0.3)
         probe.mixture[:, 1] = 0.25
         scores = probe(batch)
     for seed, row, i in np.ndindex(2, 3, 5):
-        own = batch.vectors[row, i] @ probe.dependent_weights[seed] + probe.bias[seed, 0]
-        after = torch.cat([batch.vectors[row], torch.zeros(1, WIDTH)])
+        dependent = batch.vectors[row, i] @ probe.dependent_weights[seed] + probe.bias[seed, 0]
+        vectors = torch.cat([batch.vectors[row], torch.zeros(1, WIDTH)])
         for j in range(5):
             if j == i or not batch.word_mask[row, j]:
                 assert scores[seed, row, i, 1 + j] == float("-inf")
                 continue
-            to, back = (own + after[j + shifted] @ probe.governor_weights[seed]).view(2, HEADS)
-            expected = (to * batch.attention[row, i, :, j] + back * batch.attention[row, j, :, i]).sum()
+            forward, back = (dependent + vectors[j + shifted] @ probe.governor_weights[seed]).view(2, HEADS)
+            expected = (forward * batch.attention[row, i, :, j] + back * batch.attention[row, j, :, i]).sum()
             torch.testing.assert_close(scores[seed, row, i, 1 + j], expected, rtol=1e-4, atol=1e-5)
-        root = after[0] @ probe.governor_weights[seed] if shifted else 0
-        to, back = (own + root).view(2, HEADS)
+        root = vectors[0] @ probe.governor_weights[seed] if shifted else 0
+        forward, back = (dependent + root).view(2, HEADS)
         first, last = probe.mixture[seed]
-        edges = batch.special_attention[row, i]
-        expected = (to * (first * edges[:, 0] + last * edges[:, 1])).sum()
-        expected = expected + (back * (first * edges[:, 2] + last * edges[:, 3])).sum()
+        special = batch.special_attention[row, i]
+        expected = (forward * (first * special[:, 0] + last * special[:, 1])).sum()
+        expected = expected + (back * (first * special[:, 2] + last * special[:, 3])).sum()
         torch.testing.assert_close(scores[seed, row, i, 0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_attention_probe_is_the_words_probe_with_only_a_bias() -> None:
-    batch = made()
+    batch = random_batch()
     alone, words = AttentionProbe(HEADS, [0, 1]), AttentionWordsProbe(HEADS, WIDTH, [0, 1])
     with torch.no_grad():
         words.dependent_weights.zero_()
@@ -94,7 +94,7 @@ def test_distance_features_are_the_eight_of_clark() -> None:
 
 
 def test_padding_changes_no_score() -> None:
-    batch = made(size=1)
+    batch = random_batch(size=1)
     short = ArcBatch(
         batch.attention[:, :4, :, :4],
         batch.special_attention[:, :4],
@@ -108,7 +108,7 @@ def test_padding_changes_no_score() -> None:
 
 
 def test_the_loss_equals_the_cross_entropy() -> None:
-    batch = made()
+    batch = random_batch()
     scores = AttentionProbe(HEADS, [0, 1])(batch)
     for seed in range(2):
         expected = torch.nn.functional.cross_entropy(scores[seed].flatten(0, 1), batch.gold.flatten(), ignore_index=-1)
@@ -116,47 +116,47 @@ def test_the_loss_equals_the_cross_entropy() -> None:
 
 
 def test_seeds_trained_together_equal_seeds_trained_alone() -> None:
-    batches = [made(seed) for seed in range(3)]
+    batches = [random_batch(seed) for seed in range(3)]
     for make in (partial(AttentionWordsProbe, HEADS, WIDTH), partial(DistanceProbe, WIDTH, 5)):
         together = make([3, 4])
         train_arc_probe(together, batches, epochs=4, learning_rate=0.05, seed=0)
-        for place, seed in enumerate((3, 4)):
+        for index, seed in enumerate((3, 4)):
             alone = make([seed])
             train_arc_probe(alone, batches, epochs=4, learning_rate=0.05, seed=0)
-            for ours, own in zip(together.parameters(), alone.parameters(), strict=True):
-                torch.testing.assert_close(ours[place], own[0], rtol=1e-4, atol=1e-5)
+            for joint, single in zip(together.parameters(), alone.parameters(), strict=True):
+                torch.testing.assert_close(joint[index], single[0], rtol=1e-4, atol=1e-5)
 
 
-def planted(batch: ArcBatch, place: int, *, back: bool) -> ArcBatch:
+def plant_arcs(batch: ArcBatch, attention_head: int, *, reverse: bool) -> ArcBatch:
     """One head attends along the gold arcs, from dependent to governor or from governor to dependent."""
-    maps, edges = 0.2 * batch.attention, 0.2 * batch.special_attention
+    attention, special_attention = 0.2 * batch.attention, 0.2 * batch.special_attention
     for row, word in torch.nonzero(batch.gold != UNUSED_LABEL).tolist():
-        head = int(batch.gold[row, word]) - 1
-        if head < 0:
-            edges[row, word, place] = 1
+        governor = int(batch.gold[row, word]) - 1
+        if governor < 0:
+            special_attention[row, word, attention_head] = 1
         else:
-            maps[(row, head, place, word) if back else (row, word, place, head)] = 1
-    return replace(batch, attention=maps.half(), special_attention=edges.half())
+            attention[(row, governor, attention_head, word) if reverse else (row, word, attention_head, governor)] = 1
+    return replace(batch, attention=attention.half(), special_attention=special_attention.half())
 
 
-@pytest.mark.parametrize("back", [False, True])
-def test_planted_arcs_are_found_and_noise_is_not(back: bool) -> None:
-    train_batches = [planted(made(seed, 8, 7), 2, back=back) for seed in range(6)]
-    test = planted(made(99, 20, 7), 2, back=back)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_planted_arcs_are_predicted_and_noise_is_not(reverse: bool) -> None:
+    train_batches = [plant_arcs(random_batch(seed, 8, 7), 2, reverse=reverse) for seed in range(6)]
+    test = plant_arcs(random_batch(99, 20, 7), 2, reverse=reverse)
     for probe in (AttentionProbe(HEADS, [0, 1]), AttentionWordsProbe(HEADS, WIDTH, [0, 1])):
         train_arc_probe(probe, train_batches, epochs=15, learning_rate=0.1, seed=0)
         mask = test.gold != UNUSED_LABEL
         assert (predict_governors(probe, test) == test.gold)[:, mask].float().mean() > 0.98
     noise = AttentionProbe(HEADS, [0, 1])
-    train_arc_probe(noise, [made(seed, 8, 7) for seed in range(6)], epochs=15, learning_rate=0.1, seed=0)
-    test = made(99, 60, 7)
-    right = (predict_governors(noise, test) == test.gold)[:, test.gold != UNUSED_LABEL].float().mean()
-    assert abs(float(right) - 1 / 7) < 0.06  # ROOT and six other words
+    train_arc_probe(noise, [random_batch(seed, 8, 7) for seed in range(6)], epochs=15, learning_rate=0.1, seed=0)
+    test = random_batch(99, 60, 7)
+    accuracy = (predict_governors(noise, test) == test.gold)[:, test.gold != UNUSED_LABEL].float().mean()
+    assert abs(float(accuracy) - 1 / 7) < 0.06  # ROOT and six other words
 
 
-def test_distances_find_a_fixed_offset() -> None:
+def test_the_distance_probe_learns_a_fixed_offset() -> None:
     def chain(seed: int) -> ArcBatch:
-        batch = made(seed, 6, 6)
+        batch = random_batch(seed, 6, 6)
         gold = torch.tensor([2, 3, 4, 5, 6, 0]).repeat(6, 1)
         return replace(batch, gold=gold, word_mask=torch.ones_like(batch.word_mask))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Literal, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from bertology.analyses.attention.attribution_agreement.token_relevance import (
     resolve_target,
     token_relevances,
 )
+from bertology.analyses.attention.rollout import HeadFusionOption, ResidualWeightOption
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.arrays import FloatArray
@@ -31,7 +32,6 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.lazy import torch
-from bertology.numerics.attention_rollout import Fusion
 from bertology.numerics.rank_correlation import spearman
 from bertology.recording.plan import sample_inputs
 from bertology.recording.recording import Recording
@@ -63,17 +63,15 @@ def attribution_agreement(
     show: Annotated[
         AttributionAgreementView,
         "`methods` (attention from the last layer), `layers` (from every layer) or `examples` (sentences with their "
-        "most "
-        "relevant tokens).",
+        "most relevant tokens).",
     ] = "methods",
     attribution_target: Annotated[
         RelevanceTarget,
         "Output that tokens are attributed to: the top `class`, a `masked` token, or the `cls` or `mean` vector; "
-        "`auto`: "
-        "the first available of class, masked, mean.",
+        "`auto`: the first available of class, masked, mean.",
     ] = "auto",
-    residual_weight: Annotated[float, "Weight of the residual connection in each layer, 0 to 1."] = 0.5,
-    head_fusion: Annotated[Fusion, "How the heads of a layer are combined: `mean` or `max`."] = "mean",
+    residual_weight: ResidualWeightOption = 0.5,
+    head_fusion: HeadFusionOption = "mean",
     sample_size: Annotated[
         int, "Analyse a random sample of this many inputs, each of which needs many passes (0: all)."
     ] = 60,
@@ -136,7 +134,7 @@ def _build_table(sentences: list[TokenRelevance], untrained: list[TokenRelevance
 
     def correlate(group: list[TokenRelevance], shuffle: bool) -> dict[str, Estimates]:
         values = np.stack([_correlations(sentence, rows, -1, seed if shuffle else None) for sentence in group])
-        return _by_name([f"correlation with {name}" for name in REFERENCES], bootstrap_mean(values, seed=seed))
+        return bootstrap_mean(values, seed=seed).by_name([f"correlation with {name}" for name in REFERENCES])
 
     measures, baselines = _with_baselines(correlate, sentences, untrained)
     return Table(measures=measures, baselines=baselines, units=dict.fromkeys(measures, UNIT), row_names=rows)
@@ -152,7 +150,7 @@ def _build_curve(sentences: list[TokenRelevance], untrained: list[TokenRelevance
             [_correlations(sentence, LAYER_METHODS, layer, shuffle_seed).ravel() for layer in range(n_layers)]
             for sentence in group
         ]
-        return _by_name(names, bootstrap_mean(np.array(values), seed=seed))
+        return bootstrap_mean(np.array(values), seed=seed).by_name(names)
 
     measures, baselines = _with_baselines(correlate, sentences, untrained)
     return LayerCurve(measures=measures, baselines=baselines, units=dict.fromkeys(measures, UNIT), first_layer=1)
@@ -167,10 +165,6 @@ def _with_baselines(
     if untrained is not None:
         baselines[UNTRAINED_MODEL] = correlate(untrained, False)
     return correlate(sentences, False), baselines
-
-
-def _by_name(names: Sequence[str], estimates: Estimates) -> dict[str, Estimates]:
-    return {name: estimates[..., index] for index, name in enumerate(names)}
 
 
 def _correlations(

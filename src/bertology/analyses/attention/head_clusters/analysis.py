@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from bertology.analyses.attention.head_clusters.jensen_shannon import (
     permutation_p_value,
     permuted_separation,
 )
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
-from bertology.arrays import Array, FloatArray, IntArray
+from bertology.arrays import Array, FloatArray
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_ratio, percentile_interval, ratio, resampled_means
@@ -126,15 +126,11 @@ def _head_distances(recording: Recording, site: ReducedSite, legacy: bool) -> _H
     return _HeadDistances(to_layers, ratio(sums, total, empty=np.nan), layers, weights)
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (head_divergence_site(options["sqrt"], options["legacy"], options["special_tokens"]),)
-
-
 @analysis(
     question="Do heads of the same layer attend more alike than heads of different layers?",
     special_tokens="Special tokens: included (--special-tokens exclude removes them and renormalises).",
     citations=("clark2019", "vedaldi2012"),
-    sites=_sites,
+    sites=lambda options: (head_divergence_site(options["sqrt"], options["legacy"], options["special_tokens"]),),
     version=2,
 )
 def head_clusters(
@@ -143,9 +139,8 @@ def head_clusters(
     *,
     show: Annotated[
         HeadClustersView,
-        "`layers` (divergence within and between layers), `clusters` (average linkage), `points` (heads in the "
-        "plane, by "
-        "multidimensional scaling) or `matrix` (every pair of heads).",
+        "`layers` (divergence within and between layers), `clusters` (average linkage), `points` (heads in the plane, "
+        "by multidimensional scaling) or `matrix` (every pair of heads).",
     ] = "layers",
     sqrt: Annotated[bool, "Use the square root of the Jensen-Shannon divergence, which is a metric."] = False,
     special_tokens: Annotated[
@@ -176,19 +171,15 @@ def head_clusters(
     if show == "matrix":
         return _build_matrix(recording, randomised, site, legacy, sqrt, seed)
     if show == "points":
-        return _build_points(recording, distances)
+        return Scatter(
+            points=plane_points(_fill_missing(distances.mean)),
+            labels=tuple(_head_names(recording)),
+            groups=tuple(f"layer {layer + 1}" for layer in distances.layers),
+        )
     if show == "clusters":
         return _cluster_table(recording, distances, n_clusters or recording.encoder.layers, sqrt)
     untrained = None if randomised is None else _head_distances(randomised, site, legacy)
     return _build_table(distances, untrained, sqrt, seed)
-
-
-def _build_points(recording: Recording, distances: _HeadDistances) -> Scatter:
-    return Scatter(
-        points=plane_points(_fill_missing(distances.mean)),
-        labels=tuple(str(head) for head in _all_heads(recording)),
-        groups=tuple(f"layer {layer + 1}" for layer in distances.layers),
-    )
 
 
 def plane_points(distances: FloatArray) -> FloatArray:
@@ -209,7 +200,10 @@ def _build_table(distances: _HeadDistances, untrained: _HeadDistances | None, sq
     is_defined = np.isfinite(measures[DIFFERENCE].value)
     n = np.where(is_defined, distances.n_sentences, 0)
     measures[P_VALUE] = Estimates.exact(np.where(is_defined, p, np.nan), n)
-    shuffled = {name: _permutation_interval(values) for name, values in _by_measure(permuted).items()}
+    shuffled: dict[str, Estimates] = {}
+    for name, values in _by_measure(permuted).items():
+        low, high = percentile_interval(values)  # of single permutations
+        shuffled[name] = Estimates(value=values.mean(0), low=low, high=high, n=np.full(layers + 1, len(values)))
     expected = np.full(layers + 1, 0.5)
     shuffled[P_VALUE] = Estimates(value=expected, low=expected - 0.475, high=expected + 0.475, n=n)
     baselines = {SHUFFLED_LAYERS: shuffled}
@@ -261,12 +255,6 @@ def _interval(value: FloatArray, resampled: FloatArray, n_sentences: int) -> Est
     return Estimates(value=value, low=low, high=high, n=n)
 
 
-def _permutation_interval(values: FloatArray) -> Estimates:
-    """Mean and 95 % interval of single permutations."""
-    low, high = percentile_interval(values)
-    return Estimates(value=values.mean(0), low=low, high=high, n=np.full(values.shape[1:], len(values)))
-
-
 def _cluster_table(recording: Recording, head_distances: _HeadDistances, n_clusters: int, sqrt: bool) -> Table:
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
@@ -276,15 +264,16 @@ def _cluster_table(recording: Recording, head_distances: _HeadDistances, n_clust
     clusters = [np.flatnonzero(assigned == number) for number in np.unique(assigned)]
     clusters.sort(key=lambda members: (-len(members), members[0]))
     same_layer = (head_distances.layers[:, None] == head_distances.layers).astype(float)
-    divergences, same = ([_pairs(matrix, members) for members in clusters] for matrix in (distances, same_layer))
-    n_pairs = np.array([len(pairs) for pairs in divergences], np.int64)
+    pairs = [tuple(members[side] for side in np.triu_indices(len(members), 1)) for members in clusters]
+    divergences, same = ([matrix[cluster] for cluster in pairs] for matrix in (distances, same_layer))
+    n_pairs = np.array([len(values) for values in divergences], np.int64)
     sizes = np.array([float(len(members)) for members in clusters])
     n_heads = len(distances)
 
     def constant(value: float) -> Estimates:
         return Estimates.exact(np.full(len(clusters), value))
 
-    heads = [str(head) for head in _all_heads(recording)]
+    heads = _head_names(recording)
     return Table(
         measures={
             N_HEADS: Estimates.exact(sizes, head_distances.n_sentences),
@@ -308,11 +297,6 @@ def _cluster_table(recording: Recording, head_distances: _HeadDistances, n_clust
     )
 
 
-def _pairs(matrix: FloatArray, members: IntArray | Array) -> FloatArray:
-    """The values of all pairs of members."""
-    return matrix[np.ix_(members, members)][np.triu_indices(len(members), 1)]
-
-
 def _means(values: Sequence[FloatArray]) -> FloatArray:
     return np.array([group.mean() if len(group) else np.nan for group in values])
 
@@ -320,7 +304,7 @@ def _means(values: Sequence[FloatArray]) -> FloatArray:
 def _build_matrix(
     recording: Recording, randomised: Recording | None, site: ReducedSite, legacy: bool, sqrt: bool, seed: int
 ) -> Matrix:
-    names = tuple(str(head) for head in _all_heads(recording))
+    names = tuple(_head_names(recording))
     estimates = _mean_divergences(recording, site, legacy, seed)
     mean = estimates.value[np.triu_indices(len(names), 1)].mean()
     baselines = {ALL_PAIRS: {DIVERGENCE: Estimates.exact(np.full(estimates.shape, mean))}}
@@ -355,8 +339,8 @@ def _fill_missing(mean: FloatArray) -> FloatArray:
     return filled
 
 
-def _all_heads(recording: Recording) -> list[Head]:
-    return [Head(layer, head) for layer in range(recording.encoder.layers) for head in range(recording.encoder.heads)]
+def _head_names(recording: Recording) -> list[str]:
+    return [str(Head(*index)) for index in np.ndindex(recording.encoder.layers, recording.encoder.heads)]
 
 
 def _divergence_unit(sqrt: bool) -> str:

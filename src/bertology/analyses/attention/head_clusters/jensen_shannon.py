@@ -144,11 +144,8 @@ def permuted_separation(
     for _ in range(n_permutations):
         permuted = rng.permutation(groups)
         separations.append(group_separation(mean_distance_to_groups(distances, permuted), permuted))
-    return GroupSeparation(
-        np.stack([separation.within for separation in separations]),
-        np.stack([separation.between for separation in separations]),
-        np.stack([separation.silhouette for separation in separations]),
-    )
+    names = ("within", "between", "silhouette")
+    return GroupSeparation(*(np.stack([getattr(separation, name) for separation in separations]) for name in names))
 
 
 def permutation_p_value(observed: FloatArray, permuted: FloatArray) -> FloatArray:

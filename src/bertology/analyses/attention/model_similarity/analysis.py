@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
 from bertology.analyses.attention.model_similarity.head_functions import STRONGEST_WORD, function_changes
-from bertology.analyses.attention_patterns.site import PATTERN_CLASSIFIERS, PatternClassifier, pattern_class_site
+from bertology.analyses.attention_patterns.site import (
+    PATTERN_CLASSIFIERS,
+    PatternClassifierOption,
+    pattern_class_site,
+)
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.head_selection.selection import head_attributes
+from bertology.analyses.importance_by_target import curve_or_grid
 from bertology.arrays import Array, FloatArray
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
@@ -86,15 +90,11 @@ model_similarity_site = PairedSite(
 )
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (STRONGEST_WORD,) if options["show"] == "functions" else (pattern_class_site(),)
-
-
 @analysis(
     question="How similar is each head's attention in two models, for example before and after fine-tuning?",
     special_tokens="Special tokens: included, except in measures marked (no special tokens), which renormalise.",
     citations=("kovaleva2019",),
-    sites=_sites,
+    sites=lambda options: (STRONGEST_WORD,) if options["show"] == "functions" else (pattern_class_site(),),
     paired_sites=(model_similarity_site,),
     version=2,
     report_section="Effects of fine-tuning",
@@ -107,13 +107,9 @@ def model_similarity(
     show: Annotated[
         ModelSimilarityView,
         "`heads`, `layers` (mean over heads), `pattern-classes` (heads whose most frequent class changed) or "
-        "`functions` "
-        "(heads that gained or lost a function; needs dependency trees).",
+        "`functions` (heads that gained or lost a function; needs dependency trees).",
     ] = "heads",
-    pattern_classifier: Annotated[
-        PatternClassifier,
-        "Classifier of attention patterns: the explicit `rule`, or the `cnn` trained on synthetic patterns.",
-    ] = "rule",
+    pattern_classifier: PatternClassifierOption = "rule",
     min_examples: Annotated[int, "Minimum number of examples for a relation to be a function."] = 20,
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid | LayerCurve | Table:
@@ -156,9 +152,7 @@ def model_similarity(
     measures = _estimate_measures(values, seed)
     baselines = {name: _estimate_measures(baseline, seed) for name, baseline in baseline_values.items()}
     baselines[CHANCE] = {CLASS_CHANGE: Estimates.exact(chance)}
-    if show == "layers":
-        return LayerCurve(measures=measures, baselines=baselines, units=UNITS, first_layer=1)
-    return HeadGrid(measures=measures, baselines=baselines, units=UNITS)
+    return curve_or_grid(show, measures, baselines, UNITS)
 
 
 def _append_class_change(values: Array, class_change: FloatArray) -> Array:
@@ -167,8 +161,7 @@ def _append_class_change(values: Array, class_change: FloatArray) -> Array:
 
 
 def _estimate_measures(values: Array, seed: int) -> dict[str, Estimates]:
-    estimates = bootstrap_mean(values, seed=seed)
-    return {name: estimates[..., i] for i, name in enumerate((*MEASURES, CLASS_CHANGE)[: values.shape[-1]])}
+    return bootstrap_mean(values, seed=seed).by_name((*MEASURES, CLASS_CHANGE)[: values.shape[-1]])
 
 
 def _class_change(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -49,7 +49,7 @@ STATISTICS = (
 ATTENTION, SINK_RATE, NO_OP_INDEX = "attention to the sink", "sink rate", "no-op index"
 EFFECT = "effect of removing the sink's value"
 UNITS = {
-    ATTENTION: "share, 0 to 1",
+    ATTENTION: "share of attention, 0 to 1",
     SINK_RATE: "proportion of heads, 0 to 1",
     NO_OP_INDEX: "index, at most 1 (1: no effect, 0: like an average token)",
 }
@@ -128,8 +128,7 @@ def sinks(
     effect: Annotated[
         EffectMetric,
         "Where the effect is measured: last `hidden` states, masked-language-model `loss` (15 % masked), or `logits` "
-        "of "
-        "the task head.",
+        "of the task head.",
     ] = "hidden",
     scope: Annotated[
         LayerScope, "Remove value vectors in one `layer` at a time, or in it and all layers above (`layer-and-above`)."

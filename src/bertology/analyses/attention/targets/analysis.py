@@ -5,20 +5,15 @@ After Clark et al. (2019), Kovaleva et al. (2019) and Vig & Belinkov (2019).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from bertology.analyses.attention.targets.linguistic import (
     feature_target_site,
-    grammatical_roles,
-    occurring_classes,
-    role_measure,
+    occurring_labels,
     role_target_site,
-    tag_measure,
     tag_target_site,
-    universal_tags,
 )
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import Average, mean_grid, ratio_grid
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
@@ -101,13 +96,17 @@ def _same_word_pairs(batch: TokenBatch) -> Tensor:
     return torch.nonzero(same_word & ~torch.eye(batch.padded_length, dtype=torch.bool, device=batch.device))
 
 
+def _needs(prepared: _TargetIndex) -> StatisticNeeds:
+    return StatisticNeeds(pairs=prepared.pairs)
+
+
 @reduction(
     "attention.targets",
     axes=("target",),
     labels=MEASURES,
     description="share of each head's attention by target, averaged over source tokens",
     prepare=_prepare,
-    needs=lambda prepared: StatisticNeeds(pairs=prepared.pairs),
+    needs=_needs,
 )
 def targets_site(layer: LayerActivations, batch: TokenBatch, target_index: _TargetIndex) -> Tensor:
     """(batch, head, measure) shares; NaN if a sentence has no such source token."""
@@ -138,10 +137,6 @@ REQUIRED_ANNOTATIONS: dict[TargetType, tuple[str, ...]] = {
 }
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (_site(options["target_type"], options["legacy"]),)
-
-
 def _site(target_type: TargetType, legacy: bool) -> ReducedSite:
     match target_type:
         case "token":
@@ -156,11 +151,10 @@ def _site(target_type: TargetType, legacy: bool) -> ReducedSite:
 
 @analysis(
     question="What does each head attend to: special tokens, punctuation, the token itself, its neighbours?",
-    special_tokens="Special tokens: included, except in measures marked (no special tokens) and with --target-type "
-    "pos or "
-    "role.",
+    special_tokens="Special tokens: included, except in measures marked (no special tokens) and with --target-type pos "
+    "or role.",
     citations=("clark2019", "kovaleva2019", "vig2019structure"),
-    sites=_sites,
+    sites=lambda options: (_site(options["target_type"], options["legacy"]),),
     version=2,
     gallery=True,
 )
@@ -171,8 +165,7 @@ def targets(
     target_type: Annotated[
         TargetType,
         "How targets are grouped: `token` (special tokens, punctuation, neighbours ...), `pos`, `role` (syntactic "
-        "role) "
-        "or `feature` (linguistic features of Kovaleva et al.); all but `token` need annotations.",
+        "role) or `feature` (linguistic features of Kovaleva et al.); all but `token` need annotations.",
     ] = "token",
     average: Annotated[
         Average,
@@ -205,11 +198,8 @@ def targets(
         )
     site = _site(target_type, legacy)
     if target_type in ("token", "feature"):
-        units = "share, 0 to 1" if target_type == "token" else "attention weight, 0 to 1"
+        units = "share of attention, 0 to 1" if target_type == "token" else "attention weight, 0 to 1"
         return mean_grid(recording, randomised, site, units=units, seed=seed)
-    if target_type == "pos":
-        labels = list(map(tag_measure, occurring_classes(recording.inputs, universal_tags)))
-    else:
-        labels = list(map(role_measure, occurring_classes(recording.inputs, grammatical_roles)))
+    labels = occurring_labels(target_type, recording.inputs)
     units = dict.fromkeys(labels, "share of attention among non-special tokens, 0 to 1")
     return ratio_grid(recording, randomised, site, units=units, average=average, seed=seed, labels=labels)

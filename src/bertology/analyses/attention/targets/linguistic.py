@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -140,8 +140,8 @@ def feature_target_site(fill_value: float = float("nan")) -> ReducedSite:
     )
 
 
-def occurring_classes(
-    inputs: Sequence[RecordedInput], classes: Callable[[RecordedInput], list[str | None]]
-) -> list[str]:
-    """The classes that occur in the inputs."""
-    return sorted({name for recorded_input in inputs for name in classes(recorded_input) if name is not None})
+def occurring_labels(target_type: Literal["pos", "role"], inputs: Sequence[RecordedInput]) -> list[str]:
+    """The labels of the site whose classes occur in the inputs."""
+    classes, measure = (universal_tags, tag_measure) if target_type == "pos" else (grammatical_roles, role_measure)
+    names = {name for recorded_input in inputs for name in classes(recorded_input) if name is not None}
+    return [measure(name) for name in sorted(names)]

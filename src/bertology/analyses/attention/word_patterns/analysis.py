@@ -56,8 +56,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
 @analysis(
     question="Which heads attend to the next, previous, same or related word, to predictive words, or to delimiters?",
     special_tokens="Special tokens: excluded as sources, and as targets except of `delimiters`; --special-tokens "
-    "exclude "
-    "also removes attention to them from the denominator.",
+    "exclude also removes attention to them from the denominator.",
     citations=("vig2019deconstructing",),
     sites=_sites,
     version=3,
@@ -77,16 +76,7 @@ def word_patterns(
         "`include` attention to special tokens in the denominator, or `exclude` it (does not affect `delimiters`).",
     ] = "include",
     include_self: Annotated[bool, "Count attention to the token itself as attention to a related word."] = False,
-    word_vectors: Annotated[
-        str,
-        "Word vectors that define related words: glove:PATH or static:MODEL; empty: identical lemmas only.",
-    ] = "",
-    min_cosine: Annotated[float, "Minimum cosine between two word vectors for the words to count as related."] = 0.6,
-    collocation_corpus: Annotated[
-        str,
-        "Corpus whose collocations (at least 5 occurrences, normalised PMI at least 0.5) count as predictive words; "
-        "empty: none.",
-    ] = "",
+    relations: WordRelations = WordRelations(),
     min_score: Annotated[
         float,
         "Minimum score for a head to be labelled (0: 0.5 for next and previous word, 0.6 for delimiters, 0.3 "
@@ -111,7 +101,6 @@ def word_patterns(
     paired t test over sentences at 0.05, with Holm's correction for all heads and patterns. Vig shows figures of single
     heads and gives no definitions; these are ours.
     """
-    relations = WordRelations(word_vectors, min_cosine, collocation_corpus)
     scores = _pattern_scores(recording, randomised, pattern_site(relations, include_self), special_tokens)
     if show == "heads":
         return _build_grid(scores, seed)
@@ -150,17 +139,12 @@ def _scores_and_controls(values: FloatArray, special_tokens: SpecialTokens) -> t
     return scores, controls
 
 
-def _estimate_patterns(values: FloatArray, seed: int) -> dict[str, Estimates]:
-    estimates = bootstrap_mean(values, seed=seed)
-    return {name: estimates[..., index] for index, name in enumerate(PATTERNS)}
-
-
 def _build_grid(scores: _PatternScores, seed: int) -> HeadGrid:
-    measures = _estimate_patterns(scores.scores, seed)
+    measures = bootstrap_mean(scores.scores, seed=seed).by_name(PATTERNS)
     measured = [name for name in PATTERNS if measures[name].n.any()] or list(PATTERNS)
     baselines: dict[str, dict[str, Estimates]] = {}
     for baseline, values in scores.baselines.items():
-        estimates = _estimate_patterns(values, seed)
+        estimates = bootstrap_mean(values, seed=seed).by_name(PATTERNS)
         patterns = CONTENT_PATTERNS if baseline == SAME_DISTANCE else PATTERNS
         baselines[baseline] = {name: estimates[name] for name in measured if name in patterns}
     return HeadGrid(

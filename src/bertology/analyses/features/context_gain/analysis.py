@@ -18,20 +18,8 @@ from bertology.analyses.features.context_gain.property_halves import (
     split_scores,
 )
 from bertology.analyses.frozen_features.dataset import DatasetOptions, build_dataset
-from bertology.analyses.frozen_features.downstream_models import parse_classifiers
-from bertology.analyses.frozen_features.extractors import parse_features
-from bertology.analyses.frozen_features.options import (
-    DEFAULT_FEATURES,
-    AnnotationOption,
-    ClassifierOption,
-    FeaturesOption,
-    MaxTrainSizeOption,
-    NSeedsOption,
-    SampleSizeOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainTaskOption,
-)
+from bertology.analyses.frozen_features.downstream_models import ClassifierOption, parse_classifiers
+from bertology.analyses.frozen_features.extractors import DEFAULT_FEATURES, FeaturesOption, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all, predict_all
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
@@ -58,15 +46,9 @@ def context_gain(
     cache: AnalysisCache,
     *,
     features: FeaturesOption = DEFAULT_FEATURES,
-    task: TrainTaskOption = "auto",
-    annotation: AnnotationOption = "",
     classifier: ClassifierOption = "linear",
     max_entity_words: Annotated[int, "Evaluate only entities of at most this many words (0: all)."] = 0,
-    sample_size: SampleSizeOption = 400,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    n_seeds: NSeedsOption = 3,
-    seed: SeedOption = 0,
+    options: DatasetOptions = DatasetOptions(),
 ) -> Table:
     """Proportion of entities, words or texts predicted correctly, 0 to 1, and differences between features, -1 to 1.
 
@@ -84,7 +66,6 @@ def context_gain(
     resample texts and seeds. The attributes give the distribution of each property and its rank correlations: long
     entities contain frequent words, so look at rarity with --max-entity-words 1 too.
     """
-    options = DatasetOptions(task, annotation, sample_size, train_corpus, train_size, n_seeds, seed)
     dataset = build_dataset(corpus, options, analysis_name=NAME)
     extractors = parse_features(features, encoder)
     if len(extractors) < 2:
@@ -96,7 +77,7 @@ def context_gain(
             "at least one entity",
             "Use a larger corpus, or leave --max-entity-words out",
         )
-    (classifier_name, *_) = parse_classifiers(classifier, dataset.task.name)
+    (classifier_name, *_) = parse_classifiers(classifier, dataset.task.name, "--classifier")
     predictions = predict_all(dataset, extract_all(dataset, extractors, cache), classifier_name, cache)
     baseline_predictions = dataset.task.baseline_predictions(dataset.train, dataset.test)
     scores = [is_correct(dataset, units, predicted) for predicted in predictions]
@@ -104,7 +85,7 @@ def context_gain(
         is_correct(dataset, units, [predicted] * len(dataset.seed_splits))
         for predicted in baseline_predictions.values()
     ]
-    by_property = [split_scores(units, scores, index, seed=seed) for index in range(len(PROPERTIES))]
+    by_property = [split_scores(units, scores, index, seed=options.seed) for index in range(len(PROPERTIES))]
     halves = Estimates.concatenate([by_half for by_half, _ in by_property])
     random_halves = Estimates.concatenate([random for _, random in by_property])
     names = [extractor.name for extractor in extractors]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -19,9 +19,14 @@ from bertology.analyses.features.glue_diagnostic.scores import (
     matthews_by_group,
     overlap_features,
 )
-from bertology.analyses.frozen_features.dataset import DatasetOptions, FrozenFeatureDataset, build_dataset
-from bertology.analyses.frozen_features.extractors import parse_features
-from bertology.analyses.frozen_features.options import DEFAULT_FEATURES, NSeedsOption, SeedOption
+from bertology.analyses.frozen_features.dataset import (
+    DatasetOptions,
+    FrozenFeatureDataset,
+    NSeedsOption,
+    SeedOption,
+    build_dataset,
+)
+from bertology.analyses.frozen_features.extractors import DEFAULT_FEATURES, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all, predict_all
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus, Example
@@ -36,21 +41,6 @@ NAME = "features/glue_diagnostic"
 TASK_HEAD = "task head"
 HELD_OUT = "held-out training pairs"
 MAJORITY, HYPOTHESIS_ONLY, ZERO = "majority class", "hypothesis only", "zero"
-
-
-class _PairDataset(NamedTuple):
-    """A dataset whose test pairs are the held-out training pairs, followed by those of the corpus."""
-
-    dataset: FrozenFeatureDataset
-    n_held_out: int
-    n_skipped: int
-
-
-class _PairPredictions(NamedTuple):
-    """Predictions for the full pairs, and for their hypotheses only."""
-
-    full_pair: PredictionsByModel
-    hypothesis_only: PredictionsByModel
 
 
 @analysis(
@@ -98,13 +88,13 @@ def glue_diagnostic(
     resample pairs (those with the same hypothesis together) and seeds.
     """
     head_labels = task_head_labels(encoder, LABELS, class_names)
-    options = DatasetOptions("pair", "", 0, "", 0, n_seeds, seed)
+    options = DatasetOptions("pair", sample_size=0, n_seeds=n_seeds, seed=seed)
     dataset, n_held_out, n_skipped = _prepare_dataset(corpus, options, train_corpus, train_size, head_labels, encoder)
-    predictions = _predict(dataset, encoder, features, head_labels, cache)
+    full_pair, hypothesis_only = _predict(dataset, encoder, features, head_labels, cache)
     overlap = predict_all(dataset, [overlap_features([*dataset.train, *dataset.test])], "linear", cache)[0]
     groups = _category_groups(dataset.test, n_held_out, subtypes=show == "subtypes")
-    scores, differences = matthews_by_group(dataset.test, predictions.full_pair, groups, seed=seed)
-    hypothesis_scores, _ = matthews_by_group(dataset.test, predictions.hypothesis_only, groups, seed=seed)
+    scores, differences = matthews_by_group(dataset.test, full_pair, groups, seed=seed)
+    hypothesis_scores, _ = matthews_by_group(dataset.test, hypothesis_only, groups, seed=seed)
     overlap_scores = matthews_by_group(dataset.test, {WORD_OVERLAP: overlap}, groups, seed=seed)[0][WORD_OVERLAP]
     n = next(iter(scores.values())).n
     zeros = Estimates.exact(np.where(n > 0, 0.0, np.nan), n)
@@ -134,10 +124,11 @@ def _prepare_dataset(
     train_size: int,
     head_labels: tuple[str, ...] | None,
     encoder: Encoder,
-) -> _PairDataset:
-    """The training pairs, and as test pairs a quarter of --train-corpus and all pairs of the corpus.
+) -> tuple[FrozenFeatureDataset, int, int]:
+    """The training pairs, and as test pairs a quarter of --train-corpus followed by all pairs of the corpus.
 
-    If the task head is evaluated, pairs that are too long for the model are skipped.
+    Also the number of held-out training pairs and of skipped pairs: if the task head is evaluated, pairs that are too
+    long for the model are skipped.
     """
     from bertology.training.data_split import sort_by_content
     from bertology.training.task_selection import select_examples
@@ -163,7 +154,7 @@ def _prepare_dataset(
         for examples in (dataset.test, corpus_pairs)
     )
     n_skipped = len(dataset.test) + len(corpus_pairs) - len(held_out) - len(test)
-    return _PairDataset(replace(dataset, test=(*held_out, *test)), len(held_out), n_skipped)
+    return replace(dataset, test=(*held_out, *test)), len(held_out), n_skipped
 
 
 def _check_labels(examples: Sequence[Example], corpus_name: str) -> None:
@@ -182,7 +173,8 @@ def _predict(
     features: str,
     head_labels: tuple[str, ...] | None,
     cache: AnalysisCache,
-) -> _PairPredictions:
+) -> tuple[PredictionsByModel, PredictionsByModel]:
+    """Predictions for the full pairs, and for their hypotheses only."""
     full_pair: dict[str, Sequence[Sequence[str]]] = {}
     hypothesis_only: dict[str, Sequence[Sequence[str]]] = {}
     if head_labels is not None:
@@ -201,7 +193,7 @@ def _predict(
         for predictions, inputs in ((full_pair, vectors), (hypothesis_only, without_premises)):
             names = [feature.name for feature in vectors]
             predictions.update(zip(names, predict_all(dataset, inputs, "linear", cache), strict=True))
-    return _PairPredictions(full_pair, hypothesis_only)
+    return full_pair, hypothesis_only
 
 
 def _category_groups(examples: Sequence[Example], n_held_out: int, *, subtypes: bool) -> list[PairGroup]:

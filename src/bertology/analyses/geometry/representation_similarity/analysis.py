@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.geometry.representation_similarity import kernel_similarity as kernels
 from bertology.analyses.geometry.representation_similarity.cca import pwcca, svcca
 from bertology.arrays import Array, FloatArray
@@ -25,10 +25,9 @@ from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Matrix
 
 Unit = Literal["tokens", "words"]
-RsaSimilarity = Literal["cosine", "dot", "euclidean"]
-RsaCorrelation = Literal["pearson", "spearman"]
-RepresentationSimilarityView = Literal["layers", "matrix"]
+Side = Literal["first", "second"]
 
+SIDES: tuple[Side, Side] = ("first", "second")
 SITES: dict[Unit, str] = {"tokens": "hidden", "words": "hidden.words"}
 MIN_STIMULI = 10
 N_GROUPS = 20
@@ -45,6 +44,7 @@ MEASURES = {
     "procrustes": "Procrustes similarity",
 }
 """Values of --measures and the names of the measures."""
+COVARIANCE_MEASURES = {"svcca": svcca, "pwcca": pwcca, "procrustes": procrustes}
 UNITS = {
     "rsa": "correlation, -1 to 1",
     "cka": "0 to 1 (above 0 by chance)",
@@ -57,8 +57,47 @@ UNITS = {
 }
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (SITES[options["unit"]],)
+@dataclass(frozen=True)
+class _SimilarityConfig:
+    """Options of the measures; `--measures` is parsed by `measure_names`."""
+
+    measures: Annotated[str, f"Similarity measures, comma-separated: {', '.join(MEASURES)}."] = (
+        "rsa,cka,unbiased-cka,procrustes"
+    )
+    rsa_similarity: Annotated[
+        Literal["cosine", "dot", "euclidean"],
+        "Similarity of two stimuli in RSA: `cosine`, `dot` or `euclidean` (negative distance).",
+    ] = "cosine"
+    rsa_correlation: Annotated[
+        Literal["pearson", "spearman"], "Correlation between the two models' similarity matrices in RSA."
+    ] = "pearson"
+    rbf_bandwidth: Annotated[float, "Bandwidth of the RBF kernel, as a multiple of the median distance."] = 0.4
+    standardise: Annotated[
+        bool, "Standardise every dimension to mean 0 and variance 1 first, so that a few large ones do not dominate."
+    ] = False
+    seed: Annotated[int, "Random seed (sample, shuffling, jackknife groups)."] = 0
+
+    @cached_property
+    def measure_names(self) -> tuple[str, ...]:
+        """The keys of `MEASURES` to compute."""
+        names = tuple(dict.fromkeys(name.strip().lower() for name in self.measures.split(",") if name.strip()))
+        for name in names:
+            if name not in MEASURES:
+                raise unknown_name("similarity measure", name, MEASURES)
+        return names or tuple(MEASURES)
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each measure."""
+        return {MEASURES[name]: UNITS[name] for name in self.measure_names}
+
+    def preprocess(self, states: Array) -> FloatArray:
+        """The states in double precision, optionally standardised."""
+        vectors = states.astype(np.float64)
+        if not self.standardise:
+            return vectors
+        std = vectors.std(0)
+        return (vectors - vectors.mean(0)) / np.where(std > 0, std, 1.0)
 
 
 @analysis(
@@ -66,7 +105,7 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     "Procrustes)?",
     special_tokens="Special tokens: in the model's input, not analysed.",
     citations=("merchant2020", "kriegeskorte2008", "kornblith2019", "raghu2017", "morcos2018", "schonemann1966"),
-    sites=_sites,
+    sites=lambda options: (SITES[options["unit"]],),
     report_section="Effects of fine-tuning",
 )
 def representation_similarity(
@@ -75,28 +114,14 @@ def representation_similarity(
     randomised: Recording | None,
     *,
     show: Annotated[
-        RepresentationSimilarityView,
+        Literal["layers", "matrix"],
         "`layers` (each layer with the same layer) or `matrix` (every layer with every layer).",
     ] = "layers",
-    measures: Annotated[str, f"Similarity measures, comma-separated: {', '.join(MEASURES)}."] = (
-        "rsa,cka,unbiased-cka,procrustes"
-    ),
     sample_size: Annotated[
         int, "Number of tokens (or words, with --unit words), sampled at random; all if there are fewer."
     ] = 5000,
     unit: Annotated[Unit, "Compare `tokens`, or `words` (mean over tokens) if the vocabularies differ."] = "tokens",
-    rsa_similarity: Annotated[
-        RsaSimilarity, "Similarity of two stimuli in RSA: `cosine`, `dot` or `euclidean` (negative distance)."
-    ] = "cosine",
-    rsa_correlation: Annotated[
-        RsaCorrelation, "Correlation between the two models' similarity matrices in RSA."
-    ] = "pearson",
-    rbf_bandwidth: Annotated[float, "Bandwidth of the RBF kernel, as a multiple of the median distance."] = 0.4,
-    standardise: Annotated[
-        bool,
-        "Standardise every dimension to mean 0 and variance 1 first, so that a few large ones do not dominate.",
-    ] = False,
-    seed: Annotated[int, "Random seed (sample, shuffling, jackknife groups)."] = 0,
+    config: _SimilarityConfig = _SimilarityConfig(),
 ) -> LayerCurve | Matrix:
     """Similarity of two models' states of the same tokens: 1 for the same geometry, 0 (or chance) for unrelated ones.
 
@@ -115,10 +140,7 @@ def representation_similarity(
     of two models, as in some released code, depends on the basis and is not computed. In the matrix, rows are the
     layers of the first model, and CCA and Procrustes have no intervals.
     """
-    config = _SimilarityConfig(
-        _parse_measures(measures), rsa_similarity, rsa_correlation, rbf_bandwidth, standardise, seed
-    )
-    pairs = paired_states(recording, against, unit=unit, sample_size=sample_size, seed=seed)
+    pairs = paired_states(recording, against, unit=unit, sample_size=sample_size, seed=config.seed)
     if show == "matrix":
         return _build_matrix(pairs, config)
     if pairs.n_layers[0] != pairs.n_layers[1]:
@@ -130,7 +152,7 @@ def representation_similarity(
         )
     baselines = {"shuffled stimuli": _curves(pairs, config, shuffle=True)}
     if randomised is not None:
-        untrained = paired_states(recording, randomised, unit=unit, sample_size=sample_size, seed=seed)
+        untrained = paired_states(recording, randomised, unit=unit, sample_size=sample_size, seed=config.seed)
         baselines["untrained model"] = _curves(untrained, config)
     return LayerCurve(measures=_curves(pairs, config), baselines=baselines, units=config.units)
 
@@ -161,9 +183,9 @@ class PairedStates:
         """The number of layers of each model, embeddings included."""
         return self.first.encoder.layers + 1, self.second.encoder.layers + 1
 
-    def states(self, side: Literal["first", "second"], layer: int) -> Array:
+    def states(self, side: Side, layer: int) -> Array:
         """(stimulus, width) states of one recording in one layer."""
-        column = 0 if side == "first" else 1
+        column = SIDES.index(side)
         hidden = (self.first, self.second)[column][SITES[self.unit]]
         starts = np.flatnonzero(np.diff(self.indices[:, column], prepend=-1))
         return np.concatenate(
@@ -216,110 +238,78 @@ def _shared_positions(first: Recording, second: Recording, left: int, right: int
     return np.flatnonzero(left_tokens.special_kinds == SpecialToken.NONE).tolist()
 
 
-@dataclass(frozen=True)
-class _SimilarityConfig:
-    """The measures to compute, and their settings."""
-
-    measures: tuple[str, ...]
-    rsa_similarity: RsaSimilarity
-    rsa_correlation: RsaCorrelation
-    rbf_bandwidth: float
-    standardise: bool
-    seed: int
-
-    @property
-    def units(self) -> dict[str, str]:
-        """The unit of each measure."""
-        return {MEASURES[name]: UNITS[name] for name in self.measures}
-
-    def preprocess(self, states: Array) -> FloatArray:
-        """The states in double precision, optionally standardised."""
-        vectors = states.astype(np.float64)
-        if not self.standardise:
-            return vectors
-        std = vectors.std(0)
-        return (vectors - vectors.mean(0)) / np.where(std > 0, std, 1.0)
-
-
-def _parse_measures(measures: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip().lower() for name in measures.split(",") if name.strip()))
-    for name in names:
-        if name not in MEASURES:
-            raise unknown_name("similarity measure", name, MEASURES)
-    return names or tuple(MEASURES)
-
-
 def _curves(pairs: PairedStates, config: _SimilarityConfig, *, shuffle: bool = False) -> dict[str, Estimates]:
     """Each measure by layer; with `shuffle`, the second model's stimuli are shuffled and there are no intervals."""
     groups = assign_groups(pairs.sentences, N_GROUPS, seed=config.seed)
     order = _shuffled_order(pairs, config) if shuffle else slice(None)
-    estimates: dict[str, list[Estimates]] = {name: [] for name in config.measures}
+    cells: list[dict[str, Estimates]] = []
     for layer in range(pairs.n_layers[0]):
-        first = config.preprocess(pairs.states("first", layer))
-        second = config.preprocess(pairs.states("second", layer))[order]
-        for name, values in _compute_measures(first, second, config, np.zeros_like(groups) if shuffle else groups):
-            estimates[name].append(_estimate(values, len(pairs)))
-    return {MEASURES[name]: Estimates.stack(by_layer) for name, by_layer in estimates.items()}
+        first, second = (config.preprocess(pairs.states(side, layer)) for side in SIDES)
+        cells.append(_compare(first, second[order], config, np.zeros_like(groups) if shuffle else groups))
+    return _stack(cells)
 
 
 def _shuffled_order(pairs: PairedStates, config: _SimilarityConfig) -> Array:
     return np.random.default_rng([config.seed, 1]).permutation(len(pairs))
 
 
+def _stack(cells: Sequence[dict[str, Estimates]]) -> dict[str, Estimates]:
+    return {name: Estimates.stack([cell[name] for cell in cells]) for name in cells[0]}
+
+
 def _build_matrix(pairs: PairedStates, config: _SimilarityConfig) -> Matrix:
     groups = assign_groups(pairs.sentences, N_GROUPS, seed=config.seed)
     order = _shuffled_order(pairs, config)
-    measures, chance = ({MEASURES[name]: list[Estimates]() for name in config.measures} for _ in range(2))
     n_rows, n_columns = pairs.n_layers
+    measures, chance = list[dict[str, Estimates]](), list[dict[str, Estimates]]()
     for row in range(n_rows):
         first = config.preprocess(pairs.states("first", row))
-        row_measures, row_chance = ({name: list[Estimates]() for name in config.measures} for _ in range(2))
+        row_measures, row_chance = list[dict[str, Estimates]](), list[dict[str, Estimates]]()
         for column in range(n_columns):
             second = config.preprocess(pairs.states("second", column))
-            for name, values in _compute_measures(first, second, config, groups, covariance_intervals=False):
-                row_measures[name].append(_estimate(values, len(pairs)))
-            for name, values in _compute_measures(first, second[order], config, np.zeros_like(groups)):
-                row_chance[name].append(_estimate(values, len(pairs)))
-        for name in config.measures:
-            measures[MEASURES[name]].append(Estimates.stack(row_measures[name]))
-            chance[MEASURES[name]].append(Estimates.stack(row_chance[name]))
+            row_measures.append(_compare(first, second, config, groups, covariance_intervals=False))
+            row_chance.append(_compare(first, second[order], config, np.zeros_like(groups)))
+        measures.append(_stack(row_measures))
+        chance.append(_stack(row_chance))
     return Matrix(
-        measures={name: Estimates.stack(rows) for name, rows in measures.items()},
-        baselines={"shuffled stimuli": {name: Estimates.stack(rows) for name, rows in chance.items()}},
+        measures=_stack(measures),
+        baselines={"shuffled stimuli": _stack(chance)},
         units=config.units,
         row_names=tuple(f"layer {layer}" for layer in range(n_rows)),
         column_names=tuple(f"layer {layer}" for layer in range(n_columns)),
     )
 
 
-def _estimate(values: FloatArray, n_stimuli: int) -> Estimates:
-    value, low, high = correlation_interval(values)
-    return Estimates(value=value, low=low, high=high, n=np.where(np.isfinite(value), n_stimuli, 0))
-
-
-def _compute_measures(
+def _compare(
     first: FloatArray,
     second: FloatArray,
     config: _SimilarityConfig,
     groups: GroupIndices,
     *,
     covariance_intervals: bool = True,
-) -> Iterator[tuple[str, FloatArray]]:
-    """Each measure as (1 + group,) values, or for all stimuli only if there is one group or no interval."""
-    covariance_groups = groups if covariance_intervals else np.zeros_like(groups)
-    for names, compute in (
-        (("rsa",), lambda: [_rsa(first, second, config, groups)]),
-        (("cka", "unbiased-cka"), lambda: _kernel_alignment(kernels.feature_kernel_sums(first, second, groups))),
-        (("rbf-cka", "unbiased-rbf-cka"), lambda: _rbf_alignment(first, second, config, groups)),
-        (
-            ("svcca", "pwcca", "procrustes"),
-            lambda: _covariance_measures(first, second, config.measures, covariance_groups),
-        ),
-    ):
-        if set(names) & set(config.measures):
-            for name, values in zip(names, compute(), strict=True):
-                if name in config.measures:
-                    yield name, values
+) -> dict[str, Estimates]:
+    """Each measure of two sets of states, with a jackknife interval over the groups if there are several."""
+    measures = set(config.measure_names)
+    values: dict[str, FloatArray] = {}
+    if "rsa" in measures:
+        values["rsa"] = _rsa(first, second, config, groups)
+    if measures & {"cka", "unbiased-cka"}:
+        sums = kernels.feature_kernel_sums(first, second, groups)
+        values |= {"cka": kernels.cka(sums), "unbiased-cka": kernels.cka(sums, unbiased=True)}
+    if measures & {"rbf-cka", "unbiased-rbf-cka"}:
+        first_kernel, second_kernel = (_rbf_kernel(states, config.rbf_bandwidth) for states in (first, second))
+        sums = kernels.kernel_sums(first_kernel, second_kernel, groups)
+        values |= {"rbf-cka": kernels.cka(sums), "unbiased-rbf-cka": kernels.cka(sums, unbiased=True)}
+    if statistics := {name: COVARIANCE_MEASURES[name] for name in COVARIANCE_MEASURES if name in measures}:
+        subsets = covariances(first, second, groups if covariance_intervals and groups.max() else None)
+        rows = [[statistic(subset) for statistic in statistics.values()] for subset in subsets]
+        values |= dict(zip(statistics, np.array(rows).T, strict=True))
+    estimates: dict[str, Estimates] = {}
+    for name in config.measure_names:
+        value, low, high = correlation_interval(values[name])
+        n = np.where(np.isfinite(value), len(first), 0)
+        estimates[MEASURES[name]] = Estimates(value=value, low=low, high=high, n=n)
+    return estimates
 
 
 def _rsa(first: FloatArray, second: FloatArray, config: _SimilarityConfig, groups: GroupIndices) -> FloatArray:
@@ -333,25 +323,5 @@ def _rsa(first: FloatArray, second: FloatArray, config: _SimilarityConfig, group
     return kernels.pearson(kernels.kernel_sums(kernel(first), kernel(second), groups))
 
 
-def _kernel_alignment(sums: kernels.KernelSums) -> Sequence[FloatArray]:
-    return kernels.cka(sums), kernels.cka(sums, unbiased=True)
-
-
-def _rbf_alignment(
-    first: FloatArray, second: FloatArray, config: _SimilarityConfig, groups: GroupIndices
-) -> Sequence[FloatArray]:
-    def kernel(vectors: FloatArray) -> kernels.KernelRows:
-        return kernels.gaussian(vectors, max(config.rbf_bandwidth * kernels.median_distance(vectors), 1e-12))
-
-    return _kernel_alignment(kernels.kernel_sums(kernel(first), kernel(second), groups))
-
-
-def _covariance_measures(
-    first: FloatArray, second: FloatArray, measures: Sequence[str], groups: GroupIndices
-) -> Sequence[FloatArray]:
-    statistics = {"svcca": svcca, "pwcca": pwcca, "procrustes": procrustes}
-    values: dict[str, list[float]] = {name: [] for name in statistics}
-    for subset in covariances(first, second, None if groups.max() == 0 else groups):
-        for name, statistic in statistics.items():
-            values[name].append(statistic(subset) if name in measures else float("nan"))
-    return [np.array(by_subset) for by_subset in values.values()]
+def _rbf_kernel(vectors: FloatArray, bandwidth: float) -> kernels.KernelRows:
+    return kernels.gaussian(vectors, max(bandwidth * kernels.median_distance(vectors), 1e-12))

@@ -50,15 +50,6 @@ class KernelSums:
     second_squared: FloatArray
     count: FloatArray
 
-    def first_with_itself(self) -> KernelSums:
-        """The sums for the first kernel and itself."""
-        squares = self.first_squared
-        return KernelSums(self.first, self.first, squares, squares, squares, self.count)
-
-    def swapped(self) -> KernelSums:
-        """The sums with first and second kernel exchanged."""
-        return KernelSums(self.second, self.first, self.cross, self.second_squared, self.first_squared, self.count)
-
 
 def pearson(sums: KernelSums) -> FloatArray:
     """Pearson correlation of the two kernels over pairs of different observations, -1 to 1.
@@ -81,26 +72,26 @@ def cka(sums: KernelSums, *, unbiased: bool = False) -> FloatArray:
     each part of the ratio without the diagonals (song2012) and can be slightly below 0.
     """
     hsic = _unbiased_hsic if unbiased else _hsic
-    first, second = hsic(sums.first_with_itself()), hsic(sums.swapped().first_with_itself())
+    first = hsic(sums.first, sums.first, sums.first_squared, sums.count)
+    second = hsic(sums.second, sums.second, sums.second_squared, sums.count)
     first_varies = first > MIN_RELATIVE_VARIANCE * np.square(sums.first.diagonal).sum(1)
     second_varies = second > MIN_RELATIVE_VARIANCE * np.square(sums.second.diagonal).sum(1)
-    return _ratio_to_root(hsic(sums), first * second, first_varies & second_varies)
+    shared = hsic(sums.first, sums.second, sums.cross, sums.count)
+    return _ratio_to_root(shared, first * second, first_varies & second_varies)
 
 
-def _hsic(sums: KernelSums) -> FloatArray:
-    """tr(K H L H), the Hilbert-Schmidt independence criterion up to a factor."""
-    first, second, n = sums.first, sums.second, sums.count
+def _hsic(first: Marginals, second: Marginals, products: FloatArray, n: FloatArray) -> FloatArray:
+    """tr(K H L H), the Hilbert-Schmidt independence criterion up to a factor, from sums of products of two kernels."""
     rows = first.rows + first.diagonal, second.rows + second.diagonal
-    total = sums.cross + (first.diagonal * second.diagonal).sum(1)
+    total = products + (first.diagonal * second.diagonal).sum(1)
     return total - 2 / n * (rows[0] * rows[1]).sum(1) + rows[0].sum(1) * rows[1].sum(1) / n**2
 
 
-def _unbiased_hsic(sums: KernelSums) -> FloatArray:
+def _unbiased_hsic(first: Marginals, second: Marginals, products: FloatArray, n: FloatArray) -> FloatArray:
     """The unbiased estimate of the criterion up to a factor; needs four observations."""
-    rows, n = (sums.first.rows, sums.second.rows), sums.count
-    totals = rows[0].sum(1) * rows[1].sum(1)
+    totals = first.rows.sum(1) * second.rows.sum(1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        hsic = sums.cross + totals / ((n - 1) * (n - 2)) - 2 / (n - 2) * (rows[0] * rows[1]).sum(1)
+        hsic = products + totals / ((n - 1) * (n - 2)) - 2 / (n - 2) * (first.rows * second.rows).sum(1)
     return np.where(n > 3, hsic, np.nan)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from bertology.analyses.declaration import analysis
 from bertology.analyses.geometry.tensor_products.role_schemes import RANDOM_TREE, SCHEMES, Scheme, role_numbering
 from bertology.analyses.probing.options import EpochsOption, LearningRateOption, NSeedsOption, SeedOption
-from bertology.analyses.probing.train_test_split import randomised_encoder, train_mask
+from bertology.analyses.probing.train_test_split import for_both_models, train_mask
 from bertology.arrays import Array, IntArray
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.token_batch import RecordedInput
@@ -44,12 +45,17 @@ class _SentenceVectors:
 
 @dataclass(frozen=True)
 class _DecompositionConfig:
-    """How decompositions are fitted."""
+    """Options of fitting decompositions."""
 
-    role_size: int
-    seeds: tuple[int, ...]
-    epochs: int
-    learning_rate: float
+    role_size: Annotated[int, "Dimensions of a role vector."] = 6
+    epochs: EpochsOption = 100
+    learning_rate: LearningRateOption = 1e-3
+    n_seeds: NSeedsOption = 1
+    seed: SeedOption = 0
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(range(self.seed, self.seed + self.n_seeds))
 
 
 @analysis(
@@ -67,12 +73,8 @@ def tensor_products(
     pooling: Annotated[
         Literal["cls", "mean"], "Sentence vector: `cls`, or the `mean` over non-special tokens."
     ] = "cls",
-    role_size: Annotated[int, "Dimensions of a role vector."] = 6,
-    epochs: EpochsOption = 100,
-    learning_rate: LearningRateOption = 1e-3,
     train_fraction: Annotated[float, "Fraction of sentences used for training, in whole documents."] = 0.7,
-    n_seeds: NSeedsOption = 1,
-    seed: SeedOption = 0,
+    config: _DecompositionConfig = _DecompositionConfig(),
 ) -> LayerCurve:
     """Mean squared error of sentence vectors reconstructed from words in roles, by layer; 0 is exact.
 
@@ -86,19 +88,18 @@ def tensor_products(
     vector; for `tree`, a random tree over as many words; the untrained model, on its own scale. Without the model,
     fillers are random vectors. Intervals are over test sentences.
     """
-    config = _DecompositionConfig(role_size, tuple(range(seed, seed + n_seeds)), epochs, learning_rate)
-    data = _sentence_vectors(recording, encoder, pooling, train_fraction, seed)
+    build = partial(_sentence_vectors, pooling=pooling, train_fraction=train_fraction, seed=config.seed)
+    data, untrained = for_both_models(build, recording, randomised, encoder)
     measures = {name: _errors(name, scheme, data, config) for name, scheme in SCHEMES.items()}
     baselines = {
-        "mean vector": dict.fromkeys(SCHEMES, _mean_vector_error(data, seed)),
+        "mean vector": dict.fromkeys(SCHEMES, _mean_vector_error(data, config.seed)),
         "random tree": {"tree": _errors("random tree", RANDOM_TREE, data, config)},
     }
-    if randomised is not None:
-        untrained = _sentence_vectors(randomised, randomised_encoder(encoder), pooling, train_fraction, seed)
+    if untrained is not None:
         baselines["untrained model"] = {
             name: _errors(name, scheme, untrained, config) for name, scheme in SCHEMES.items()
         }
-        baselines["mean vector (untrained model)"] = dict.fromkeys(SCHEMES, _mean_vector_error(untrained, seed))
+        baselines["mean vector (untrained model)"] = dict.fromkeys(SCHEMES, _mean_vector_error(untrained, config.seed))
     return LayerCurve(
         measures=measures,
         baselines=baselines,
@@ -118,7 +119,8 @@ def _sentence_vectors(
         index
         for index, recorded_input in enumerate(recording.inputs)
         if all(segment.governors is not None for segment in recorded_input.text.segments)
-        and _is_complete(recorded_input)
+        and not recorded_input.window_index
+        and (recorded_input.tokens.special_kinds == SpecialToken.NONE).any()
     ]
     indices.sort(key=lambda index: recording.inputs[index].tokens.ids.tobytes())
     inputs = tuple(recording.inputs[index] for index in indices)
@@ -134,14 +136,13 @@ def _sentence_vectors(
     fillers = tuple(
         np.array([rows[int(token_id)] for token_id in recorded_input.tokens.ids]) for recorded_input in inputs
     )
-    vectors = np.stack(
-        [_pool(np.asarray(recording["hidden"][index]), recording.inputs[index], pooling) for index in indices], 1
+    vectors: list[Array] = []
+    for index, recorded_input in zip(indices, inputs, strict=True):
+        hidden, kinds = np.asarray(recording["hidden"][index]), recorded_input.tokens.special_kinds
+        vectors.append(hidden[:, 0] if pooling == "cls" else hidden[:, kinds == SpecialToken.NONE].mean(1))
+    return _SentenceVectors(
+        inputs, np.stack(vectors, 1).astype(np.float32), _filler_vectors(encoder, token_ids), fillers, split
     )
-    return _SentenceVectors(inputs, vectors.astype(np.float32), _filler_vectors(encoder, token_ids), fillers, split)
-
-
-def _is_complete(recorded_input: RecordedInput) -> bool:
-    return not recorded_input.window_index and bool((recorded_input.tokens.special_kinds == SpecialToken.NONE).any())
 
 
 def _split_sentences(inputs: Sequence[RecordedInput], train_fraction: float, seed: int) -> IntArray:
@@ -153,13 +154,6 @@ def _split_sentences(inputs: Sequence[RecordedInput], train_fraction: float, see
         is_validation = ~train_mask([inputs[index] for index in train.tolist()], 1 - VALIDATION_FRACTION, seed=seed)
         split[train[is_validation]] = VALIDATION
     return split
-
-
-def _pool(hidden: Array, recorded_input: RecordedInput, pooling: str) -> Array:
-    """(layer, width) sentence vector."""
-    if pooling == "cls":
-        return hidden[:, 0]
-    return hidden[:, recorded_input.tokens.special_kinds == SpecialToken.NONE].mean(1)
 
 
 def _filler_vectors(encoder: Encoder | None, token_ids: Sequence[int]) -> Array:
@@ -206,7 +200,7 @@ def _errors(name: str, scheme: Scheme, data: _SentenceVectors, config: _Decompos
     )
     squared = np.square(reconstruct(model, sequences[test]) - targets[:, test]).mean(-1)
     by_layer = squared.reshape(len(mean), len(config.seeds), -1).mean(1) * np.square(std[:, :, 0])
-    return bootstrap_mean(by_layer.T, seed=config.seeds[0])
+    return bootstrap_mean(by_layer.T, seed=config.seed)
 
 
 def _mean_and_std(data: _SentenceVectors) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ import numpy as np
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, uniform_baseline
 from bertology.analyses.heads.antecedent_confusion.stimuli import Stimulus, parse_stimulus, target_and_candidates
+from bertology.analyses.importance_by_target import curve_or_grid
 from bertology.arrays import Array, BoolArray, FloatArray
 from bertology.encoder.token_batch import TokenBatch
 from bertology.errors import Refusal
@@ -111,10 +112,10 @@ def antecedent_confusion(
     and inflected auxiliaries, since the paper does not say which it pools. `equal over candidates` attends equally to
     every noun phrase, `uniform attention` to every visible token.
 
-    With --show regression: coefficients in bits of a linear regression over sentences and layers, with intervals
-    clustered by sentence. In this design distance follows from the structure (a clause takes words), so it replaces
-    structure in separate regressions. Factors are 0 or 1 except layer, distance and numbers of distractors; in the
-    published R3 and R4 half of the distractors are objects after an intransitive clause.
+    With --show regression: coefficients in bits of a linear regression over sentences and layers, with t intervals
+    from standard errors clustered by sentence. In this design distance follows from the structure (a clause takes
+    words), so it replaces structure in separate regressions. Factors are 0 or 1 except layer, distance and numbers of
+    distractors; in the published R3 and R4 half of the distractors are objects after an intransitive clause.
     """
     stimuli = [parse_stimulus(recorded_input, recording.corpus) for recorded_input in recording.inputs]
     if not any(stimulus and stimulus.has_distractor for stimulus in stimuli):
@@ -140,10 +141,7 @@ def antecedent_confusion(
         return _build_condition_table(scores, baseline_scores, stimuli, seed)
     measures = _estimate_groups(scores, stimuli, seed)
     baselines = {name: _estimate_groups(values, stimuli, seed) for name, values in baseline_scores.items()}
-    units = dict.fromkeys(measures, UNIT)
-    if per_head:
-        return HeadGrid(measures=measures, baselines=baselines, units=units)
-    return LayerCurve(measures=measures, baselines=baselines, units=units, first_layer=1)
+    return curve_or_grid(show, measures, baselines, dict.fromkeys(measures, UNIT))
 
 
 def _confusion_bits(weights: Array, stimuli: list[Stimulus | None], per_head: bool) -> FloatArray:
@@ -221,5 +219,5 @@ def _coefficients(recording: Recording, stimuli: list[Stimulus | None]) -> tuple
         fit = least_squares(design_matrix[mask], response[mask], clusters=clusters[mask])
         n = np.where(np.isfinite(fit.coefficients), len(np.unique(clusters[mask])), 0)
         rows += [f"{name}: {factor}" for factor in ("intercept", "layer", *factors)]
-        estimates.append(Estimates(value=fit.coefficients, low=fit.low, high=fit.high, n=n))
+        estimates.append(Estimates(value=fit.coefficients, low=fit.low, high=fit.high, n=n, interval="t"))
     return rows, Estimates.concatenate(estimates)

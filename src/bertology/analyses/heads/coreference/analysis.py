@@ -6,12 +6,13 @@ The gender of pronouns and the stereotypes of WinoBias (Zhao et al. 2018) are co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from itertools import compress
+from typing import Annotated
 
 import numpy as np
 
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.head_selection.gold_links import CHANCE, GoldLink, LinkBaseline, LinkCounts, count_links
 from bertology.analyses.head_selection.selection import (
@@ -29,7 +30,7 @@ from bertology.analyses.heads.coreference.antecedents import (
     first_unseen_words,
     strongest_candidate_site,
 )
-from bertology.analyses.heads.coreference.mentions import ANTECEDENT_RULES, AntecedentRule, extract_mentions
+from bertology.analyses.heads.coreference.mentions import ANTECEDENT_RULES, AntecedentRule, Mention, extract_mentions
 from bertology.arrays import Array, BoolArray
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
@@ -67,7 +68,12 @@ class _CoreferenceLinks:
     def links(self, recorded_input: RecordedInput) -> list[GoldLink]:
         """One link per mention, to the head words of its antecedents."""
         return [
-            GoldLink(source, _antecedent_words(query), self._labels(recorded_input, query), source)
+            GoldLink(
+                source,
+                tuple(compress(query.candidate_words, query.is_antecedent)),
+                self._labels(recorded_input, query),
+                source,
+            )
             for source, query in self._queries[_input_key(recorded_input)].items()
         ]
 
@@ -108,25 +114,16 @@ def _input_key(recorded_input: RecordedInput) -> tuple[int, int, int]:
     return recorded_input.example_index, recorded_input.input_index, recorded_input.window_index
 
 
-def _antecedent_words(query: AntecedentQuery) -> tuple[int, ...]:
-    words = zip(query.candidate_words, query.is_antecedent, strict=True)
-    return tuple(word for word, is_antecedent in words if is_antecedent)
-
-
 def _is_correct(query: AntecedentQuery, rule: AntecedentRule) -> bool:
     predicted = rule(query.mention, query.candidates)
     return predicted is not None and predicted.cluster == query.mention.cluster
-
-
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (strongest_candidate_site(options["candidates"]),)
 
 
 @analysis(
     question="Which heads attend from a mention to its antecedent?",
     special_tokens="Special tokens: excluded as sources and targets.",
     citations=("clark2019", "zhao2018", "webster2018"),
-    sites=_sites,
+    sites=lambda options: (strongest_candidate_site(options["candidates"]),),
     annotations=("mentions",),
     version=2,
     labels_heads=3,
@@ -204,20 +201,14 @@ def _sample(recording: Recording, counts: LinkCounts, candidates: CandidateSet) 
 def _count_cataphora(recording: Recording) -> int:
     """The number of pronouns that precede all other mentions of their cluster."""
     n_cataphora = 0
-    for example in recording.corpus:
-        for segment in example.segments:
-            mentions = extract_mentions(segment)
-            clusters = [mention.cluster for mention in mentions]
-            n_cataphora += sum(
-                mention.mention_type == "pronoun"
-                and clusters.index(mention.cluster) == index < _last_index(clusters, mention.cluster)
-                for index, mention in enumerate(mentions)
-            )
+    for segment in (segment for example in recording.corpus for segment in example.segments):
+        mentions_by_cluster: dict[str, list[Mention]] = {}
+        for mention in extract_mentions(segment):
+            mentions_by_cluster.setdefault(mention.cluster, []).append(mention)
+        n_cataphora += sum(
+            first.mention_type == "pronoun" and len(others) > 0 for first, *others in mentions_by_cluster.values()
+        )
     return n_cataphora
-
-
-def _last_index(clusters: list[str], cluster: str) -> int:
-    return len(clusters) - 1 - clusters[::-1].index(cluster)
 
 
 def _with_gap_rows(

@@ -146,7 +146,8 @@ def features_agree(first: Mention, second: Mention) -> bool:
 AntecedentRule = Callable[[Mention, Sequence[Mention]], "Mention | None"]
 
 
-def _nearest_candidate(mention: Mention, candidates: Iterable[Mention]) -> Mention | None:
+def nearest_antecedent(mention: Mention, candidates: Iterable[Mention]) -> Mention | None:
+    """The candidate with the nearest head word, the earlier of two equally near."""
     return min(
         candidates,
         key=lambda candidate: (abs(candidate.head_word_index - mention.head_word_index), candidate.head_word_index),
@@ -154,14 +155,9 @@ def _nearest_candidate(mention: Mention, candidates: Iterable[Mention]) -> Menti
     )
 
 
-def nearest_antecedent(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
-    """The candidate with the nearest head word, the earlier of two equally near."""
-    return _nearest_candidate(mention, candidates)
-
-
 def head_match_antecedent(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
     """The nearest candidate with the same head word, or None."""
-    return _nearest_candidate(mention, (c for c in candidates if c.head_word == mention.head_word))
+    return nearest_antecedent(mention, (c for c in candidates if c.head_word == mention.head_word))
 
 
 def sieve_antecedent(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
@@ -173,7 +169,7 @@ def sieve_antecedent(mention: Mention, candidates: Sequence[Mention]) -> Mention
         lambda candidate: True,
     )
     for sieve in sieves:
-        antecedent = _nearest_candidate(mention, filter(sieve, candidates))
+        antecedent = nearest_antecedent(mention, filter(sieve, candidates))
         if antecedent is not None:
             return antecedent
     return None

@@ -21,7 +21,6 @@ from bertology.analyses.heads.parsing_probe.dataset import (
     special_attention_site,
     word_attention_site,
 )
-from bertology.analyses.probing.options import MaxTrainSizeOption, TrainCorpusOption, TrainFractionOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
 from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder, TaskEncoder
@@ -75,19 +74,13 @@ def parsing_probe(
     word_vectors: Annotated[
         str, "Static word vectors, as for --model: glove:PATH or static:MODEL; empty: the model's input embeddings."
     ] = "",
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    n_seeds: Annotated[
-        int, Ge(1), "Number of repetitions with different random seeds (initial weights); the first is --seed."
-    ] = 3,
     epochs: Annotated[int, Ge(1), "Training epochs."] = 10,
     learning_rate: Annotated[float, "Initial learning rate of Adam, decaying to zero."] = 0.02,
     hidden_size: Annotated[int, "Hidden units of the distances-and-words baseline."] = 256,
     legacy: Annotated[
         bool, "Reproduce the released code: pair each candidate with the vector of the following word."
     ] = False,
-    seed: Annotated[int, "First random seed (split, initial weights, bootstrap)."] = 0,
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> Table:
     """Unlabelled attachment score (UAS): proportion of words whose governor is predicted, 0 to 1, without punctuation.
 
@@ -107,9 +100,8 @@ def parsing_probe(
     seeds)` are the range over seeds. Attention is stored in float16: 2 bytes x layers x heads x words squared per
     sentence.
     """
-    config = _ParsingProbeConfig(tuple(range(seed, seed + n_seeds)), epochs, learning_rate, hidden_size, legacy)
+    config = _ParsingProbeConfig(split.seeds, epochs, learning_rate, hidden_size, legacy)
     vectors = _load_word_vectors(word_vectors, encoder)
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
     train, test = _train_test_datasets(recording, encoder, vectors, split)
     train_inputs, test_inputs = train.inputs, test.inputs
     correct = _train_probes(train, test, config, (*PROBES, DISTANCE_AND_WORDS))
@@ -119,7 +111,7 @@ def parsing_probe(
     if randomised is not None:
         datasets = _train_test_datasets(randomised, randomised_encoder(encoder), vectors, split)
         untrained_correct = _train_probes(*datasets, config, PROBES)
-    table = _build_table(correct, untrained_correct, train_inputs, test_inputs, seed)
+    table = _build_table(correct, untrained_correct, train_inputs, test_inputs, split.seed)
     sample = {**table.sample, "unused training sentences": split.n_unused(recording)}
     notes = {ATTENTION_AND_WORDS: f"Word vectors: {vectors.name}."}
     return table.model_copy(update={"sample": sample, "notes": notes})

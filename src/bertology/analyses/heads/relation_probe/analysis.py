@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from annotated_types import Ge
 
-from bertology.analyses.declaration import Sites, analysis
+from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.head_selection.functions import TO_GOVERNOR
 from bertology.analyses.heads.relation_probe.word_pairs import (
@@ -20,14 +19,8 @@ from bertology.analyses.heads.relation_probe.word_pairs import (
     pair_attention_site,
     pair_dataset,
 )
-from bertology.analyses.probing.control_task import assign_control_labels
-from bertology.analyses.probing.options import (
-    MaxTrainSizeOption,
-    MinExamplesOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
+from bertology.analyses.probing.fitting import assign_control_labels
+from bertology.analyses.probing.options import MinExamplesOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
 from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
@@ -64,19 +57,13 @@ class _RelationPredictions(NamedTuple):
     gold: Array
 
 
-def _sites(options: Mapping[str, Any]) -> Sites:
-    return (pair_attention_site(options["negatives"], _seed_range(options["seed"], options["n_seeds"])),)
-
-
-def _seed_range(seed: int, n_seeds: int) -> tuple[int, ...]:
-    return tuple(range(seed, seed + n_seeds))
-
-
 @analysis(
     question="Can a linear classifier tell from attention whether two words are related, and by which relation?",
     special_tokens="Special tokens: excluded as sources and targets. Attention is not renormalised.",
     citations=("reif2019",),
-    sites=_sites,
+    sites=lambda options: (
+        pair_attention_site(options["negatives"], tuple(range(options["seed"], options["seed"] + options["n_seeds"]))),
+    ),
     annotations=("governors", "relations"),
     version=3,
 )
@@ -93,15 +80,7 @@ def relation_probe(
     l2_penalty: Annotated[
         float, "L2 penalty on the weights of the classifier: half of it times the squared norm is added to the loss."
     ] = 0.003,
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    n_seeds: Annotated[
-        int,
-        Ge(1),
-        "Number of repetitions with different random seeds (negative pairs, control labels); the first is --seed.",
-    ] = 3,
-    seed: SeedOption = 0,
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> Table:
     """Proportion of word pairs classified correctly, 0 to 1; chance is 0.5 for whether a relation exists.
 
@@ -117,7 +96,7 @@ def relation_probe(
     by stochastic gradient descent on a balanced set of the Penn Treebank, with relations of at least 5,000 examples;
     here the same objective is optimised to convergence.
     """
-    split, seeds = TrainTestSplit(train_corpus, train_size, train_fraction, seed), _seed_range(seed, n_seeds)
+    seed, seeds = split.seed, split.seeds
     train, test = _train_test_pairs(recording, encoder, split, negatives, seeds)
     relations = _frequent_relations(train.relation, min_examples)
     train, test = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in (train, test))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from bertology.analyses.word_relations import segment_of_words
-from bertology.arrays import Array, BoolArray
+from bertology.arrays import Array
 from bertology.encoder.token_batch import RecordedInput, TokenBatch, word_annotations, word_governors
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
@@ -48,7 +48,8 @@ def positive_and_negative_pairs(
     """
     governors, present = word_governors(recorded_input), set(recorded_input.tokens.word_ids.tolist())
     edges = {(word, governor) for word, governor in enumerate(governors) if governor is not None and governor >= 0}
-    unrelated = _same_segment(recorded_input) & _both_present(present, len(governors))
+    segments, in_input = segment_of_words(recorded_input), np.isin(np.arange(len(governors)), list(present))
+    unrelated = (segments[:, None] == segments) & in_input[:, None] & in_input & ~np.eye(len(segments), dtype=np.bool_)
     for word, governor in edges:
         unrelated[word, governor] = unrelated[governor, word] = False
     pairs = np.full((len(governors), 1 + len(seeds), 2), NO_PAIR)
@@ -65,17 +66,6 @@ def positive_and_negative_pairs(
                 start = word if negatives == "any" else option + max(0, -offset)
                 pairs[word, index] = start, option if negatives == "any" else start + offset
     return pairs
-
-
-def _same_segment(recorded_input: RecordedInput) -> BoolArray:
-    """(word, word) booleans: different words of the same segment."""
-    segments = segment_of_words(recorded_input)
-    return (segments[:, None] == segments[None, :]) & ~np.eye(len(segments), dtype=np.bool_)
-
-
-def _both_present(present: set[int], n_words: int) -> BoolArray:
-    mask = np.array([word in present for word in range(n_words)], np.bool_)
-    return mask[:, None] & mask[None, :]
 
 
 def _generator(recorded_input: RecordedInput, seed: int) -> np.random.Generator:

@@ -11,7 +11,6 @@ from bertology.analyses.head_selection.gold_links import FIXED_OFFSET, GoldLink,
 from bertology.analyses.head_selection.selection import selection_table
 from bertology.analyses.heads.semantic_roles.argument_pairs import (
     DIRECTIONS,
-    LABELS,
     SAME_DISTANCE,
     ArgumentFilter,
     is_core,
@@ -107,19 +106,19 @@ def semantic_roles(
         return _build_table(recording, randomised, role_filter, min_examples, seed)
     site = role_attention_site(role_filter, legacy)
     means = label_means(recording.stack(site), site, seed)
-    if not means[LABELS[0]].n.any():
+    measures = {name: means[name] for name in DIRECTIONS}
+    if not measures[DIRECTIONS[0]].n.any():
         raise _no_links_refusal(recording, role_filter)
-    grid = means[LABELS[0]].shape
     uniform = label_means(uniform_baseline(recording, site), site, seed)
     baselines: dict[str, dict[str, Estimates]] = {
-        UNIFORM_ATTENTION: {name: uniform[name][:, None].broadcast_to(grid) for name in DIRECTIONS},
+        UNIFORM_ATTENTION: {name: uniform[name][:, None].broadcast_to(measures[name].shape) for name in DIRECTIONS},
         SAME_DISTANCE: {name: means[f"{name}, {SAME_DISTANCE}"] for name in DIRECTIONS},
     }
     if randomised is not None:
         untrained = label_means(randomised.stack(site), site, seed)
         baselines[UNTRAINED_MODEL] = {name: untrained[name] for name in DIRECTIONS}
     units = dict.fromkeys(DIRECTIONS, "attention weight, 0 to 1")
-    return HeadGrid(measures={name: means[name] for name in DIRECTIONS}, baselines=baselines, units=units)
+    return HeadGrid(measures=measures, baselines=baselines, units=units)
 
 
 def _build_table(

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.evaluation.options import AttackedTaskOption, SeedOption
+from bertology.analyses.evaluation.options import AttackOptions
+from bertology.analyses.interventions.attack_divergence.divergence import ATTENTION, FIRST_TOKEN, STATES
 from bertology.analyses.run import AnalysisCache
-from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import Encoder
-from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.results.shapes import LayerCurve, Trajectory
 
-if TYPE_CHECKING:
-    from bertology.analyses.interventions.attack_divergence.replay import PairDivergence
-
-STATES, FIRST_TOKEN, ATTENTION = "hidden-state distance", "[CLS] distance", "attention distance"
-LOSS, SCORE_DROP = "change in loss", "score drop"
 UNITS = {
     STATES: "1 - cosine, 0 to 2",
     FIRST_TOKEN: "1 - cosine, 0 to 2",
     ATTENTION: "total variation, 0 to 1",
-    LOSS: "nats per example",
-    SCORE_DROP: "change in score, -1 to 1",
+    "change in loss": "nats per example",
+    "score drop": "change in score, -1 to 1",
 }
 
 
@@ -49,14 +43,12 @@ def attack_divergence(
         "whose text it changed.",
     ] = "flipped",
     max_pairs: Annotated[int, Ge(1), "Maximum number of clean and attacked text pairs to compare."] = 20,
-    sample_size: Annotated[int, Ge(0), "Number of examples to attack, sampled at random (0: all)."] = 100,
     show: Annotated[
         Literal["layers", "trajectory"],
         "`layers` (distance by layer) or `trajectory` (hidden states of one text pair in the plane).",
     ] = "layers",
     example: Annotated[int, Ge(1), "Text pair to draw with --show trajectory, counted from 1."] = 1,
-    task: AttackedTaskOption = "auto",
-    seed: SeedOption = 0,
+    options: AttackOptions = AttackOptions(),
 ) -> LayerCurve | Trajectory:
     """Distance between the activations of a text and of its attacked version after each layer; 0: identical.
 
@@ -70,22 +62,16 @@ def attack_divergence(
     # Listing analyses must not import torch.
     from bertology.analyses.interventions.attack_divergence.replay import replay_attack
 
-    replay = replay_attack(
-        encoder,
-        corpus,
-        cache,
-        attack=attack,
-        select=select,
-        max_pairs=max_pairs,
-        sample_size=sample_size,
-        task=task,
-        seed=seed,
-    )
+    replay = replay_attack(encoder, corpus, cache, options, attack=attack, select=select, max_pairs=max_pairs)
     if show == "trajectory":
         return _build_trajectory(encoder, *replay.pair(example))
-    n_layers = encoder.layers + 1
+    missing = np.full((1, encoder.layers + 1), np.nan)
     attacked, random_edits, untrained = (
-        _curves(divergence, n_layers, seed) for divergence in (replay.attacked, replay.random_edits, replay.randomised)
+        {
+            name: bootstrap_mean(values if len(values) else missing, seed=options.seed)
+            for name, values in divergence.items()
+        }
+        for divergence in (replay.attacked, replay.random_edits, replay.randomised)
     )
     return LayerCurve(
         measures=attacked,
@@ -101,18 +87,6 @@ def attack_divergence(
         },
         first_layer=0,
     )
-
-
-def _curves(divergence: PairDivergence, n_layers: int, seed: int) -> dict[str, Estimates]:
-    values: dict[str, FloatArray] = {
-        STATES: divergence.state_distance,
-        FIRST_TOKEN: divergence.first_token_distance,
-        ATTENTION: divergence.attention_distance,
-        LOSS: divergence.loss_change,
-        SCORE_DROP: divergence.score_drop,
-    }
-    missing = np.full((1, n_layers), np.nan)
-    return {name: bootstrap_mean(array if len(array) else missing, seed=seed) for name, array in values.items()}
 
 
 def _build_trajectory(encoder: Encoder, clean: Example, attacked: Example) -> Trajectory:

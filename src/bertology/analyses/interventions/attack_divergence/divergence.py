@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from bertology.encoder.attention_hook import LayerActivations
 
 
+STATES, FIRST_TOKEN, ATTENTION = "hidden-state distance", "[CLS] distance", "attention distance"
+Divergence = dict[str, FloatArray]
+"""(layer + 1,) distances of two versions of a text by name; NaN if nothing can be compared, as attention at layer 0."""
+
+
 @dataclass(frozen=True)
 class ForwardActivations:
     """Tokens of one text, (layer + 1, token, width) hidden states and (layer, head, from, to) attention."""
@@ -29,15 +34,6 @@ class ForwardActivations:
     tokens: TokenisedInput
     hidden_states: FloatArray
     attention: list[FloatArray]
-
-
-@dataclass(frozen=True)
-class LayerDivergence:
-    """(layer + 1,) distances of two versions of a text; NaN without anything to compare, as attention at layer 0."""
-
-    state_distance: FloatArray
-    first_token_distance: FloatArray
-    attention_distance: FloatArray
 
 
 def forward_activations(encoder: Encoder, text: TextInput) -> ForwardActivations | None:
@@ -57,13 +53,13 @@ def forward_activations(encoder: Encoder, text: TextInput) -> ForwardActivations
     return ForwardActivations(tokens, states, attention)
 
 
-def layer_divergence(encoder: Encoder, original: Example, perturbed: Example) -> LayerDivergence | None:
+def layer_divergence(encoder: Encoder, original: Example, perturbed: Example) -> Divergence | None:
     """Distances between two versions of an example, averaged over the inputs in which they differ; None without any.
 
     State distances are 1 - cosine at shared non-special tokens, and at the first token. Attention distance is the total
     variation of the attention of shared tokens over shared tokens and all other tokens together, averaged over heads.
     """
-    divergences: list[LayerDivergence] = []
+    divergences: list[Divergence] = []
     for first, second in zip(original.text_inputs, perturbed.text_inputs, strict=True):
         if first.words == second.words and [s.text for s in first.segments] == [s.text for s in second.segments]:
             continue
@@ -72,11 +68,7 @@ def layer_divergence(encoder: Encoder, original: Example, perturbed: Example) ->
             divergences.append(_activation_divergence(left, right))
     if not divergences:
         return None
-    return LayerDivergence(
-        _nan_mean([divergence.state_distance for divergence in divergences]),
-        _nan_mean([divergence.first_token_distance for divergence in divergences]),
-        _nan_mean([divergence.attention_distance for divergence in divergences]),
-    )
+    return {name: _nan_mean([divergence[name] for divergence in divergences]) for name in divergences[0]}
 
 
 def shared_tokens(original: TokenisedInput, perturbed: TokenisedInput) -> list[tuple[int, int]]:
@@ -96,7 +88,7 @@ def shared_tokens(original: TokenisedInput, perturbed: TokenisedInput) -> list[t
     return sorted([*aligned, *moved])
 
 
-def _activation_divergence(original: ForwardActivations, perturbed: ForwardActivations) -> LayerDivergence:
+def _activation_divergence(original: ForwardActivations, perturbed: ForwardActivations) -> Divergence:
     pairs = shared_tokens(original.tokens, perturbed.tokens)
     non_special = [
         (a, b)
@@ -108,11 +100,11 @@ def _activation_divergence(original: ForwardActivations, perturbed: ForwardActiv
         _attention_distance(a, b, positions, perturbed_positions)
         for a, b in zip(original.attention, perturbed.attention, strict=True)
     ]
-    return LayerDivergence(
-        _state_distance(original.hidden_states, perturbed.hidden_states, non_special),
-        _state_distance(original.hidden_states, perturbed.hidden_states, [(0, 0)]),
-        np.array([np.nan, *attention_distances]),
-    )
+    return {
+        STATES: _state_distance(original.hidden_states, perturbed.hidden_states, non_special),
+        FIRST_TOKEN: _state_distance(original.hidden_states, perturbed.hidden_states, [(0, 0)]),
+        ATTENTION: np.array([np.nan, *attention_distances]),
+    }
 
 
 def _state_distance(original: FloatArray, perturbed: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:

@@ -10,34 +10,31 @@ import numpy as np
 
 from bertology.analyses.evaluation.ablation import LayerReordering, prepare_ablation
 from bertology.analyses.evaluation.evaluation import with_perturbed_examples
-from bertology.analyses.evaluation.score_change import Scores
+from bertology.analyses.evaluation.options import AttackOptions
 from bertology.analyses.interventions.attack_divergence.divergence import (
+    ATTENTION,
+    FIRST_TOKEN,
+    STATES,
     ForwardActivations,
     forward_activations,
     layer_divergence,
 )
 from bertology.analyses.probing.train_test_split import randomised_encoder
 from bertology.analyses.run import AnalysisCache
-from bertology.analyses.text_attacks.registry import AttackConfig, parse_attacks
+from bertology.analyses.text_attacks.partial_scores import sum_by_example
+from bertology.analyses.text_attacks.perturbations import AttackConfig
+from bertology.analyses.text_attacks.registry import parse_attacks
 from bertology.analyses.text_attacks.runner import AttackRunner
-from bertology.arrays import FloatArray, IntArray
+from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.estimates.resampling import ratio
 
+LOSS, SCORE_DROP = "change in loss", "score drop"
 ExamplePair = tuple[Example, Example]
-
-
-@dataclass(frozen=True)
-class PairDivergence:
-    """(pair, layer + 1) arrays; NaN for pairs that cannot be compared."""
-
-    state_distance: FloatArray
-    first_token_distance: FloatArray
-    attention_distance: FloatArray
-    loss_change: FloatArray
-    score_drop: FloatArray
+PairDivergence = dict[str, FloatArray]
+"""(pair, layer + 1) divergence by measure; NaN for pairs that cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +66,14 @@ def replay_attack(
     encoder: Encoder,
     corpus: Corpus,
     cache: AnalysisCache,
+    options: AttackOptions,
     *,
     attack: str,
     select: Literal["flipped", "changed"],
     max_pairs: int,
-    sample_size: int,
-    task: str,
-    seed: int,
 ) -> AttackReplay:
     """Run one attack, and compare clean and attacked examples layer by layer."""
-    runner = AttackRunner(encoder, corpus, cache, task=task, sample_size=sample_size, config=AttackConfig(), seed=seed)
+    runner = AttackRunner(encoder, corpus, cache, options, AttackConfig())
     text_attack = parse_attacks(attack, {example.kind for example in runner.examples})[0]
     attacked_examples = runner.attack_all(text_attack)
     random_edits = runner.random_edits(attacked_examples)
@@ -119,16 +114,14 @@ def _pair_divergence(
     encoder: Encoder, runner: AttackRunner | None, pairs: Sequence[ExamplePair], cache: AnalysisCache
 ) -> PairDivergence:
     shape = (len(pairs), encoder.layers + 1)
-    states, first_token, attention, loss_change, score_drop = (np.full(shape, np.nan) for _ in range(5))
-    for row, (original, perturbed) in enumerate(pairs):
-        divergence = layer_divergence(encoder, original, perturbed)
-        if divergence is not None:
-            states[row], first_token[row] = divergence.state_distance, divergence.first_token_distance
-            attention[row] = divergence.attention_distance
+    measures = {name: np.full(shape, np.nan) for name in (STATES, FIRST_TOKEN, ATTENTION, LOSS, SCORE_DROP)}
+    for row, pair in enumerate(pairs):
+        for name, distances in (layer_divergence(encoder, *pair) or {}).items():
+            measures[name][row] = distances
     if runner is not None and pairs:
         before, after = (_scores_by_layer(encoder, runner, [pair[side] for pair in pairs], cache) for side in (0, 1))
-        loss_change, score_drop = after[0] - before[0], before[1] - after[1]
-    return PairDivergence(states, first_token, attention, loss_change, score_drop)
+        measures[LOSS], measures[SCORE_DROP] = after[0] - before[0], before[1] - after[1]
+    return measures
 
 
 def _scores_by_layer(
@@ -147,18 +140,7 @@ def _scores_by_layer(
     intact, *truncated = prepare_ablation(encoder, evaluation).evaluate(evaluation, truncations, cache)
     rows = np.array([row_of_id[int(example.id)] for example in evaluation.examples])
     for layer, layer_scores in enumerate([*truncated, intact]):
-        losses[:, layer], scores[:, layer] = _mean_by_example(layer_scores, rows, len(examples))
+        by_example = sum_by_example(layer_scores, rows, len(examples))
+        losses[:, layer] = by_example.losses
+        scores[:, layer] = ratio(by_example.counts.correct, by_example.counts.total, empty=np.nan)
     return losses, scores
-
-
-def _mean_by_example(scores: Scores, rows: IntArray, n_examples: int) -> tuple[FloatArray, FloatArray]:
-    """Mean loss and score of each example over its texts."""
-    losses, n_texts, correct, total = np.zeros((4, n_examples))
-    for sums, values in (
-        (losses, scores.losses),
-        (n_texts, np.ones(len(rows))),
-        (correct, scores.counts.correct),
-        (total, scores.counts.total),
-    ):
-        np.add.at(sums, rows, values)
-    return ratio(losses, n_texts, empty=np.nan), ratio(correct, total, empty=np.nan)

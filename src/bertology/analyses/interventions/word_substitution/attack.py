@@ -51,7 +51,6 @@ class SubstitutionOutcome:
     """The attack on one example, and a random replacement of as many words."""
 
     example: Example
-    attacked: Example
     correct_before: bool
     correct_after: bool
     random_correct: bool
@@ -125,8 +124,7 @@ class SubstitutionAttack:
             "limits": asdict(self._limits),
             "seed": self._seed,
         }
-        segment_index = ATTACKED_SEGMENT[example.kind]
-        stored = self._cache.get_or_compute(key, lambda: self._attack(example, segment_index))
+        stored = self._cache.get_or_compute(key, lambda: self._attack(example))
         result = SearchResult(
             tuple(stored["words"]),
             tuple((int(index), old, new) for index, old, new in stored["edits"]),
@@ -137,7 +135,6 @@ class SubstitutionAttack:
         )
         return SubstitutionOutcome(
             example,
-            _replace_words(example, segment_index, result.words),
             bool(stored["correct_before"]),
             bool(stored["correct_after"]),
             bool(stored["random_correct"]),
@@ -147,7 +144,8 @@ class SubstitutionAttack:
             self.labels[result.prediction] if self.labels else f"option {result.prediction + 1}",
         )
 
-    def _attack(self, example: Example, segment_index: int) -> dict[str, Any]:
+    def _attack(self, example: Example) -> dict[str, Any]:
+        segment_index = ATTACKED_SEGMENT[example.kind]
         words, gold = example.segments[segment_index].words, self.gold_index(example)
         similarity = self._embedder.similarity(words)
         result = search(

@@ -76,7 +76,7 @@ def search(
     edits: list[WordEdit] = []
     ranking = _rank_by_importance(words, original[0], word_indices, query) if prediction == gold else []
     for index in ranking:
-        texts = [_replace_word(current, index, candidate) for candidate in candidates(words[index])]
+        texts = [(*current[:index], candidate, *current[index + 1 :]) for candidate in candidates(words[index])]
         similarities = similarity(texts) if texts else np.empty(0)
         similar = [row for row in range(len(texts)) if similarities[row] >= min_similarity]
         probabilities = query([texts[row] for row in similar])
@@ -118,7 +118,3 @@ def _best_candidate(
         return max(flipped, key=lambda row: (similarities[row], -row))
     lower = [row for row in valid if probabilities[row, gold] < current_probability]
     return min(lower, key=lambda row: (float(probabilities[row, gold]), row)) if lower else None
-
-
-def _replace_word(words: WordSequence, index: int, replacement: str) -> WordSequence:
-    return (*words[:index], replacement, *words[index + 1 :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -13,33 +14,17 @@ from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.probes.structural.scores import (
     RANGE_UNITS,
     UNITS,
+    PredictTree,
     StructuralScores,
     chain_baseline,
     probe_predictor,
     score_trees,
 )
-from bertology.analyses.probing.options import (
-    BatchSizeOption,
-    EpochsOption,
-    HalfPrecisionOption,
-    Layer,
-    LearningRateOption,
-    MaxTrainSizeOption,
-    NSeedsOption,
-    SeedOption,
-    TrainCorpusOption,
-    TrainFractionOption,
-)
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
-from bertology.analyses.structural_probing.dataset import SITE, TreeDataset, gold_governors, scored_word_mask
-from bertology.analyses.structural_probing.training import (
-    RankOption,
-    StructuralProbeConfig,
-    fit_device,
-    resolve_rank,
-    resolve_structural_layer,
-    split_trees,
-)
+from bertology.analyses.probing.dataset import WORD_SITE
+from bertology.analyses.probing.train_test_split import TrainTestSplit, for_both_models
+from bertology.analyses.structural_probing.dataset import TreeDataset, gold_governors, scored_word_mask
+from bertology.analyses.structural_probing.probe import StructuralProbes
+from bertology.analyses.structural_probing.training import StructuralProbeConfig, split_trees
 from bertology.arrays import Array
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
@@ -61,7 +46,7 @@ Measures = dict[str, Estimates]
     question="How well can the dependency tree be recovered from each layer by a linear structural probe?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("hewitt2019structural",),
-    sites=(SITE,),
+    sites=(WORD_SITE,),
     annotations=("governors",),
     version=3,
     cost=Cost(seconds_per_sampled_word=0.008),
@@ -75,26 +60,13 @@ def structural(
         Literal["layers", "ranks", "trees"],
         "`layers` (scores by layer), `ranks` (scores by rank of the probe in one layer) or `trees` (predicted trees).",
     ] = "layers",
-    rank: RankOption = 64,
-    layer: Annotated[
-        Layer,
-        "Layer to show with --show ranks and trees; 0: embeddings, negative: counted from the last (-1); `auto`: two "
-        "thirds of the depth.",
-    ] = "auto",
-    train_corpus: TrainCorpusOption = "",
-    train_size: MaxTrainSizeOption = 0,
-    train_fraction: TrainFractionOption = 0.7,
-    float16: HalfPrecisionOption = False,
-    n_seeds: NSeedsOption = 3,
-    epochs: EpochsOption = 40,
-    learning_rate: LearningRateOption = 0.01,
-    batch_size: BatchSizeOption = 20,
     n_examples: Annotated[int, "Number of example trees with --show trees."] = 5,
     legacy: Annotated[
         bool,
         "Reproduce the released code: punctuation by Penn tags, Adam's moments kept when the learning rate drops.",
     ] = False,
-    seed: SeedOption = 0,
+    config: StructuralProbeConfig = StructuralProbeConfig(),
+    split: TrainTestSplit = TrainTestSplit(),
 ) -> LayerCurve | Curve | Arcs:
     """Undirected unlabelled attachment score (UUAS), the proportion of tree edges found, 0 to 1; and three more scores.
 
@@ -123,52 +95,59 @@ def structural(
     difference of each score to the full rank on the same sentences, whose interval resamples the differences; at full
     rank it is undefined. Memory: 4 bytes x (layers + 1) x width per word of training and test data, 2 with `--float16`.
     """
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed, float16)
-    config = StructuralProbeConfig(n_seeds, epochs, learning_rate, batch_size, legacy, seed)
-    train, test = split_trees(recording, encoder, split, analysis_name=NAME)
-    n_layers, _, width = train.states[0].shape
-    layer_index = resolve_structural_layer(layer, n_layers)
-    rank = resolve_rank(rank, width)
-    device = fit_device(encoder)
+    (train, test), untrained = for_both_models(
+        partial(split_trees, split=split, analysis_name=NAME, half_precision=config.float16),
+        recording,
+        None if show == "trees" else randomised,
+        encoder,
+    )
+    seed, layer, rank = split.seed, config.layer_index(train), config.probe_rank(train)
+    device = "cpu" if encoder is None else encoder.device
+
+    def fit(data: TreeDataset, ranks: Sequence[int], seeds: Sequence[int] = split.seeds) -> StructuralProbes:
+        return config.fit(data, KINDS, ranks, seeds, device=device, legacy=legacy)
+
+    def score(data: tuple[TreeDataset, TreeDataset], ranks: Sequence[int]) -> list[StructuralScores]:
+        """The scores of the probes of each rank."""
+        probes = fit(data[0], ranks)
+        return [score_trees(data[1], probe_predictor(probes, data[1], rank), legacy=legacy) for rank in ranks]
+
     if show == "trees":
-        return _build_arcs(*_select_layers(train, test, [layer_index]), config, rank, n_examples, device)
+        train, test = _select_layers((train, test), [layer])
+        return _build_arcs(test, probe_predictor(fit(train, [rank], [seed]), test, rank), n_examples, legacy)
     sample = _sample(train, test, legacy)
-    chain = score_trees(test, chain_baseline(test), legacy=legacy)
-    untrained = None
-    if randomised is not None:
-        untrained = split_trees(randomised, randomised_encoder(encoder), split, analysis_name=NAME)
+    chain = _measure(score_trees(test, chain_baseline(test), legacy=legacy), seed)
     if show == "ranks":
-        ranks = _rank_grid(width)
-        embeddings, model = _score_ranks(*_select_layers(train, test, [0, layer_index]), config, ranks, device)
+        width = train.states[0].shape[-1]
+        ranks = [*(2**power for power in range(width.bit_length()) if 2**power < width), width]
+        embeddings, model = _measure_ranks(score(_select_layers((train, test), [0, layer]), ranks), seed)
         baselines = {
-            "linear chain": _broadcast(_measure(chain, seed), 0, len(ranks)),
+            "linear chain": _broadcast(chain, 0, len(ranks)),
             "embedding layer": embeddings,
             "zero": {name: Estimates.exact(np.zeros(len(ranks))) for name in DIFFERENCES.values()},
         }
         if untrained is not None:
-            (baselines["untrained model"],) = _score_ranks(
-                *_select_layers(*untrained, [layer_index]), config, ranks, device
-            )
-        units = UNITS | RANGE_UNITS | dict.fromkeys(DIFFERENCES.values(), "difference, -1 to 1")
+            (baselines["untrained model"],) = _measure_ranks(score(_select_layers(untrained, [layer]), ranks), seed)
         return Curve(
             measures=model,
             baselines=baselines,
-            units=units,
-            sample={"layer": layer_index, **sample},
+            units=UNITS | RANGE_UNITS | dict.fromkeys(DIFFERENCES.values(), "difference, -1 to 1"),
+            sample={"layer": layer, **sample},
             x_name="rank",
             x=np.array(ranks, np.float64),
         )
     # The context-free baselines are extra layers above the last one.
+    n_layers = len(train.states[0])
     extended = _with_context_free(train, legacy, seed), _with_context_free(test, legacy, seed)
-    model = _measure(_fit_and_score(*extended, config, rank, device), seed)
+    model = _measure(score(extended, [rank])[0], seed)
     baselines = {
-        "linear chain": _broadcast(_measure(chain, seed), 0, n_layers),
+        "linear chain": _broadcast(chain, 0, n_layers),
         "embedding layer": _broadcast(model, 0, n_layers),
     }
     for index, name in enumerate(CONTEXT_FREE_BASELINES, start=n_layers):
         baselines[name] = _broadcast(model, index, n_layers)
     if untrained is not None:
-        baselines["untrained model"] = _measure(_fit_and_score(*untrained, config, rank, device), seed)
+        baselines["untrained model"] = _measure(score(untrained, [rank])[0], seed)
     return LayerCurve(
         measures={name: estimates[:n_layers] for name, estimates in model.items()},
         baselines=baselines,
@@ -190,8 +169,8 @@ def _sample(train: TreeDataset, test: TreeDataset, legacy: bool) -> dict[str, in
     return sizes
 
 
-def _select_layers(train: TreeDataset, test: TreeDataset, layers: Sequence[int]) -> tuple[TreeDataset, TreeDataset]:
-    return train.select_layers(layers), test.select_layers(layers)
+def _select_layers(data: tuple[TreeDataset, TreeDataset], layers: Sequence[int]) -> tuple[TreeDataset, TreeDataset]:
+    return data[0].select_layers(layers), data[1].select_layers(layers)
 
 
 def _measure(scores: StructuralScores, seed: int) -> Measures:
@@ -203,33 +182,16 @@ def _broadcast(measures: Measures, index: int, size: int) -> Measures:
     return {name: estimates[index].broadcast_to((size,)) for name, estimates in measures.items()}
 
 
-def _fit_and_score(
-    train: TreeDataset, test: TreeDataset, config: StructuralProbeConfig, rank: int, device: str
-) -> StructuralScores:
-    probes = config.fit(train, KINDS, [rank], device)
-    return score_trees(test, probe_predictor(probes, test, rank), legacy=config.legacy)
-
-
-def _rank_grid(width: int) -> list[int]:
-    """1, 2, 4 ... below the width, then the width."""
-    return [*(2**power for power in range(width.bit_length()) if 2**power < width), width]
-
-
-def _score_ranks(
-    train: TreeDataset, test: TreeDataset, config: StructuralProbeConfig, ranks: Sequence[int], device: str
-) -> list[Measures]:
+def _measure_ranks(scores: Sequence[StructuralScores], seed: int) -> list[Measures]:
     """For each layer, (rank,) scores and their differences to the last rank on the same sentences."""
-    probes = config.fit(train, KINDS, ranks, device)
-    scores = [score_trees(test, probe_predictor(probes, test, rank), legacy=config.legacy) for rank in ranks]
     measures = [
-        _measure(rank_scores, config.seed)
-        | score_differences(rank_scores, scores[-1], seed=config.seed, is_reference=rank_scores is scores[-1])
+        _measure(rank_scores, seed)
+        | score_differences(rank_scores, scores[-1], seed=seed, is_reference=rank_scores is scores[-1])
         for rank_scores in scores
     ]
-    return [
-        {name: Estimates.stack([by_layer[name][layer] for by_layer in measures]) for name in measures[0]}
-        for layer in range(len(train.states[0]))
-    ]
+    by_layer = {name: Estimates.stack([by_rank[name] for by_rank in measures], axis=1) for name in measures[0]}
+    n_layers = scores[0].correct_edges.shape[1]
+    return [{name: estimates[layer] for name, estimates in by_layer.items()} for layer in range(n_layers)]
 
 
 def score_differences(
@@ -260,17 +222,11 @@ def score_differences(
     return {DIFFERENCES[name]: estimates for name, estimates in differences.measures(seed=seed).items()}
 
 
-def _build_arcs(
-    train: TreeDataset, test: TreeDataset, config: StructuralProbeConfig, rank: int, n_examples: int, device: str
-) -> Arcs:
+def _build_arcs(test: TreeDataset, predict: PredictTree, n_examples: int, legacy: bool) -> Arcs:
     """Predicted and gold trees of the first test sentences with at least five words, for the first seed."""
-    probes = replace(config, n_seeds=1).fit(train, KINDS, [rank], device)
-    predict = probe_predictor(probes, test, rank)
     indices = [index for index, length in enumerate(test.lengths) if length > 4][:n_examples]
     indices = indices or list(range(min(n_examples, len(test.inputs))))
-    return Arcs(
-        sentences=tuple(_build_diagram(test, index, predict(index)[0][0, 0], config.legacy) for index in indices)
-    )
+    return Arcs(sentences=tuple(_build_diagram(test, index, predict(index)[0][0, 0], legacy) for index in indices))
 
 
 def _build_diagram(test: TreeDataset, index: int, distances: Array, legacy: bool) -> ArcDiagram:

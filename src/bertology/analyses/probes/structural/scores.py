@@ -57,12 +57,11 @@ class StructuralScores:
         """(layer,) ranges over seeds of the scores of single probes."""
         n_edges = self.n_edges.sum()
         uuas = self.correct_edges.sum(0) / n_edges if n_edges else np.full(self.correct_edges.shape[1:], np.nan)
-        by_seed = {UUAS_RANGE: uuas, ROOT_ACCURACY_RANGE: _mean(self.root_correct)}
-        ranges = {name: range_over_seeds(values.T) for name, values in by_seed.items()}
-        return {
-            name: estimates.with_n(np.where(np.isfinite(estimates.value), estimates.n, 0))
-            for name, estimates in ranges.items()
-        }
+        ranges: dict[str, Estimates] = {}
+        for name, values in ((UUAS_RANGE, uuas), (ROOT_ACCURACY_RANGE, _mean(self.root_correct))):
+            estimates = range_over_seeds(values.T)
+            ranges[name] = estimates.with_n(np.where(np.isfinite(estimates.value), estimates.n, 0))
+        return ranges
 
 
 def score_trees(dataset: TreeDataset, predict: PredictTree, *, legacy: bool = False) -> StructuralScores:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.probing.dataset import WORD_SITE
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.probing.train_test_split import CorpusSplit, for_both_models
 from bertology.analyses.senses.disambiguation.back_off import BackOffName, load_back_off
 from bertology.analyses.word_senses.disambiguation import (
     ACCURACY,
@@ -72,15 +73,7 @@ def disambiguation(
     ] = "most-frequent",
     wordnet_lexicon: Annotated[str, "Lexicon of the package wn, for --fallback wordnet."] = "omw-en:1.4",
     group_by: Annotated[SenseGrouping, "`none`: all words together; `pos` or `lemma`: separate scores."] = "none",
-    train_corpus: Annotated[
-        str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
-    ] = "",
-    train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0,
-    train_fraction: Annotated[
-        float, "Fraction of sentences used for training, in whole documents, if there is no --train-corpus."
-    ] = 0.7,
-    n_seeds: Annotated[int, Ge(1), "Number of repetitions with different random splits; the first seed is --seed."] = 5,
-    seed: Annotated[int, "Random seed for splits, shuffled baselines and the bootstrap."] = 0,
+    split: CorpusSplit = CorpusSplit(n_seeds=5),
 ) -> LayerCurve | Matrix:
     """Accuracy of nearest-neighbour word sense disambiguation by layer, 0 to 1.
 
@@ -105,13 +98,12 @@ def disambiguation(
     The paper feeds lemmas to the model, and looks training words up by form and test words by lemma; here the model
     reads the text and both are looked up by lemma.
     """
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
     classifier = SenseClassifier(method, k, clip_k, same_pos)
-    splits = split_occurrences(recording, encoder, split, n_seeds, analysis_name=NAME)
-    untrained = None
-    if randomised is not None:
-        untrained = split_occurrences(randomised, randomised_encoder(encoder), split, n_seeds, analysis_name=NAME)
-    results = _SenseResults.compute(splits, untrained, classifier, load_back_off(fallback, wordnet_lexicon), seed)
+    splits, untrained = for_both_models(
+        partial(split_occurrences, split=split, analysis_name=NAME), recording, randomised, encoder
+    )
+    fallback_factory = load_back_off(fallback, wordnet_lexicon)
+    results = _SenseResults.compute(splits, untrained, classifier, fallback_factory, split.seed)
     return _build_curve(results) if group_by == "none" else _build_matrix(results, group_by)
 
 
@@ -177,7 +169,7 @@ def _build_matrix(results: _SenseResults, group_by: SenseGrouping) -> Matrix:
     parts = [results.estimates(labels == name) for name in columns]
 
     def cells(name: str) -> dict[str, Estimates]:
-        return {key: _transpose(Estimates.stack([part[name][key] for part in parts])) for key in MEASURES}
+        return {key: Estimates.stack([part[name][key] for part in parts], axis=1) for key in MEASURES}
 
     return Matrix(
         measures=cells(""),
@@ -185,15 +177,4 @@ def _build_matrix(results: _SenseResults, group_by: SenseGrouping) -> Matrix:
         units=UNITS,
         row_names=test.representations,
         column_names=tuple(name or "(none)" for name in columns),
-    )
-
-
-def _transpose(estimates: Estimates) -> Estimates:
-    """(representation, column) from (column, representation)."""
-    return Estimates(
-        value=estimates.value.T,
-        low=estimates.low.T,
-        high=estimates.high.T,
-        n=estimates.n.T,
-        interval=estimates.interval,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
+from bertology.analyses.planar_projection import ProjectionMethod, project_to_plane
 from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.probing.options import Layer, resolve_layer
 from bertology.analyses.senses.separation.silhouette import (
@@ -19,11 +20,9 @@ from bertology.analyses.senses.separation.silhouette import (
     silhouettes,
 )
 from bertology.analyses.word_senses.occurrences import WordOccurrences, sense_occurrences
-from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray
-from bertology.numerics.planar_projection import ProjectionMethod, project_to_plane
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Scatter, Trajectory
 
@@ -139,19 +138,8 @@ def _build_plot(
     labels = tuple(context_snippet(word_occurrences, index) for index in indices.tolist())
     groups = tuple(str(sense) for sense in word_occurrences.senses[indices])
     if show == "trajectory":
-        return Trajectory(points=_project(states, projection, seed), labels=labels, groups=groups)
+        return Trajectory(points=project_to_plane(states, projection, seed=seed), labels=labels, groups=groups)
     number = resolve_layer(layer, len(states), auto=len(states) - 1)
-    points = _project(states[number][None], projection, seed)[0]
+    points = project_to_plane(states[number][None], projection, seed=seed)[0]
     axes = (f"first axis, layer {number}", f"second axis, layer {number}")
     return Scatter(points=points, labels=labels, groups=groups, axis_names=axes)
-
-
-def _project(states: NDArray[Any], projection: ProjectionMethod, seed: int) -> FloatArray:
-    try:
-        return project_to_plane(states, projection, seed=seed)
-    except ModuleNotFoundError as error:
-        raise Refusal(
-            f"--projection {projection} needs a package that is not installed ({error.name})",
-            "umap-learn",
-            "Install it with `pip install umap-learn`, or choose another --projection",
-        ) from error

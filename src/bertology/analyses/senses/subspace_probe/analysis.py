@@ -6,13 +6,12 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from annotated_types import Ge
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.probing.options import Layer, resolve_layer
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.probing.train_test_split import CorpusSplit, for_both_models
 from bertology.analyses.run import AnalysisCache
 from bertology.analyses.senses.subspace_probe.concatenation import (
     APPENDED_SENTENCES,
@@ -71,17 +70,7 @@ def subspace_probe(
         Layer, "Layer to use; 0: embeddings, negative: counted from the last (-1); `auto`: the last."
     ] = "auto",
     sample_size: Annotated[int, "With --show concatenation: number of occurrences to test, sampled at random."] = 100,
-    train_corpus: Annotated[
-        str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
-    ] = "",
-    train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0,
-    train_fraction: Annotated[
-        float, "Fraction of sentences used for training, in whole documents, if there is no --train-corpus."
-    ] = 0.7,
-    n_seeds: Annotated[
-        int, Ge(1), "Number of repetitions with different splits and initial maps; --show concatenation uses the first."
-    ] = 3,
-    seed: Annotated[int, "Random seed for splits, initial maps, shuffled baselines and the bootstrap."] = 0,
+    split: CorpusSplit = CorpusSplit(),
 ) -> Curve | LayerCurve:
     """Accuracy of the nearest sense centroid under a low-rank linear map, 0 to 1.
 
@@ -101,16 +90,14 @@ def subspace_probe(
     without the word, to show the effect of any additional text. `shuffled senses` uses centroids of permuted senses.
     The two sentences are joined by a space (Reif et al. join them by `and`).
     """
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
-    splits = split_occurrences(recording, encoder, split, n_seeds, analysis_name=NAME)
-    untrained = None
-    if randomised is not None:
-        untrained = split_occurrences(randomised, randomised_encoder(encoder), split, n_seeds, analysis_name=NAME)
+    splits, untrained = for_both_models(
+        partial(split_occurrences, split=split, analysis_name=NAME), recording, randomised, encoder
+    )
     if show == "concatenation":
-        return _build_concatenation_curve(recording, encoder, splits, untrained, sample_size, seed)
+        return _build_concatenation_curve(recording, encoder, splits, untrained, sample_size, split.seed)
     layers, width = splits.test.examples.features.shape[0], splits.test.examples.features.shape[2]
     probed_layer = resolve_layer(layer, layers, auto=layers - 1)
-    return _build_curve(splits, untrained, probed_layer, _parse_ranks(ranks, width), seed, cache)
+    return _build_curve(splits, untrained, probed_layer, _parse_ranks(ranks, width), split.seed, cache)
 
 
 def _parse_ranks(text: str, width: int) -> list[int]:
@@ -139,11 +126,7 @@ def _build_curve(
         for name, estimate in estimates.items():
             series.setdefault(name, []).append(estimate)
         progress(done + 1, len(ranks))
-    return _assemble_curve(probe, series, ranks)
-
-
-def _assemble_curve(probe: SenseProjectionProbe, estimates: dict[str, list[Estimate]], ranks: list[int]) -> Curve:
-    curves = {name: Estimates.stack(values) for name, values in estimates.items()}
+    curves = {name: Estimates.stack(values) for name, values in series.items()}
     shape = (len(ranks),)
     curves["no projection"] = probe.accuracy(lambda split: probe.correct(split, None)).broadcast_to(shape)
     curves["most frequent sense"] = probe.accuracy(probe.most_frequent_correct).broadcast_to(shape)

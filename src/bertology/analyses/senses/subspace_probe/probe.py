@@ -86,8 +86,10 @@ class SenseProjectionProbe:
 
     def probe_correct(self, rank: int, split_index: int, *, shuffle: bool = False) -> FloatArray:
         """(test,) correctness under a projection trained on all training words."""
+        train_split, test_split = self.sense_splits.splits[split_index]
         _, fit = self.random_and_fit(split_index, rank, shuffle=shuffle)
-        return self._correct_or_nan(split_index, fit(self.sense_splits.splits[split_index][0]))
+        projection = fit(train_split)
+        return np.full(len(test_split), np.nan) if projection is None else self.correct(split_index, projection)
 
     def random_map_correct(self, rank: int, split_index: int) -> FloatArray:
         """(test,) correctness under the initial random projection."""
@@ -118,11 +120,6 @@ class SenseProjectionProbe:
             most_frequent = senses_by_frequency(train.senses[train_indices].tolist())[0]
             correct[row] = most_frequent == test.senses[test_split[row]]
         return correct
-
-    def _correct_or_nan(self, split_index: int, projection: FloatArray | None) -> FloatArray:
-        if projection is None:
-            return np.full(len(self.sense_splits.splits[split_index][1]), np.nan)
-        return self.correct(split_index, projection)
 
 
 def _fit_projection(

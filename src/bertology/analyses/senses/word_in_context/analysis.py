@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from functools import partial
 
 import numpy as np
-from annotated_types import Ge
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.probing.dataset import WORD_SITE
-from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
+from bertology.analyses.probing.train_test_split import CorpusSplit, for_both_models
 from bertology.analyses.senses.word_in_context.pairs import (
-    OccurrencePairs,
     OccurrencePairSplits,
     build_pair_splits,
     pair_cosines,
@@ -30,7 +27,6 @@ from bertology.results.shapes import LayerCurve
 NAME = "senses/word_in_context"
 ACCURACY, AUC = "accuracy", "ROC AUC"
 Measures = dict[str, Estimates]
-PairRule = Callable[[OccurrencePairSplits, OccurrencePairs, OccurrencePairs], BoolArray]
 
 
 @analysis(
@@ -45,18 +41,7 @@ def word_in_context(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    train_corpus: Annotated[
-        str, "Corpus to choose the threshold on, by name or path; empty: the train split, or a part, of --corpus."
-    ] = "",
-    train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0,
-    train_fraction: Annotated[
-        float,
-        "Fraction of sentences used for choosing the threshold, in whole documents, if there is no --train-corpus.",
-    ] = 0.5,
-    n_seeds: Annotated[
-        int, Ge(1), "Number of repetitions with different splits and pairs; the first seed is --seed."
-    ] = 5,
-    seed: Annotated[int, "Random seed for splits, pairs, shuffled labels and the bootstrap."] = 0,
+    split: CorpusSplit = CorpusSplit(train_fraction=0.5, n_seeds=5),
 ) -> LayerCurve:
     """Accuracy of deciding by a cosine threshold whether two occurrences have the same sense, 0 to 1 (chance: 0.5).
 
@@ -72,26 +57,30 @@ def word_in_context(
     layers` concatenated; the untrained model. Intervals of the accuracy resample sentences of pairs and splits, those
     of ROC AUC are the range over splits; n is the number of sentences and of splits.
     """
-    split = TrainTestSplit(train_corpus, train_size, train_fraction, seed)
-    splits = build_pair_splits(recording, encoder, split, n_seeds, analysis_name=NAME)
+    seed = split.seed
+    splits, untrained = for_both_models(
+        partial(build_pair_splits, split=split, analysis_name=NAME), recording, randomised, encoder
+    )
     measures = _measure_pairs(splits, seed)
     layers = len(measures[ACCURACY].value) - 1
+    forms, pairs = splits.test.forms, splits.pair_splits
+    majority = [test.same_sense == (train.same_sense.mean() >= 0.5) for train, test in pairs]
+    same_form = [test.same_sense == (forms[test.first] == forms[test.second]) for _, test in pairs]
     baselines: dict[str, Measures] = {
-        "majority class": {ACCURACY: _rule_accuracy(splits, _majority, seed, layers)},
-        "same word form": {ACCURACY: _rule_accuracy(splits, _same_form, seed, layers)},
+        "majority class": {ACCURACY: _rule_accuracy(splits, majority, seed, layers)},
+        "same word form": {ACCURACY: _rule_accuracy(splits, same_form, seed, layers)},
         "shuffled labels": _first_layers(_measure_pairs(splits, seed, shuffle=True), layers),
         "embedding layer": {name: estimates[0].broadcast_to((layers,)) for name, estimates in measures.items()},
         LAST_FOUR: {name: estimates[layers].broadcast_to((layers,)) for name, estimates in measures.items()},
     }
-    if randomised is not None:
-        untrained = build_pair_splits(randomised, randomised_encoder(encoder), split, n_seeds, analysis_name=NAME)
+    if untrained is not None:
         baselines["untrained model"] = _first_layers(_measure_pairs(untrained, seed), layers)
-    train, test = splits.pair_splits[0]
+    train, test = pairs[0]
     return LayerCurve(
         measures=_first_layers(measures, layers),
         baselines=baselines,
         units={ACCURACY: "proportion of pairs, 0 to 1", AUC: "ROC AUC, 0 to 1"},
-        sample={"training pairs": len(train), "test pairs": len(test), "splits": len(splits.pair_splits)},
+        sample={"training pairs": len(train), "test pairs": len(test), "splits": len(pairs)},
     )
 
 
@@ -133,19 +122,9 @@ def _estimate_accuracy(splits: OccurrencePairSplits, correct: list[BoolArray], s
     return bootstrap_accuracy(n_correct, n_pairs, seed)
 
 
-def _majority(splits: OccurrencePairSplits, train: OccurrencePairs, test: OccurrencePairs) -> BoolArray:
-    return test.same_sense == (train.same_sense.mean() >= 0.5)
-
-
-def _same_form(splits: OccurrencePairSplits, train: OccurrencePairs, test: OccurrencePairs) -> BoolArray:
-    forms = splits.test.forms
-    return test.same_sense == (forms[test.first] == forms[test.second])
-
-
-def _rule_accuracy(splits: OccurrencePairSplits, rule: PairRule, seed: int, n_layers: int) -> Estimates:
+def _rule_accuracy(splits: OccurrencePairSplits, correct: list[BoolArray], seed: int, n_layers: int) -> Estimates:
     """The accuracy of a rule without vectors, the same for every layer."""
-    correct = [rule(splits, *halves)[None] for halves in splits.pair_splits]
-    return _estimate_accuracy(splits, correct, seed)[0].broadcast_to((n_layers,))
+    return _estimate_accuracy(splits, [values[None] for values in correct], seed)[0].broadcast_to((n_layers,))
 
 
 def best_threshold(values: Array, positive: BoolArray) -> float:

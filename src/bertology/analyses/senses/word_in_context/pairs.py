@@ -55,22 +55,21 @@ class OccurrencePairSplits:
 
 
 def build_pair_splits(
-    recording: Recording, encoder: Encoder | None, split: TrainTestSplit, n_seeds: int, *, analysis_name: str
+    recording: Recording, encoder: Encoder | None, split: TrainTestSplit, *, analysis_name: str
 ) -> OccurrencePairSplits:
     """Pairs sampled for each seed from a sense-annotated corpus, or the pairs of a WiC corpus.
 
     Both halves come from the recording, or the first from --train-corpus.
     """
-    seeds = range(split.seed, split.seed + n_seeds)
     if split.train_corpus:
         first, second = (
             _collect_pairable(*part)
             for part in split.split(recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=())
         )
-        halves = [(_make_pairs(*first, seed), _make_pairs(*second, seed)) for seed in seeds]
+        halves = [(_make_pairs(*first, seed), _make_pairs(*second, seed)) for seed in split.seeds]
     else:
         first = second = _collect_pairable(recording, range(len(recording)))
-        halves = [_split_pairs(*first, split.train_fraction, seed) for seed in seeds] if len(first[0]) else []
+        halves = [_split_pairs(*first, split.train_fraction, seed) for seed in split.seeds] if len(first[0]) else []
     pair_splits = tuple(half for half in halves if len(half[0]) and len(half[1]))
     if not pair_splits:
         raise Refusal(

@@ -1,0 +1,240 @@
+"""`Verdict`: an outcome and the comparisons it rests on. Every fact is a field; the text is made from the fields."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bertology.estimates.estimate import Estimate
+from bertology.results.shapes import Head
+
+Outcome = Literal["holds", "fails", "inconclusive", "not applicable"]
+OUTCOMES: tuple[Outcome, ...] = ("holds", "fails", "inconclusive", "not applicable")
+_PLURALS = {"holds": "hold", "fails": "fail"}
+
+
+def count_outcomes(outcomes: Iterable[Outcome]) -> str:
+    """The number of each outcome, as text."""
+    counts = Counter[str](outcomes)
+    parts = [(counts[name], name if counts[name] == 1 else _PLURALS.get(name, name)) for name in OUTCOMES]
+    return ", ".join(f"{count} {name}" for count, name in parts if count)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A number of a result and where it was measured.
+
+    `layers` are the first and the last layer of the model at hand, which has `n_layers`; layer 0 is the embeddings.
+    `searched_layers` are those it is the highest, or lowest, of. `n_candidates` heads or layers were compared at once,
+    and the interval is corrected for them.
+    """
+
+    measure: str
+    estimate: Estimate
+    run: str = ""
+    baseline: str | None = None
+    row: str | None = None
+    head: Head | None = None
+    layers: tuple[int, int] | None = None
+    n_layers: int = 0
+    searched_layers: tuple[int, ...] = ()
+    is_lowest: bool = False
+    x: float | None = None
+    x_name: str = ""
+    n_candidates: int = 1
+
+    @property
+    def name(self) -> str:
+        """The number without its value, such as `attention to [SEP], layers 4-7 of 8`."""
+        extreme = "lowest" if self.is_lowest else "highest"
+        parts = [
+            self.run,
+            f"baseline {self.baseline}" if self.baseline else "",
+            self.measure,
+            self.row or "",
+            f"head {self.head}" if self.head is not None else "",
+            format_layers(*self.layers, self.n_layers) if self.layers is not None else "",
+            f"the {extreme} of {_format_ranges(self.searched_layers)}" if self.searched_layers else "",
+            f"at {self.x:g} {self.x_name}" if self.x is not None else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def as_record(self) -> dict[str, Any]:
+        """The fields as plain values; absent ones are left out."""
+        estimate = self.estimate
+        fields: dict[str, Any] = {
+            "run": self.run or None,
+            "measure": self.measure,
+            "baseline": self.baseline,
+            "row": self.row,
+            "head": None if self.head is None else str(self.head),
+            "layers": None if self.layers is None else list(self.layers),
+            "searched_layers": list(self.searched_layers) or None,
+            "x": self.x,
+            **{name: finite_or_none(getattr(estimate, name)) for name in ("value", "low", "high")},
+            "n": estimate.n or None,
+            "interval": estimate.interval,
+            "n_candidates": self.n_candidates if self.n_candidates > 1 else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A number and what it was compared with: another number, a constant, or the limits of a range.
+
+    `lower` and `upper` are what the number must lie above and below. It must exceed `lower` by more than `margin`, or
+    fall below `lower` if `is_below`. The interval of the paired `difference` decides where it is measured, else the
+    two intervals.
+    """
+
+    value: Measurement
+    lower: Measurement | float
+    upper: float | None = None
+    margin: float = 0.0
+    is_below: bool = False
+    difference: Estimate | None = None
+
+    @property
+    def effect(self) -> Estimate:
+        """How far the number exceeds `lower`, or falls below it: the paired difference, or that of the intervals."""
+        if self.difference is not None:
+            return self.difference
+        value, lower = self.value.estimate, as_estimate(self.lower)
+        if self.is_below:
+            value, lower = lower, value
+        n = max(value.n, lower.n)
+        return Estimate(value.value - lower.value, value.low - lower.high, value.high - lower.low, n, value.interval)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the intervals satisfy the comparison, its opposite, or neither."""
+        if self.upper is not None:
+            estimate, lower = self.value.estimate, as_estimate(self.lower)
+            if estimate.clearly_above(lower) and estimate.clearly_below(self.upper):
+                return "holds"
+            outside = estimate.clearly_below(lower) or estimate.clearly_above(self.upper)
+            return "fails" if outside else "inconclusive"
+        if self.effect.clearly_above(self.margin):
+            return "holds"
+        return "fails" if self.effect.clearly_below(self.margin) else "inconclusive"
+
+    @property
+    def requirement(self) -> str:
+        """What the number must satisfy, as text: `more than 0.1 above best fixed offset, 0.37 [0.3, 0.41]`."""
+        lower = self.lower
+        if self.upper is not None:
+            return f"{as_estimate(lower).value:g} to {self.upper:g}"
+        if isinstance(lower, Measurement):
+            is_baseline = lower.baseline is not None and lower.measure == self.value.measure
+            reference = f"{lower.baseline if is_baseline else lower.name}, {lower.estimate}"
+        else:
+            reference = f"{lower:g}"
+        if self.is_below:
+            return f"less than {reference}"
+        if not self.margin:
+            return f"more than {reference}"
+        distance = f"more than {self.margin:g} above" if self.margin > 0 else f"no more than {-self.margin:g} below"
+        return f"{distance} {reference}"
+
+    def as_record(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        lower = self.lower.as_record() if isinstance(self.lower, Measurement) else finite_or_none(self.lower)
+        record: dict[str, Any] = {**self.value.as_record(), "outcome": self.outcome}
+        if self.upper is not None:
+            return record | {"required": {"above": lower, "below": self.upper}}
+        record["required"] = {"below" if self.is_below else "above": lower, "margin": self.margin}
+        if self.difference is not None:
+            record["difference"] = {name: finite_or_none(getattr(self.difference, name)) for name in _LIMITS}
+        return record
+
+
+_LIMITS = ("value", "low", "high")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An outcome and the comparisons behind it.
+
+    `n_required` of the comparisons must hold. `obstacle` says why a claim does not apply.
+    """
+
+    outcome: Outcome
+    comparisons: tuple[Comparison, ...] = ()
+    n_required: int = 0
+    obstacle: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The numbers and what the claim needs, in words."""
+        if self.obstacle:
+            return self.obstacle
+        parts: list[str] = []
+        by_value: dict[Measurement, list[Comparison]] = {}
+        for comparison in self.comparisons:
+            by_value.setdefault(comparison.value, []).append(comparison)
+        for value, comparisons in by_value.items():
+            unit = "heads" if value.head is not None else "layers"
+            corrected = f" (interval corrected for {value.n_candidates} {unit})" if value.n_candidates > 1 else ""
+            required = " and ".join(comparison.requirement for comparison in comparisons)
+            required += "".join(f"; difference {c.difference}" for c in comparisons if c.difference is not None)
+            parts.append(f"{value.name} is {value.estimate}{corrected}; the claim needs {required}")
+        holding = sum(comparison.outcome == "holds" for comparison in self.comparisons)
+        n_rows = len(by_value)
+        rows = f". In {holding} of {n_rows} rows it is so; {self.n_required} are needed" if self.n_required else ""
+        return f"{'. '.join(parts)}{rows}{self._sample_sizes}."
+
+    @property
+    def _sample_sizes(self) -> str:
+        counts = sorted({estimate.n for c in self.comparisons for estimate in _estimates(c) if estimate.n > 0})
+        if not counts:
+            return ""
+        return f" (n = {counts[0]})" if len(counts) == 1 else f" (n = {counts[0]} to {counts[-1]})"
+
+    def as_record(self) -> dict[str, Any]:
+        """The outcome, the text, and the fields of every comparison; those of the first stand at the top level."""
+        comparisons = [comparison.as_record() for comparison in self.comparisons]
+        first = comparisons[0] if comparisons else {}
+        names = ("measure", "row", "head", "layers", *_LIMITS, "n", "interval", "required", "difference")
+        return {
+            "verdict": self.outcome,
+            "explanation": self.reason,
+            **{name: first[name] for name in names if name in first},
+            "comparisons": comparisons,
+        }
+
+
+def _estimates(comparison: Comparison) -> tuple[Estimate, ...]:
+    return comparison.value.estimate, as_estimate(comparison.lower)
+
+
+def as_estimate(number: Measurement | float) -> Estimate:
+    """The estimate of a measurement; a constant is exact."""
+    return number.estimate if isinstance(number, Measurement) else Estimate(number, number, number, 0, "exact")
+
+
+def finite_or_none(number: float) -> float | None:
+    """The number; None for NaN and infinities, which JSON does not have."""
+    return float(number) if math.isfinite(number) else None
+
+
+def format_layers(first: int, last: int, n_layers: int) -> str:
+    """Layers as text: `layer 8 of 12`, `layers 4-7 of 12`, `embeddings`."""
+    if (first, last) == (0, 0):
+        return "embeddings"
+    return f"layer {last} of {n_layers}" if first == last else f"layers {first}-{last} of {n_layers}"
+
+
+def _format_ranges(layers: Sequence[int]) -> str:
+    """Layers as text, with runs shortened: `layers 1-4, 9-12`."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    texts = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"{'layer' if len(layers) == 1 else 'layers'} {', '.join(texts)}"
