@@ -29,8 +29,7 @@ from bertology.encoder.huggingface import HuggingFaceEncoder, wrap
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import TokenBatch
 from bertology.recording.plan import RecordingConfig, make_plan
-from bertology.recording.recorder import record
-from bertology.recording.site_collector import SiteCollector
+from bertology.recording.recorder import SiteCollector, record
 from bertology.recording.sites import ReducedSite, Site, strongest_word_site
 
 TARGET = 2.0

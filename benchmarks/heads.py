@@ -4,8 +4,9 @@
     python benchmarks/heads.py --limit 200    # a quick look
 
 The limit is plain transformers with eager attention on the same batches, returning nothing. It is compared with all of
-`heads/dependency` (tokenising, batching, recording, counting all heads in both directions by relation, selecting on one
-half, bootstrap) and with recording alone. Methods alternate; ratios are medians over pairs, on one thread by default.
+`heads/dependency` (tokenising, batching, recording, counting all heads in both directions by relation, selecting on
+random halves, bootstrap) and with recording alone. Methods alternate; ratios are medians over pairs, on one thread by
+default.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _record_site(setup: BenchmarkSetup) -> None:
     site = strongest_word_site()
     recording = record(setup.encoder, setup.corpus, [site])
     heads = setup.encoder.layers * setup.encoder.heads
-    sizes = [2 * heads * recorded_input.tokens.n_words for recorded_input in recording.inputs]
+    sizes = [4 * heads * recorded_input.tokens.n_words for recorded_input in recording.inputs]
     assert [array.size for array in recording[site]] == sizes
 
 

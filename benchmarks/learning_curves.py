@@ -71,7 +71,7 @@ def main() -> None:
     """Print the time of both methods."""
     options = _options()
     cache = AnalysisCache(options.store, _print_progress)
-    dataset_options = DatasetOptions("token", "pos", options.sample_size, "", 0, options.n_seeds, 0)
+    dataset_options = DatasetOptions("token", "pos", options.sample_size, n_seeds=options.n_seeds)
     dataset = build_dataset(load_corpus(options.corpus), dataset_options, analysis_name="benchmarks/learning_curves")
     encoder, sizes = load(options.model), dataset.train_sizes(options.n_train_sizes, 0.01)
     features = parse_features(FEATURES, encoder)

@@ -83,14 +83,17 @@ def analysis_page(analysis: Analysis) -> str:
 def claims_page() -> str:
     """Every claim by paper, with its published value and the analyses that measure it."""
     claims = all_claims()
-    lines = ["# Claims", "", f"`bertology claims MODEL` tests these {len(claims)} published findings.", ""]
+    intro = f"`bertology claims MODEL` tests these {len(claims)} published findings."
+    lines = ["# Claims", "", f"{intro} [How verdicts and controls are meant](claims-review.md).", ""]
     for paper in dict.fromkeys(claim.paper for claim in claims):
-        lines += [f"## {CITATIONS[paper]}", "", "| claim | published | measured by |", "|---|---|---|"]
+        lines += [f"## {CITATIONS[paper]}", "", "| claim | published | measured by | control |", "|---|---|---|---|"]
         for claim in claims:
             if claim.paper == paper:
                 names = dict.fromkeys(run.analysis for run in claim.all_runs.values())
                 links = ", ".join(f"[{name}](analyses/{name}.md)" for name in names)
-                lines.append(f"| {claim.statement} | {claim.section}: {claim.published_value} | {links} |")
+                controls = ", ".join(control.name for control in claim.controls) or f"none: {claim.no_control}"
+                published = f"{claim.section}: {claim.published_value}"
+                lines.append(f"| {claim.statement} | {published} | {links} | {controls} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -24,16 +24,19 @@ from bertology.analyses.attention.head_clusters.analysis import MEASURES as SEPA
 from bertology.analyses.attention.head_clusters.analysis import N_HEADS, P_VALUE, SAME_LAYER, SHUFFLED_LAYERS
 from bertology.analyses.attention.pattern_classes import KAPPA
 from bertology.analyses.attention.targets.analysis import MEASURES as TARGETS
-from bertology.analyses.attention.targets.analysis import targets_site
+from bertology.analyses.attention.targets.analysis import TOKEN_SITES, clark_targets_site
 from bertology.analyses.attention_patterns.site import PATTERN_CLASSIFIERS
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, uniform_baseline
+from bertology.analyses.presets import all_presets
 from bertology.arrays import Array, FloatArray
+from bertology.encoder.token_batch import TokenBatch
 from bertology.encoder.tokens import SpecialToken
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.recording.manifest import open_recording
 from bertology.results.shapes import Table
+from bertology.statistics.batch_features import KINDS_BY_PUNCTUATION, TOKEN_KINDS, Punctuation
 
 PAGE = Path(__file__).with_name("attention-bert-base.md")
 SEED = 0
@@ -43,12 +46,11 @@ TO_NEXT, TO_PREVIOUS = "attention to next token", "attention to previous token"
 # Clark et al. 2019, pre-trained bert-base on segments of up to 128 tokens. Shares and entropies by layer are read off
 # the figures of their released notebook (about +-0.02); so are the strongest heads of a layer, where they stand out.
 CLARK: dict[str, Sequence[float]] = {
-    TO_CLS: (0.05, 0.26, 0.24, 0.15, 0.02, 0.02, 0.01, 0.01, 0.01, 0.01, 0.03, 0.01),
-    TO_SEP: (0.02, 0.05, 0.08, 0.21, 0.49, 0.55, 0.54, 0.57, 0.57, 0.48, 0.06, 0.07),
-    TO_PUNCTUATION: (0.07, 0.11, 0.09, 0.09, 0.05, 0.05, 0.05, 0.05, 0.06, 0.08, 0.51, 0.58),
-    "attention from [SEP] to [SEP]": (0.16, 0.14, 0.11, 0.47, 0.90, 0.91, 0.89, 0.91, 0.87, 0.37, 0.07, 0.10),
-    "entropy": (3.60, 2.85, 2.55, 2.73, 2.43, 1.91, 1.93, 1.74, 2.21, 2.51, 2.79, 2.81),
-    "entropy of [CLS]": (3.66, 3.56, 2.07, 2.75, 2.45, 2.37, 2.63, 2.06, 2.24, 2.80, 3.52, 3.92),
+    measure: numbers
+    for preset in all_presets()
+    if preset.paper == "clark2019" and preset.analysis in {"attention/targets", "attention/entropy"}
+    for measure, numbers in preset.by_layer.items()
+    if measure != "attention from other tokens to [SEP]"  # hardly differs from attention to [SEP]
 }
 CLARK_UNIFORM = 4.8
 CLARK_HEADS = {
@@ -71,15 +73,17 @@ BROAD = 3.8 / CLARK_UNIFORM
 
 def tables(data: Path) -> str:
     """All tables as Markdown."""
-    recording = open_recording(data).with_sites([targets_site, entropy_site])
-    pretrained = _pretrained_targets(data / "pretrained-pair.npz")
+    recording = open_recording(data).with_sites([*TOKEN_SITES.values(), entropy_site])
+    pair = _pretrained_pair(data / "pretrained-pair.npz").with_sites([clark_targets_site])
+    pretrained = pair.stack(clark_targets_site)[0]
     lengths = [len(recorded_input.tokens) for recorded_input in recording.inputs]
     sample = f"{len(recording)} sentences of {min(lengths)} to {max(lengths)} tokens, mean {np.mean(lengths):.1f}."
     return join_parts(
         [
             f"{sample} Brackets are 95 % intervals over sentences.",
             _positional_heads(recording, pretrained),
-            _special_tokens(recording, pretrained),
+            _special_tokens(recording, pretrained, pair),
+            _punctuation(recording),
             _entropies(recording),
             _pattern_classes(recording),
             _head_clusters(recording),
@@ -89,7 +93,7 @@ def tables(data: Path) -> str:
 
 
 def _positional_heads(recording: bertology.Recording, pretrained: FloatArray) -> str:
-    values = recording.stack(targets_site)
+    values = recording.stack(clark_targets_site)
     rows: list[list[str]] = []
     above_half: dict[str, list[str]] = {}
     for measure in CLARK_HEADS:
@@ -127,35 +131,103 @@ def _positional_heads(recording: bertology.Recording, pretrained: FloatArray) ->
     )
 
 
-def _special_tokens(recording: bertology.Recording, pretrained: FloatArray) -> str:
-    values = recording.stack(targets_site)
+def _special_tokens(recording: bertology.Recording, pretrained: FloatArray, pair: bertology.Recording) -> str:
+    values = recording.stack(clark_targets_site)
     by_layer = {name: _by_layer(values[..., TARGETS.index(name)]) for name in CLARK if name in TARGETS}
     delimiters = [TARGETS.index(name) for name in (TO_CLS, TO_SEP)]
     both = _by_layer(values[..., delimiters].sum(-1))
     correlations = np.stack([_pearson(*weights) for weights in _delimiter_weights(recording)])
     correlation = bootstrap_mean(correlations, seed=SEED)
-    pair = pretrained.mean(1)[:, delimiters]
+    row_distance = bootstrap_mean(_delimiter_row_distance(recording), seed=SEED)
+    (pair_distance,) = _delimiter_row_distance(pair)
+    pair_shares = pretrained.mean(1)[:, delimiters]
     rows = [
         [
             str(layer + 1),
             *(f"{_format(estimates[layer])} / {CLARK[name][layer]:.2f}" for name, estimates in by_layer.items()),
             f"{_format(both[layer])} / {CLARK[TO_CLS][layer] + CLARK[TO_SEP][layer]:.2f}",
             _format(correlation[layer]),
-            f"{pair[layer, 0]:.2f}, {pair[layer, 1]:.2f}",
+            f"{_format(row_distance[layer])} / {pair_distance[layer]:.2f}",
+            f"{pair_shares[layer, 0]:.2f}, {pair_shares[layer, 1]:.2f}",
         ]
         for layer in range(recording.encoder.layers)
     ]
-    uniform = uniform_baseline(recording, targets_site)[:, 0].mean(0)
+    uniform = uniform_baseline(recording, clark_targets_site)[:, 0].mean(0)
     uniform_cells = [f"{uniform[TARGETS.index(name)]:.2f}" for name in by_layer]
-    rows.append([UNIFORM_ATTENTION, *uniform_cells, f"{uniform[delimiters].sum():.2f}", "", ""])
+    rows.append([UNIFORM_ATTENTION, *uniform_cells, f"{uniform[delimiters].sum():.2f}", "", "", ""])
     columns = (
         "layer",
-        *by_layer,
+        *(name.replace("punctuation", "full stops and commas") for name in by_layer),
         "attention to [CLS] and [SEP]",
         "correlation of [CLS] and [SEP]",
+        "distance of their rows (here / pre-trained pair)",
         "pre-trained pair: [CLS], [SEP]",
     )
     return f"### Special tokens and punctuation by layer (here / Clark et al.)\n\n{markdown_table(columns, rows)}"
+
+
+def _punctuation(recording: bertology.Recording) -> str:
+    """Attention to punctuation by both definitions, of all attention and of attention among non-special tokens."""
+    rows: list[list[str]] = []
+    definitions: dict[str, Punctuation] = {"all punctuation": "all", "full stops and commas": ".,"}
+    for name, marks in definitions.items():
+        for special_tokens in ("all attention", "no special tokens"):
+            shares, uniform = _punctuation_shares(recording, marks, special_tokens == "all attention")
+            highest = int(shares.mean(0)[:10].argmax())
+            differences = [shares[:, 10:].mean(1) - other for other in (uniform, shares[:, highest])]
+            rows.append(
+                [
+                    f"{name}, {special_tokens}",
+                    f"{uniform.mean():.3f}",
+                    f"{shares[:, :10].mean():.3f}",
+                    f"{shares[:, highest].mean():.3f} (layer {highest + 1})",
+                    *(f"{shares[:, layer].mean():.3f}" for layer in (10, 11)),
+                    *(_format(bootstrap_mean(difference, seed=SEED)[()], 3) for difference in differences),
+                ]
+            )
+    columns = (
+        "",
+        "uniform attention",
+        "mean of layers 1 to 10",
+        "highest of layers 1 to 10",
+        "layer 11",
+        "layer 12",
+        "layers 11 and 12 - uniform",
+        "layers 11 and 12 - highest",
+    )
+    return f"### Punctuation by two definitions\n\n{markdown_table(columns, rows)}"
+
+
+def _punctuation_shares(
+    recording: bertology.Recording, marks: Punctuation, special_tokens: bool
+) -> tuple[FloatArray, FloatArray]:
+    """(sentence, layer) shares of attention to punctuation, and (sentence,) those of uniform attention.
+
+    Without special tokens, rows with less than a thousandth of their attention on other tokens are skipped.
+    """
+    shares: list[FloatArray] = []
+    uniform: list[float] = []
+    for recorded_input, attention in zip(recording.inputs, recording["attention"], strict=True):
+        kinds = KINDS_BY_PUNCTUATION[marks](TokenBatch([recorded_input]))[0].numpy()
+        is_mark, is_special = kinds[:, TOKEN_KINDS.index("punctuation")], recorded_input.tokens.special_kinds > 0
+        counted = np.ones_like(is_special) if special_tokens else ~is_special
+        weights = attention.astype(np.float64)[:, :, counted][..., counted]
+        total = weights.sum(-1)
+        to_marks = np.where(total > 1e-3, weights[..., is_mark[counted]].sum(-1), np.nan)
+        shares.append(np.nanmean(to_marks / np.maximum(total, 1e-3), axis=(1, 2)))
+        uniform.append(float(is_mark[counted].mean()))
+    return np.array(shares), np.array(uniform)
+
+
+def _delimiter_row_distance(recording: bertology.Recording) -> FloatArray:
+    """(sentence, layer) total variation distance of the rows of [CLS] and of the last [SEP], averaged over heads."""
+    distances: list[FloatArray] = []
+    for recorded_input, attention in zip(recording.inputs, recording["attention"], strict=True):
+        kinds = recorded_input.tokens.special_kinds
+        cls, sep = np.flatnonzero(kinds == SpecialToken.CLS)[0], np.flatnonzero(kinds == SpecialToken.SEP)[-1]
+        difference = attention[:, :, cls].astype(np.float64) - attention[:, :, sep]
+        distances.append(np.abs(difference).sum(-1).mean(-1) / 2)
+    return np.array(distances)
 
 
 def _delimiter_weights(recording: bertology.Recording) -> Iterable[tuple[Array, Array]]:
@@ -171,13 +243,12 @@ def _pearson(first: Array, second: Array) -> FloatArray:
     return np.array([np.corrcoef(a, b, dtype=np.float64)[0, 1] for a, b in zip(first, second, strict=True)])
 
 
-def _pretrained_targets(pair: Path) -> FloatArray:
-    """(layer, head, target) attention shares of the one pre-trained input."""
+def _pretrained_pair(pair: Path) -> bertology.Recording:
+    """The one input of the model before fine-tuning."""
     with np.load(pair) as arrays:
         tokens, attention = arrays["left"].tolist(), arrays["attn"]
     attention = attention.reshape(attention.shape[-4:])
-    recording = bertology.Recording.from_arrays([tokens], attention=[attention], name="bert-base-uncased")
-    return recording.with_sites([targets_site]).stack(targets_site)[0]
+    return bertology.Recording.from_arrays([tokens], attention=[attention], name="bert-base-uncased")
 
 
 def _entropies(recording: bertology.Recording) -> str:
@@ -252,7 +323,7 @@ def _head_clusters(recording: bertology.Recording) -> str:
 
 def _head_types(recording: bertology.Recording) -> str:
     """The number of heads of each of Clark et al.'s types, by their thresholds."""
-    means = recording.stack(targets_site).mean(0)
+    means = recording.stack(clark_targets_site).mean(0)
     entropy = recording.stack(entropy_site).mean(0)[..., ENTROPIES.index("entropy")]
     attention = {name: means[..., index] for index, name in enumerate(TARGETS)}
     has_type = {

@@ -4,7 +4,7 @@
     python docs/reproductions/heads_gte_small.py MODEL DEV TRAIN --train-size 4000 --write  # also writes the page
 
 MODEL is a model as for `bertology run --model`; DEV and TRAIN are treebanks in CoNLL-U. Probes are trained on
-`--train-size` sentences of TRAIN; single heads are selected and evaluated on two halves of DEV.
+`--train-size` sentences of TRAIN; single heads are selected and evaluated on random halves of DEV.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def tables(model: str, dev: Path, train: Path, train_size: int, dev_limit: int |
     probe_options = {"train_corpus": str(train), "train_size": train_size}
     heads = run("heads/dependency")
     title = f"Single heads, by relation: {HELD_OUT_ACCURACY}, in percent"
-    columns = ("held-out head", "best head (not held out)", "its correct predictions")
+    columns = ("head selected most often", "best head (not held out)", "its correct predictions")
     add(title, heads, HELD_OUT_ACCURACY, HELD_OUT_ACCURACY, columns, _selected_heads)
     probes = run("heads/parsing_probe", **probe_options)
     titles = (
@@ -62,11 +62,11 @@ def tables(model: str, dev: Path, train: Path, train_size: int, dev_limit: int |
 
 
 def _selected_heads(table: Table, row: int) -> list[str]:
-    head, direction, best_head, best_direction, n_correct, n_examples = (
+    head, direction, chosen_in, best_head, best_direction, n_correct, n_examples = (
         table.attributes[name][row]
-        for name in ("head", "direction", "best_head", "best_direction", "n_correct", "n_examples")
+        for name in ("head", "direction", "chosen_in", "best_head", "best_direction", "n_correct", "n_examples")
     )
-    return [f"{head} {direction}", f"{best_head} {best_direction}", f"{n_correct} of {n_examples}"]
+    return [f"{head} {direction} ({chosen_in:.0%})", f"{best_head} {best_direction}", f"{n_correct} of {n_examples}"]
 
 
 def _probe_sample(table: Table, row: int, model: str) -> str:

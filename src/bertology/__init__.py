@@ -40,6 +40,7 @@ _MODULES = {
     "run": "bertology.api",
     "show": "bertology.views.html_view",
     "view": "bertology.views.view",
+    "view_recording": "bertology.views.view",
 }
 
 __all__ = [*sorted(_MODULES), "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]  # resolved by __getattr__
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from bertology.views.bertviz import neuron_view as neuron_view
     from bertology.views.html_view import show as show
     from bertology.views.view import view as view
+    from bertology.views.view import view_recording as view_recording
 
 
 def __getattr__(name: str) -> Any:

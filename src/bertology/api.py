@@ -21,20 +21,26 @@ def run(
     corpus: Corpus | str | Path | None = None,
     *,
     recording: Recording | None = None,
-    against: Encoder | str | None = None,
+    against: Encoder | Recording | str | None = None,
     config: RecordingConfig | None = None,
     store: Path | None = None,
+    like: str | None = None,
     **options: Any,
 ) -> Result:
     """The result of an analysis; `options` are the options of that analysis.
 
-    Models and corpora may be given by name or path. With a `store` (a directory) recordings are kept and reused.
+    Models and corpora may be given by name or path; beside a recording, `against` can be a recording of another model
+    on the same inputs. With a `store` (a directory) recordings are kept and reused. `like` is a paper, for example
+    clark2019, whose definitions are used where `options` do not say otherwise; the published numbers are then in the
+    provenance of the result.
     """
     from bertology.analyses import registry
+    from bertology.analyses.presets import find_preset, with_published
     from bertology.analyses.run import RunInputs, run_analysis
     from bertology.corpus.read import load_corpus
     from bertology.encoder.load import load
     from bertology.recording.plan import RecordingConfig
+    from bertology.recording.recording import Recording
 
     if recording is None and (encoder is None or corpus is None):
         raise Refusal(
@@ -46,8 +52,13 @@ def run(
         corpus=load_corpus(str(corpus)) if isinstance(corpus, str | Path) else corpus,
         encoder=load(encoder) if isinstance(encoder, str) else encoder,
         recording=recording,
-        against=load(against) if isinstance(against, str) else against,
+        against=load(against) if isinstance(against, str) else None if isinstance(against, Recording) else against,
+        against_recording=against if isinstance(against, Recording) else None,
         config=config or RecordingConfig(),
         store=store,
     )
-    return run_analysis(registry.get(analysis), inputs, options)
+    declared = registry.get(analysis)
+    if like is None:
+        return run_analysis(declared, inputs, options)
+    preset = find_preset(declared, like)
+    return with_published(run_analysis(declared, inputs, preset.with_explicit(options)), preset, options)

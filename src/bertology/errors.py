@@ -9,11 +9,15 @@ import difflib
 from collections.abc import Iterable
 
 
+class LoadWarning(UserWarning):
+    """A model was loaded otherwise than its configuration says; the command line prints it as a message."""
+
+
 class Refusal(Exception):
     """Input that would give wrong numbers, refused early with a remedy."""
 
     def __init__(self, problem: str, expected: str, remedy: str, *, location: str = "") -> None:
-        super().__init__(problem, expected, remedy, location)
+        super().__init__(problem, expected, remedy)
         self.problem = problem
         self.expected = expected
         self.remedy = remedy

@@ -109,6 +109,7 @@ from typing import Annotated
 import numpy as np
 
 import bertology
+from bertology.analyses.label_criteria import HeadLabelling, LabelCriterion
 from bertology.estimates.estimate import Estimates
 from bertology.results.shapes import HeadGrid
 
@@ -120,14 +121,14 @@ from bertology.results.shapes import HeadGrid
     citations=(),
     sites=("attention",),
     report_section="Further analyses",
-    labels_heads=1,
+    labels_heads=HeadLabelling(rank=1, criteria={"first": LabelCriterion(0.9)}),
 )
 def first_of_all(recording, *, seed: Annotated[int, "Random seed."] = 0) -> HeadGrid:
     """Planted: one for the first head and zero for all others."""
     layers, heads = recording["attention"][0].shape[:2]
     value = np.zeros((layers, heads))
     value[0, 0] = 1
-    n = np.full(value.shape, 2)
+    n = np.full(value.shape, 5)
     estimates = Estimates(value=value, low=value - 0.1, high=value + 0.1, n=n)
     return HeadGrid(
         measures={"first": estimates},

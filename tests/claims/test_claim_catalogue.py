@@ -181,7 +181,7 @@ def test_each_claim_gets_the_refusal_of_its_run() -> None:
 
     labels = ("role", "coreference", "relation")
     claims = [claim("attention/entropy"), *(claim("probes/edge", label=label) for label in labels)]
-    inputs = RunInputs(corpus_from_texts("A dog runs.", "A cat sits here."), load("tiny"))
+    inputs = RunInputs(corpus_from_texts(*["A dog runs.", "A cat sits here."] * 10), load("tiny"))
     entropy, *edge_results = judge_claims(claims, inputs).results
     assert entropy.results[0].analysis == "attention/entropy" and entropy.verdict.outcome == "holds"
     for label, result in zip(labels, edge_results, strict=True):

@@ -10,16 +10,16 @@ import pytest
 from bertology.claims.claim import Claim
 from bertology.claims.judge import judge
 from bertology.claims.result_numbers import map_layers
-from bertology.claims.verdict import count_outcomes
+from bertology.claims.verdict import SPECIFIC, ControlVerdict, Specificity, Verdict, count_verdicts
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, gain_measure
 
 
 def estimates(values: Any, half: float) -> Estimates:
     array = np.asarray(values, float)
-    return Estimates(value=array, low=array - half, high=array + half, n=np.full(array.shape, 9))
+    return Estimates(value=array, low=array - half, high=array + half, n=np.full(array.shape, 90))
 
 
 def result(data: Any) -> Result:
@@ -306,11 +306,187 @@ def test_a_missing_number_is_reported_with_the_requirements() -> None:
     assert "the result has no gone" in verdict.reason and "It needs a masked language model." in verdict.reason
 
 
-def test_outcomes_are_counted_in_singular_and_plural() -> None:
-    assert (
-        count_outcomes(["holds", "holds", "fails", "inconclusive", "inconclusive"]) == "2 hold, 1 fails, 2 inconclusive"
+def test_verdicts_are_counted_and_specific_ones_first() -> None:
+    def holding(specificity: Specificity) -> Verdict:
+        return Verdict("holds", controls=(ControlVerdict("untrained model", specificity),))
+
+    verdicts = [holding("specific"), holding("stronger"), holding("earned too"), Verdict("holds")]
+    verdicts += [Verdict("fails"), Verdict("inconclusive"), Verdict("inconclusive")]
+    assert count_verdicts(verdicts) == (
+        "2 hold and are specific to the model, 1 holds also without training or with a simpler baseline, "
+        "1 holds without a control, 1 fails, 2 inconclusive"
     )
-    assert count_outcomes(["not applicable"]) == "1 not applicable"
+    assert count_verdicts([Verdict("not applicable")]) == "1 not applicable"
+
+
+def layers_greater(left: list[int], right: list[int]) -> dict[str, Any]:
+    return {"kind": "greater", "left": {"measure": "m", "layers": left}, "right": {"measure": "m", "layers": right}}
+
+
+def with_untrained(values: Any, untrained: Any, half: float = 0.01) -> LayerCurve:
+    measures = {"m": estimates(values, half)}
+    baselines = {"untrained model": {"m": estimates(untrained, half)}}
+    return LayerCurve(measures=measures, baselines=baselines, first_layer=1)
+
+
+@pytest.mark.parametrize(
+    ("untrained", "half", "specificity", "label"),
+    [
+        ([0.1] * 12, 0.01, "specific", "holds, specific"),
+        ([value / 4 for value in RISING], 0.01, "stronger", "holds, more than without training"),
+        (RISING, 0.01, "earned too", "holds, also without training"),
+        ([2 * value for value in RISING], 0.01, "earned too", "holds, also without training"),
+        ([value / 4 for value in RISING], 0.4, "undecided", "holds, not told apart from untrained model"),
+    ],
+)
+def test_a_finding_is_compared_with_the_untrained_model(
+    untrained: list[float], half: float, specificity: str, label: str
+) -> None:
+    rises = {
+        "kind": "greater",
+        "left": {"measure": "m", "layers": [10, 12]},
+        "right": {"measure": "m", "layers": [1, 3]},
+    }
+    verdict = judge(claim(rises), {"": result(with_untrained(RISING, untrained, half))})
+    assert (verdict.specificity, verdict.label) == (specificity, label)
+    assert verdict.as_record()["controls"][0]["name"] == "untrained model"
+
+
+def test_specificity_is_only_asked_of_what_holds() -> None:
+    falls = {
+        "kind": "greater",
+        "left": {"measure": "m", "layers": [1, 3]},
+        "right": {"measure": "m", "layers": [10, 12]},
+    }
+    verdict = judge(claim(falls), {"": result(with_untrained(RISING, RISING))})
+    assert (verdict.outcome, verdict.specificity, verdict.label) == ("fails", None, "fails")
+
+
+def test_the_best_head_is_compared_with_the_best_head_of_the_control() -> None:
+    """An untrained model with one head as good as the model's best makes the finding unspecific."""
+    test = {"kind": "any head", "measure": "m", "threshold": 0.5, "baselines": ["untrained model"]}
+
+    def specificity(untrained: list[list[float]]) -> str | None:
+        data = HeadGrid(
+            measures={"m": estimates([[0.1, 0.9]], 0.01)},
+            baselines={"untrained model": {"m": estimates(untrained, 0.01)}},
+        )
+        return judge(claim(test), {"": result(data)}).specificity
+
+    assert specificity([[0.1, 0.1]]) == "specific"
+    assert specificity([[0.9, 0.1]]) == "earned too"
+    assert specificity([[0.6, 0.1]]) == "stronger"
+
+
+def test_a_range_that_the_control_reaches_too_is_not_specific() -> None:
+    test = {"kind": "between", "value": {"measure": "m", "layers": [1, 12]}, "low": 0.0, "high": 1.0}
+    for untrained, specificity in ((0.5, "earned too"), (2.0, "specific"), (1.0, "undecided")):
+        verdict = judge(claim(test), {"": result(with_untrained([0.5] * 12, [untrained] * 12))})
+        assert verdict.specificity == specificity
+
+
+def test_a_control_may_be_a_simpler_baseline_or_a_test() -> None:
+    greater = {"kind": "greater", "left": {"measure": "m", "row": "a"}, "right": 0.1}
+    data = table({"a": 0.5, "b": 0.5}, {"a": 0.51, "b": 0.0})
+    verdict = judge(claim(greater, controls=["b"]), {"": result(data)})
+    assert verdict.label == "holds, no better than b"
+    beyond = {"kind": "greater", "left": {"measure": "o", "row": "b"}, "right": 0.2}
+    verdict = judge(claim(greater, controls=[{"name": "simple rule", "test": beyond}]), {"": result(data)})
+    assert verdict.label == "holds, specific"
+    beyond |= {"right": 0.8}
+    verdict = judge(claim(greater, controls=[{"name": "simple rule", "test": beyond}]), {"": result(data)})
+    assert verdict.label == "holds, no better than simple rule"
+    verdict = judge(claim(greater, controls=["absent"]), {"": result(data)})
+    assert verdict.label == "holds, absent not measured"
+
+
+def test_a_claim_names_its_controls_or_says_why_there_are_none() -> None:
+    greater = {"kind": "greater", "left": {"measure": "m"}, "right": 0.0}
+    with pytest.raises(ValueError, match="either `controls` or `no_control`"):
+        claim(greater, controls=[])
+    without = claim(greater, controls=[], no_control="the test itself compares with random heads")
+    assert judge(without, {"": result(curve(RISING))}).label == "holds"
+
+
+def test_noise_is_rarely_called_specific() -> None:
+    """Two models with the same curve differ beyond the interval in at most 5 % of samples."""
+    generator = np.random.default_rng(0)
+    rises = {
+        "kind": "greater",
+        "left": {"measure": "m", "layers": [12, 12]},
+        "right": {"measure": "m", "layers": [1, 1]},
+    }
+    specific = 0
+    for _ in range(400):
+        model, untrained = (np.array(RISING) + 0.05 * generator.normal(size=12) for _ in range(2))
+        verdict = judge(claim(rises), {"": result(with_untrained(model, untrained, half=0.098))})
+        specific += verdict.specificity in SPECIFIC
+    assert specific <= 20
+
+
+def test_nothing_is_decided_on_a_handful_of_examples() -> None:
+    few = Estimates(value=np.ones(12), low=np.ones(12), high=np.ones(12), n=np.full(12, 7))
+    data = LayerCurve(measures={"m": few}, baselines={"b": {"m": few}})
+    verdict = judge(claim({"kind": "greater", "left": {"measure": "m"}, "right": 0.5}), {"": result(data)})
+    assert verdict.outcome == "inconclusive" and verdict.caveats == ("7 examples are too few; a verdict needs 10",)
+    assert "Not decided: 7 examples are too few" in verdict.reason
+
+
+def learning(gain: float, size: int, value: float = 0.6, chain: float = 0.4) -> LayerCurve:
+    names = {"m": [value] * 12, gain_measure("m"): [gain] * 12}
+    return LayerCurve(
+        measures={name: estimates(values, 0.001) for name, values in names.items()},
+        baselines={"chain": {"m": estimates([chain] * 12, 0.001)}},
+        sample={"training sentences": size},
+        first_layer=1,
+    )
+
+
+def test_a_probe_that_still_learns_cannot_fail_a_claim() -> None:
+    above = {"kind": "greater", "left": {"measure": "m"}, "right": {"measure": "m", "baseline": "chain"}}
+    assert outcome(above, learning(0.1, 500, value=0.3)) == "inconclusive"
+    assert outcome(above, learning(0.01, 42, value=0.3)) == "inconclusive"
+    assert outcome(above, learning(0.01, 500, value=0.3)) == "fails"
+    # Five more doublings would not lead it to the chain: noise fails.
+    assert outcome(above, learning(0.03, 500, value=0.1)) == "fails"
+    assert outcome(above, learning(0.03, 42, value=0.1)) == "inconclusive"
+    # A score that falls with more data, as selectivity does, must stay above after five doublings.
+    assert outcome(above, learning(-0.03, 500)) == "holds"
+    assert outcome(above, learning(-0.05, 500)) == "inconclusive"
+    # It is above the chain already; more training data only raises it.
+    assert outcome(above, learning(0.1, 42)) == "holds"
+    verdict = judge(claim(above), {"": result(learning(0.1, 42))})
+    assert verdict.n_training == 42 and "probe trained on 42 sentences" in verdict.reason
+    verdict = judge(claim(above), {"": result(learning(0.1, 500, value=0.3))})
+    assert "probe still learning" in verdict.reason and "500 training sentences" in verdict.reason
+
+
+def test_layers_of_a_probe_that_still_learns_are_not_compared() -> None:
+    values = {"m": RISING, gain_measure("m"): [0.1] * 12}
+    data = learning(0.1, 500).model_copy(
+        update={"measures": {name: estimates(numbers, 0.001) for name, numbers in values.items()}}
+    )
+    peak = {"kind": "peak layer", "measure": "m", "layers": [10, 12]}
+    assert outcome(peak, data) == "inconclusive"
+    flat = {"m": RISING, gain_measure("m"): [0.001] * 12}
+    data = data.model_copy(update={"measures": {name: estimates(numbers, 0.001) for name, numbers in flat.items()}})
+    assert outcome(peak, data) == "holds"
+
+
+def test_all_of_several_comparisons_must_hold() -> None:
+    late = {"left": {"measure": "m", "layers": [12, 12]}}
+    test = {"kind": "all of", "tests": [late | {"right": 1.0}, late | {"right": {"measure": "m", "layers": [1, 3]}}]}
+    assert outcome(test, curve(RISING)) == "holds"
+    test["tests"] = [late | {"right": 1.0}, late | {"right": 1.5}]
+    assert outcome(test, curve(RISING)) == "fails"
+
+
+def test_foreign_attention_is_compared_with_the_baselines_it_has() -> None:
+    """It comes without an untrained model; uniform attention remains."""
+    test = {"kind": "any head", "measure": "m", "threshold": 0.5, "baselines": ["b", "untrained model"]}
+    verdict = judge(claim(test), {"": result(grid([[0.92]]))})
+    assert verdict.label == "holds, untrained model not measured"
+    assert outcome(test | {"baselines": ["untrained model"]}, grid([[0.92]])) == "not applicable"
 
 
 def reason(test: dict[str, Any], data: Any) -> str:
@@ -325,13 +501,13 @@ def test_a_verdict_names_layers_condition_and_sample_size() -> None:
     }
     assert reason(greater, curve(RISING)) == (
         "m, layers 10-12 of 12 is 1.1 [1.09, 1.11]; the claim needs more than m, layers 1-3 of 12, "
-        "0.2 [0.19, 0.21] (n = 9)."
+        "0.2 [0.19, 0.21] (n = 90)."
     )
     eight_layers = curve(RISING[:8])
     assert reason(greater, eight_layers).startswith("m, layers 7-8 of 8 is 0.75")
     embeddings = {"kind": "greater", "left": {"measure": "m", "layers": [0, 0]}, "right": 0.5, "margin": -0.1}
     assert reason(embeddings, curve([0.3, *RISING], first=0)) == (
-        "m, embeddings is 0.3 [0.29, 0.31]; the claim needs no more than 0.1 below 0.5 (n = 9)."
+        "m, embeddings is 0.3 [0.29, 0.31]; the claim needs no more than 0.1 below 0.5 (n = 90)."
     )
     summed = {
         "kind": "between",
@@ -340,7 +516,7 @@ def test_a_verdict_names_layers_condition_and_sample_size() -> None:
         "high": 1.0,
     }
     assert reason(summed, table({"a": 0.3}, {"a": 0.0})) == (
-        "m + o, a is 0.6 [0.58, 0.62]; the claim needs 0 to 1 (n = 9)."
+        "m + o, a is 0.6 [0.58, 0.62]; the claim needs 0 to 1 (n = 90)."
     )
 
 
@@ -350,13 +526,13 @@ def test_a_verdict_reports_corrected_intervals() -> None:
         {"kind": "any head", "measure": "m", "threshold": 0.5}, grid(np.full((12, 12), 0.6), half=0.09)
     )
     assert explanation == (
-        "m, head 1-1 is 0.6 [0.436, 0.764] (interval corrected for 144 heads); the claim needs more than 0.5 (n = 9)."
+        "m, head 1-1 is 0.6 [0.436, 0.764] (interval corrected for 144 heads); the claim needs more than 0.5 (n = 90)."
     )
     hill = [0.1, 0.2, 0.3, 0.5, 0.8, 0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1]
     explanation = reason({"kind": "peak layer", "measure": "m", "layers": [5, 8]}, curve(hill, half=0.1))
     assert explanation == (
         "m, layer 6 of 12, the highest of layers 5-8 is 0.9 [0.754, 1.05] (interval corrected for 12 layers); the "
-        "claim needs more than m, layer 4 of 12, the highest of layers 1-4, 9-12, 0.5 [0.354, 0.646] (n = 9)."
+        "claim needs more than m, layer 4 of 12, the highest of layers 1-4, 9-12, 0.5 [0.354, 0.646] (n = 90)."
     )
     explanation = reason({"kind": "peak layer", "measure": "m", "layers": [1, 3], "lowest": True}, curve(RISING))
     assert "the lowest of layers 1-3 is 0.1" in explanation and "the claim needs less than m, layer 4" in explanation
@@ -373,7 +549,7 @@ def test_a_verdict_is_a_record_of_numbers() -> None:
     record = judge(claim(greater), {"": result(curve(RISING[:8]))}).as_record()
     assert record["verdict"] == "holds"
     assert (record["value"], record["low"], record["high"]) == pytest.approx((0.75, 0.74, 0.76))
-    assert (record["n"], record["interval"], record["layers"]) == (9, "bootstrap", [7, 8])
+    assert (record["n"], record["interval"], record["layers"]) == (90, "bootstrap", [7, 8])
     required = record["required"]
     assert required["margin"] == 0.1 and required["above"]["layers"] == [1, 2]
     assert required["above"]["value"] == pytest.approx(0.15)

@@ -30,7 +30,7 @@ def judge_data(name: str, data: Any) -> Verdict:
 
 def estimates(values: Any, half: float) -> Estimates:
     array = np.asarray(values, float)
-    return Estimates(value=array, low=array - half, high=array + half, n=np.full(array.shape, 9))
+    return Estimates(value=array, low=array - half, high=array + half, n=np.full(array.shape, 90))
 
 
 def agreement(layers: list[float], half: float) -> Table:
@@ -131,9 +131,9 @@ def test_distances_of_heads_are_compared_on_the_same_texts(difference: float, ou
     assert judge_data("heads-of-a-layer-cluster", data).outcome == outcome
 
 
-def attacks(drop: float, score: float, half: float, clean: float = 0.8) -> Table:
-    rows = ("Sent2Opt-Shuffle", "AddAns2Opt-Shuffle")
-    measures = {"score drop": estimates([drop, 0.0], half), "score under attack": estimates([0.8 - drop, score], half)}
+def attacks(drop: float, drop_with_answers: float, half: float, clean: float = 0.8) -> Table:
+    rows, drops = ("Sent2Opt-Shuffle", "AddAns2Opt-Shuffle"), np.array([drop, drop_with_answers])
+    measures = {"score drop": estimates(drops, half), "score under attack": estimates(0.8 - drops, half)}
     return Table(
         row_names=rows,
         measures=measures,
@@ -148,9 +148,9 @@ def attacks(drop: float, score: float, half: float, clean: float = 0.8) -> Table
 @pytest.mark.parametrize(
     ("data", "outcome"),
     [
-        (attacks(0.3, 0.8, 0.05), "holds"),
-        (attacks(-0.1, 0.3, 0.04), "fails"),
-        (attacks(0.02, 0.45, 0.05), "inconclusive"),
+        (attacks(0.3, 0.0, 0.05), "holds"),
+        (attacks(-0.1, 0.5, 0.04), "fails"),
+        (attacks(0.02, 0.12, 0.05), "inconclusive"),
     ],
     ids=("holds", "fails", "inconclusive"),
 )
@@ -163,7 +163,7 @@ def test_unreadable_options(data: Table, outcome: str) -> None:
 def test_a_claim_whose_precondition_fails_is_not_applicable(clean: float) -> None:
     """A drop means nothing for a model that is no better than the majority class on clean input."""
     for name in ("unreadable-options-mislead", "unreadable-answers-hurt-little"):
-        verdict = judge_data(name, attacks(0.3, 0.8, 0.05, clean))
+        verdict = judge_data(name, attacks(0.3, 0.0, 0.05, clean))
         assert verdict.outcome == "not applicable"
         assert "clean input" in verdict.reason and "fine-tuned for multiple choice" in verdict.reason
 
@@ -231,7 +231,7 @@ def test_two_thirds_of_the_layers_can_be_frozen(changes: list[float], half: floa
     assert (
         verdict.outcome == outcome
         and "at 8 layers" in verdict.reason
-        and "needs more than -0.05 (n = 9)" in verdict.reason
+        and "needs more than -0.05 (n = 90)" in verdict.reason
     )
 
 

@@ -124,8 +124,12 @@ def test_a_claim_fails_for_a_model_built_to_violate_it(claim_id: str) -> None:
     assert judge_model(claim_id, planted.fails, planted.against).outcome == "fails"
 
 
+NEEDS_A_MARGIN = {"punctuation-late"}
+"""Claims that noise fails, because it is at the baseline and not at least ten points above it."""
+
+
 @pytest.mark.parametrize("claim_id", PLANTED)
 def test_noise_is_inconclusive(claim_id: str) -> None:
     against = OTHER_NOISE if PLANTED[claim_id].against is not None else None
     verdict = judge_model(claim_id, noise_model(), against)
-    assert verdict.outcome == "inconclusive", verdict.reason
+    assert verdict.outcome == ("fails" if claim_id in NEEDS_A_MARGIN else "inconclusive"), verdict.reason

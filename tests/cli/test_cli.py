@@ -98,7 +98,7 @@ def test_a_figure_that_cannot_be_saved_is_refused_before_the_computation(
     assert_refused(bertology(*arguments, "figure.png"), "pip install 'bertology[figures]'")
 
 
-@pytest.mark.parametrize("kind", ["analyses", "models", "corpora", "sites", "claims"])
+@pytest.mark.parametrize("kind", ["analyses", "models", "corpora", "sites", "claims", "presets"])
 def test_lists_are_readable_and_json(kind: str) -> None:
     assert bertology("list", kind).out
     assert all(row["name"] and row["description"] for row in json.loads(bertology("list", kind, "--json").out))

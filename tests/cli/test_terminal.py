@@ -38,16 +38,30 @@ def test_a_table_has_values_intervals_attributes_and_notes(capsys: pytest.Captur
         measures={"score": score},
         baselines={"level": {"score": exact}},
         row_names=("one", "two"),
-        attributes={"head": ("3-8", None)},
+        attributes={"head": ("3-8", None), "chosen_in": (0.875, None), "n_examples": (30, None)},
         notes={"one": "best: [a] sentence"},
     )
     out = print_shape(table, capsys)
     first, second = (
         next(line for line in out.splitlines() if line.strip().startswith(name)) for name in ("one", "two")
     )
-    assert first.split() == ["one", "0.5", "[0.4,", "0.6]", "0.25"]
+    assert first.split() == ["one", "3-8", "0.875", "0.5", "[0.4,", "0.6]", "0.25"]  # the head beside its numbers
     assert second.split() == ["two", "0.75"]
-    assert "best: [a] sentence" in out and "3-8" in out
+    assert "best: [a] sentence" in out and "30" in out
+    assert out.count("3-8") == 1
+
+
+def test_a_baseline_that_differs_by_layer_is_printed_by_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    """The mean over layers, 0.5, hides that the baseline rises from 0.25 to 0.75."""
+    measure = Estimates.exact(np.full((2, 3), 0.125))
+    rising = Estimates.exact(np.array([[0.25] * 3, [0.75] * 3]))
+    constant = Estimates.exact(np.full((2, 3), 0.375))
+    baselines = {"weights": {"share": rising}, "uniform attention": {"share": constant}}
+    out = print_shape(HeadGrid(measures={"share": measure}, baselines=baselines), capsys)
+    start = out.index("by layer: weights")
+    by_layer = [line.split() for line in out[start : out.index("Highest head")].splitlines() if line.strip()]
+    assert by_layer[-2:] == [["1", "0.250"], ["2", "0.750"]]
+    assert "by layer: uniform attention" not in out
 
 
 def test_the_kind_of_each_interval_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,3 +71,30 @@ def test_a_page_that_opens_with_neurons_has_them_for_long_texts(tmp_path: Path) 
     file = tmp_path / "view.html"
     completed = bertology("view", "the cat " * 70, "--model", "tiny", "--view", "neuron", "-o", str(file))
     assert completed.status == 0 and '"query":null' not in file.read_text("utf-8")
+
+
+def test_an_input_of_a_recording_is_shown_without_the_model(tmp_path: Path) -> None:
+    folders = [str(tmp_path / name) for name in ("one", "two")]
+    for model, folder in zip(("tiny", "random:tiny"), folders, strict=True):
+        arguments = ("--sites", "attention,query,key", "--limit", "3", "-o", folder)
+        assert bertology("record", model, "english", *arguments).status == 0
+    file = tmp_path / "view.html"
+    arguments = ("--recording", folders[0], "--against-recording", folders[1], "--example", "2", "-o", str(file))
+    completed = bertology("view", *arguments, "--view", "difference")
+    assert (completed.status, completed.out.strip()) == (0, str(file)), completed.err
+    text = file.read_text("utf-8")
+    assert '"name":"gold"' in text and '"name":"random:tiny"' in text and '"query":null' not in text
+
+
+def test_what_a_recording_cannot_show_is_refused(tmp_path: Path) -> None:
+    folder = str(tmp_path / "recorded")
+    assert bertology("record", "tiny", "english", "--sites", "hidden", "--limit", "3", "-o", folder).status == 0
+    for arguments, message in (
+        (("A text.",), "Both --recording and a text"),
+        (("--against", "tiny"), "Both --recording and --against"),
+        (("--model", "tiny"), "Both --recording and a model"),
+        (("--example", "9"), "is not among its 3"),
+        ((), "--sites attention -o DIR"),
+    ):
+        completed = bertology("view", "--recording", folder, *arguments, "-o", str(tmp_path / "view.html"))
+        assert completed.status == 2 and message in " ".join(completed.err.split()), completed.err

@@ -22,6 +22,7 @@ FULL = replace(
     relations=("nsubj", "root"),
     tags=("B-X", "O"),
     senses=("dog.n.01", None),
+    further_senses=(("frump.n.01", "cad.n.01"), ()),
     chunks=(Span(0, 1, "NP"),),
     entities=(Span(0, 1, "X"),),
     mentions=(Span(0, 2, "0"), Span(0, 1, "1")),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from bertology.corpus.tagsets import (
     ROLES,
     UNIVERSAL_TAGS,
+    Subtypes,
     grammatical_role,
     is_negation,
     is_relation,
+    relation_labels,
     stanford_relation,
     universal_relation,
     universal_tag,
@@ -70,3 +74,10 @@ def test_relations_whose_edges_differ_keep_their_name() -> None:
 def test_relations_are_recognised() -> None:
     assert all(is_relation(name) for name in ("nsubj", "nsubj:pass", "acl:relcl", "prep", "discourse", "obl:unmarked"))
     assert not is_relation("colour")
+
+
+def test_subtypes_count_under_their_relation_alone_or_both() -> None:
+    assert relation_labels("nsubj:pass") == ("nsubj", "nsubj:pass")
+    assert relation_labels("nsubj:pass", "separate") == ("nsubj:pass",)
+    assert relation_labels("nsubj:pass", "merged") == ("nsubj",)
+    assert {relation_labels("nsubj", subtypes) for subtypes in get_args(Subtypes)} == {("nsubj",)}

@@ -21,7 +21,7 @@ import tiny_models
 from bertology.encoder.builtin import BUILT_IN_MODELS, BuiltInModel
 from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.load import load
-from bertology.errors import Refusal
+from bertology.errors import LoadWarning, Refusal
 from tiny_models import FAMILIES
 
 
@@ -174,6 +174,41 @@ def test_a_task_head_without_weights_is_refused(bert: Path, kind: str) -> None:
     message = _refused(bert)
     assert "lacks" in message
     assert "weights of its architecture" in message
+
+
+def _remove_weights(folder: Path, *parts: str) -> None:
+    weights = load_file(folder / "model.safetensors")
+    kept = {key: tensor for key, tensor in weights.items() if not any(part in key for part in parts)}
+    assert len(kept) < len(weights)
+    save_file(kept, folder / "model.safetensors", {"format": "pt"})
+
+
+@pytest.mark.parametrize(("family", "head"), [("bert", "cls."), ("mpnet", "lm_head."), ("roberta", "lm_head.")])
+def test_an_encoder_without_its_language_model_head_is_loaded_bare(tmp_path: Path, family: str, head: str) -> None:
+    folder = Path(shutil.copytree(tiny_models.directory(family, "ForMaskedLM"), tmp_path / "encoder"))
+    complete = load(str(folder))
+    _remove_weights(folder, head)
+    if family == "mpnet":  # as all-mpnet-base-v2 is distributed: saved from the bare model, without its prefix
+        weights = load_file(folder / "model.safetensors")
+        bare_weights = {key.removeprefix("mpnet."): tensor for key, tensor in weights.items()}
+        save_file(bare_weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.warns(LoadWarning, match="no weights of the language-model head .* bare encoder"):
+        bare = load(str(folder))
+    assert complete.task_heads == {"mlm"} and not bare.task_heads
+    ids = torch.arange(10, 16)[None]
+    inputs = ModelInputs(ids, torch.zeros_like(ids), torch.ones_like(ids))
+    states = [encoder.forward(inputs, hidden=True).hidden_states[-1] for encoder in (complete, bare)]
+    torch.testing.assert_close(*states)
+
+
+def test_a_part_of_the_head_or_of_the_encoder_may_not_be_missing(bert: Path) -> None:
+    _remove_weights(bert, "cls.predictions.transform.dense.bias")
+    assert "lacks 1 weights" in _refused(bert)
+
+
+def test_an_encoder_without_head_and_without_a_layer_is_refused(bert: Path) -> None:
+    _remove_weights(bert, "cls.", "layer.1.attention.self.query.weight")
+    assert "layer.1.attention.self.query.weight" in _refused(bert)
 
 
 def test_a_classifier_without_its_pooler_is_refused(tmp_path: Path) -> None:

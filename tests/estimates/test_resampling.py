@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from scipy import stats
 from scipy.stats import bootstrap
 
 from bertology.estimates.resampling import (
     bootstrap_group_mean,
     bootstrap_mean,
+    bootstrap_proportion,
     bootstrap_ratio,
     percentile_interval,
     range_over_seeds,
@@ -105,3 +108,15 @@ def test_differences_that_were_never_observed_widen_the_interval_by_three_over_n
     widened = widen_by_rule_of_three(differences, np.array([True, False]))
     np.testing.assert_allclose(widened.low, [-0.1, 0.0])
     np.testing.assert_allclose(widened.high, [0.1, 0.0])
+
+
+def test_proportions_on_which_all_rows_agree_have_the_interval_of_clopper_and_pearson() -> None:
+    correct, total = np.array([[1.0, 0.0, 1.0]] * 7), np.ones((7, 3))
+    correct[0, 2] = 0
+    estimates = bootstrap_proportion(correct, total, seed=0)
+    for column, k in enumerate((7, 0)):
+        exact = stats.binomtest(k, 7).proportion_ci(method="exact")
+        assert (estimates.low[column], estimates.high[column]) == pytest.approx((exact.low, exact.high))
+    mixed = bootstrap_ratio(correct, total, seed=0)
+    assert (estimates.low[2], estimates.high[2]) == (mixed.low[2], mixed.high[2])
+    assert np.isnan(bootstrap_proportion(correct[:1], total[:1], seed=0).low).all()

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from tests.recording.material import DETERMINED
 
 from bertology.encoder.tokens import SpecialToken, WordAlignment
-from bertology.recording.character_alignment import align_by_characters, is_byte_level, join_tokens, special_kind
+from bertology.recording.character_alignment import (
+    align_by_characters,
+    join_tokens,
+    special_kind,
+    subword_marker,
+    word_starts,
+)
 
 CASES = {
     "WordPiece": (["un", "##happi", "##ness", "is", "here"], ["unhappiness", "is", "here"], [0, 0, 0, 1, 2]),
@@ -18,6 +24,11 @@ CASES = {
     "byte-level BPE with accents": (["cafÃ©", "Ġau"], ["café", "au"], [0, 1]),
     "SentencePiece": (["▁New", "▁York", "er", "s"], ["New", "Yorkers"], [0, 1, 1, 1]),
     "a lone marker belongs to the word after it": (["▁a", "▁", "。"], ["a", "。"], [0, 1, 1]),
+    "OpenAI GPT": (["un", "happi", "ness</w>", "is</w>", "!</w>"], ["unhappiness", "is", "!"], [0, 0, 0, 1, 2]),
+    "BertViz after byte-level BPE": (["Hello", " wor", "ld", "!"], ["Hello", "world", "!"], [0, 1, 1, 2]),
+    "BertViz leaves bytes encoded": ([" cafÃ©", " au"], ["café", "au"], [0, 1]),
+    "BertViz after SentencePiece": ([" Caf", "é", " noir"], ["Café", "noir"], [0, 0, 1]),
+    "a lone blank belongs to the word after it": ([" a", " ", "。"], ["a", "。"], [0, 1, 1]),
     "compatibility forms": (["▁...", "▁1/2"], ["…", "1/2"], [0, 1]),
     "a token across two words": (["cannot", "go"], ["can", "not", "go"], [0, 2]),
     "unknown word": (["the", "[UNK]", "sat"], ["the", "☃☃", "sat"], [0, 1, 2]),
@@ -33,28 +44,47 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_alignment(case: str) -> None:
     tokens, words, expected = CASES[case]
-    alignment = align_by_characters(tokens, words, byte_level=is_byte_level(tokens))
+    alignment = align_by_characters(tokens, words, subword_marker(tokens))
     assert isinstance(alignment, WordAlignment)
     assert list(alignment.word_ids) == expected
     assert alignment.n_straddling == (case == "a token across two words")
 
 
 def test_the_first_word_that_is_not_spelled_is_returned() -> None:
-    assert align_by_characters(["the", "dog"], ["the", "cat"], byte_level=False) == 1
-    assert align_by_characters(["the"], ["the", "cat"], byte_level=False) == 1
-    assert align_by_characters(["the", "cat", "sat"], ["the", "cat"], byte_level=False) == 1
-    assert align_by_characters(["the"], [], byte_level=False) is not None
+    assert align_by_characters(["the", "dog"], ["the", "cat"], "##") == 1
+    assert align_by_characters(["the"], ["the", "cat"], "##") == 1
+    assert align_by_characters(["the", "cat", "sat"], ["the", "cat"], "##") == 1
+    assert align_by_characters(["the"], [], "##") is not None
 
 
 def test_many_unknown_tokens_take_little_time() -> None:
     words = ["☃☃☃☃☃☃"] * 60
-    assert isinstance(align_by_characters(["[UNK]"] * 59 + ["no"], words, byte_level=False), int)
+    assert isinstance(align_by_characters(["[UNK]"] * 59 + ["no"], words, "##"), int)
 
 
 def test_words_are_joined_from_tokens() -> None:
-    assert join_tokens(["un", "##do", "it", "."], byte_level=False) == ["undo", "it", "."]
-    assert join_tokens(["Hello", "Ġwor", "ld"], byte_level=True) == ["Hello", "world"]
-    assert join_tokens(["▁Hello", "▁", "wor", "ld"], byte_level=False) == ["Hello", "world"]
+    assert join_tokens(["un", "##do", "it", "."], "##") == ["undo", "it", "."]
+    assert join_tokens(["Hello", "Ġwor", "ld"], "Ġ") == ["Hello", "world"]
+    assert join_tokens(["▁Hello", "▁", "wor", "ld"], "▁") == ["Hello", "world"]
+    assert join_tokens(["un", "do</w>", "it</w>", ".</w>"], "</w>") == ["undo", "it", "."]
+    assert join_tokens([" cafÃ©", " au", "x"], " ") == ["café", "aux"]
+    assert join_tokens([" Café", " au", "x"], " ") == ["Café", "aux"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "marker"),
+    [
+        (["[CLS]", "the", "cat", "##s"], "##"),
+        (["<s>", "The", "Ġcat", "s"], "Ġ"),
+        (["▁The", "▁cat", "s"], "▁"),
+        (["<|endoftext|>", "The", " cat", "s"], " "),
+        (["<s>", "the</w>", "cat", "s</w>", "</s>"], "</w>"),
+    ],
+)
+def test_the_marker_of_tokens_is_recognised_and_says_where_words_start(tokens: list[str], marker: str) -> None:
+    assert subword_marker(tokens) == marker
+    starts = zip(tokens, word_starts(tokens, subword_marker(tokens)), strict=True)
+    assert sum(starts_word for token, starts_word in starts if special_kind(token) is SpecialToken.NONE) == 2
 
 
 @DETERMINED
@@ -77,7 +107,7 @@ def test_words_split_anywhere_align(words: list[str], cuts: list[int]) -> None:
             position += size
     if any(token.startswith("##") and words[expected[i]].startswith("##") for i, token in enumerate(tokens)):
         return  # a word that starts with ## looks like a continuation
-    alignment = align_by_characters(tokens, words, byte_level=False)
+    alignment = align_by_characters(tokens, words, "##")
     assert isinstance(alignment, WordAlignment)
     assert list(alignment.word_ids) == expected
 

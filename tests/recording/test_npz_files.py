@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.recording.material import pairs, tiny
 from tests.shared_data import shared
 
 from bertology.analyses.attention.entropy import entropy_site
 from bertology.analyses.attention.targets.analysis import targets_site
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import load_corpus
+from bertology.corpus.sentence import SemanticFrame, Span
+from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
 from bertology.recording.manifest import open_recording
+from bertology.recording.recorder import record
+from bertology.recording.recording import Recording
 
 TOKENS = ["[CLS]", "she", "ran", "[SEP]"]
 LINE: dict[str, Any] = {"file": "a.npz", "words": ["She", "ran"], "heads": [2, 0], "relations": ["nsubj", "root"]}
@@ -82,6 +89,15 @@ def test_a_file_that_is_not_an_archive_is_refused(tmp_path: Path) -> None:
         (LINE | {"heads": [2]}, "differ in number|out of range|root|governor"),
         (LINE | {"heads": [2, 1]}, "root|cycle|governor"),
         (LINE | {"relations": ["root"]}, "differ in number"),
+        (LINE | {"pos": ["PRON"]}, "words and pos differ in number: 2 and 1"),
+        (LINE | {"mentions": [[0, 3, "1"]]}, "mentions has the word 2 of 2 words"),
+        (LINE | {"mentions": [[1, 1, "1"]]}, "mentions has"),
+        (LINE | {"marked_words": {"target": [2]}}, "marked_words has the word 2"),
+        (LINE | {"frames": [{"predicate": 5, "arguments": []}]}, "frames has the word 5"),
+        (LINE | {"governors": [1, -1]}, "both heads and governors"),
+        (LINE | {"text": "She  walked"}, "the text does not consist of the words"),
+        ({"file": "a.npz", "segments": [{"words": ["She", "ran"]}], "pos": []}, "no field of a line with segments"),
+        (LINE | {"mention": []}, "no annotation called 'mention'.*mentions"),
         (LINE | {"file": "c.npz"}, r"c\.npz is missing"),
         (LINE | {"words": ["He", "ran"], "heads": [2, 0]}, "do not spell"),
     ],
@@ -89,6 +105,63 @@ def test_a_file_that_is_not_an_archive_is_refused(tmp_path: Path) -> None:
 def test_bad_lines_are_refused(line: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(Refusal, match=message):
         open_recording(_folder(tmp_path, line, a=GOOD))
+
+
+def test_lines_carry_every_annotation(tmp_path: Path) -> None:
+    line = LINE | {
+        "text": "She  ran",
+        "id": 7,
+        "document": "novel",
+        "pos": ["PRON", "VERB"],
+        "lemmas": ["she", "run"],
+        "senses": [None, "run.v.1"],
+        "mentions": [[0, 1, "3"]],
+        "entities": [],
+        "frames": [{"predicate": 1, "sense": "run.01", "arguments": [[0, 1, "ARG0"]]}],
+        "marked_words": {"target": [1]},
+        "label": 1,
+    }
+    corpus = open_recording(_folder(tmp_path, line, a=GOOD)).corpus
+    (sentence,) = corpus[0].segments
+    assert (sentence.text, sentence.offsets, sentence.document) == ("She  ran", ((0, 3), (5, 8)), "novel")
+    assert (sentence.pos, sentence.lemmas, sentence.senses) == (("PRON", "VERB"), ("she", "run"), (None, "run.v.1"))
+    assert (sentence.mentions, sentence.entities) == ((Span(0, 1, "3"),), ())
+    assert sentence.frames == (SemanticFrame(1, "run.01", (Span(0, 1, "ARG0"),)),)
+    assert dict(sentence.marked_words) == {"target": (1,)}
+    assert (corpus[0].label, corpus[0].id) == ("1", "7")
+
+
+def test_a_saved_recording_is_read_unchanged(tmp_path: Path) -> None:
+    corpus = Corpus((*load_corpus("generated:reflexives", limit=4), *load_corpus("english", limit=3), *pairs(3)))
+    original = record(tiny(), corpus, ["attention", "hidden"])
+    opened = open_recording(original.save(tmp_path / "saved"))
+    assert opened.encoder.name == original.encoder.name
+    assert opened.corpus.examples == original.corpus.examples and opened.corpus[0].factors
+    for ours, theirs in zip(original.inputs, opened.inputs, strict=True):
+        assert ours.text == theirs.text
+        for name in ("tokens", "word_ids", "segment_ids", "special_kinds"):
+            np.testing.assert_array_equal(getattr(ours.tokens, name), getattr(theirs.tokens, name))
+    for site in ("attention", "hidden"):
+        for one, other in zip(original[site], opened[site], strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(Refusal, match="not empty"):
+        original.save(tmp_path / "saved")
+    with pytest.raises(Refusal, match="examples of kind minimal_pair"):
+        record(tiny(), load_corpus("generated:minimal_pairs", limit=2), ["attention"]).save(tmp_path / "minimal")
+    with pytest.raises(Refusal, match="neither attention nor hidden"):
+        record(tiny(), corpus, [entropy_site]).save(tmp_path / "other")
+
+
+def test_attention_windows_and_odd_special_tokens_are_saved(tmp_path: Path) -> None:
+    tokens = ["<|start|>", "she", "ran"]
+    diagonal = np.broadcast_to(np.eye(3, dtype=np.float32), (2, 3, 3, 3))
+    recording = Recording.from_arrays(
+        [tokens], attention=[diagonal], attention_windows=(1, None), special_tokens={"<|start|>": SpecialToken.OTHER}
+    )
+    opened = open_recording(recording.save(tmp_path / "saved"))
+    assert opened.encoder.attention_windows == (1, None)
+    assert opened.inputs[0].tokens.special_kinds.tolist() == [SpecialToken.OTHER, 0, 0]
+    assert opened.inputs[0].text.words == ("she", "ran")
 
 
 def test_files_of_several_models_are_refused(tmp_path: Path) -> None:

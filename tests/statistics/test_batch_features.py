@@ -5,10 +5,18 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
 from tests.statistics.token_batches import CLS, INPUTS, NONE, SEP, make_input
 
+import planted
 from bertology.encoder.token_batch import TokenBatch
-from bertology.statistics.batch_features import cached_per_batch, token_runs
+from bertology.statistics.batch_features import (
+    KINDS_BY_PUNCTUATION,
+    TOKEN_KINDS,
+    cached_per_batch,
+    is_punctuation,
+    token_runs,
+)
 
 EQUAL = [make_input([-1, 0, 1, -1], [CLS, NONE, NONE, SEP], 2)] * 3
 
@@ -40,3 +48,25 @@ def test_a_feature_is_computed_once_per_batch_and_dropped_with_it() -> None:
     del batch
     gc.collect()
     assert reference() is None
+
+
+@pytest.mark.parametrize("token", [".", ",", "`", "``", "''", "##-", "Ġ,", "▁(", "¿", "#"])
+def test_punctuation_marks_are_punctuation(token: str) -> None:
+    assert is_punctuation(token)
+
+
+@pytest.mark.parametrize("token", ["a", "##a", "$", "+", "a.", "3", "[UNK]"])
+def test_words_and_symbols_are_no_punctuation(token: str) -> None:
+    assert not is_punctuation(token)
+
+
+def test_clark_et_al_count_only_full_stops_and_commas() -> None:
+    (recorded_input,) = planted.recorded_inputs(planted.make_corpus("a , b ` c - d ."))
+    batch = TokenBatch([recorded_input])
+    index = TOKEN_KINDS.index("punctuation")
+    marks = {
+        punctuation: [recorded_input.tokens.tokens[i] for i in kinds(batch)[0, :, index].nonzero().flatten().tolist()]
+        for punctuation, kinds in KINDS_BY_PUNCTUATION.items()
+    }
+    assert marks == {"all": [",", "`", "-", "."], ".,": [",", "."]}
+    assert all((kinds(batch).sum(-1) == 1).all() for kinds in KINDS_BY_PUNCTUATION.values())

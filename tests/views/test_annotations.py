@@ -11,12 +11,14 @@ import pytest
 
 import bertology
 from bertology.corpus.corpus import Example
+from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT, Sentence
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
 from bertology.results.shapes import Arc, ArcDiagram, Arcs, HeadGrid, LayerCurve, Shape, Table
+from bertology.views.head_labels import labels_from_results
 from bertology.views.payload import HeadLabel, ModelRun
 from views.annotated_sentences import annotated_sentence
 
@@ -40,41 +42,47 @@ def estimates(value: Any, half_width: float = 0.05) -> Estimates:
 
 
 def word_patterns() -> Result:
-    """1-2 attends to the next word, 2-4 to the previous; 1-1 is above the baseline, but its interval is not."""
+    """1-2 attends to the next word, 2-4 to the previous; 1-1 is clearly above the baseline, but weak."""
     low, baseline = np.full((2, 4), 0.1), estimates(np.full((2, 4), 0.1))
     following, previous = low.copy(), low.copy()
-    following[0, 1], previous[1, 3], following[0, 0] = 0.8, 0.7, 0.15
+    following[0, 1], previous[1, 3], following[0, 0] = 0.8, 0.7, 0.4
     measures = {"next word": estimates(following), "previous word": estimates(previous)}
     baselines = {"uniform attention": dict.fromkeys(measures, baseline)}
     return result("attention/word_patterns", HeadGrid(measures=measures, baselines=baselines))
 
 
 def functions() -> Result:
-    """Rows are heads; the second has no confirmed function."""
+    """Rows are heads; the second has no confirmed function, the third is right in a third of the cases."""
     table = Table(
-        measures={"score": estimates([0.9, 0.9])},
-        baselines={"best other": {"score": estimates([0.1, 0.1])}},
-        row_names=("1-2", "2-1"),
-        attributes={"head": ("1-2", "2-1"), "function": ("positional: next word", None)},
+        measures={"score": estimates([0.92, 0.9, 0.33])},
+        baselines={"best other": {"score": estimates([0.1, 0.1, 0.1])}},
+        row_names=("1-2", "2-1", "2-2"),
+        attributes={
+            "head": ("1-2", "2-1", "2-2"),
+            "function": ("next word", None, "conj, dependent to governor"),
+            "function_kind": ("positional", None, "syntactic"),
+        },
     )
     return result("heads/functions", table)
 
 
 def dependency() -> Result:
-    """Rows are relations with a selected head: one is significant, one is not, one has too few examples."""
+    """Rows are relations: of five, only the first is strong, significant and mostly won by the same head."""
     measures = {
-        "accuracy (held out)": estimates([0.8, 0.8, np.nan]),
-        "p (Holm)": Estimates.exact([0.001, 0.2, np.nan]),
+        "accuracy (held out)": estimates([0.8, 0.8, np.nan, 0.45, 0.8]),
+        "p (Holm)": Estimates.exact([0.001, 0.2, np.nan, 0.001, 0.001]),
     }
     baselines = {
-        "best fixed offset": {"accuracy (held out)": estimates([0.3, 0.3, np.nan])},
-        "significance level": {"p (Holm)": Estimates.exact([0.05] * 3)},
+        "best fixed offset": {"accuracy (held out)": estimates([0.3, 0.3, np.nan, 0.3, 0.3])},
+        "significance level": {"p (Holm)": Estimates.exact([0.05] * 5)},
     }
     attributes = {
-        "head": ("2-3", "1-1", None),
-        "direction": ("dependent to governor", "governor to dependent", None),
+        "head": ("2-3", "1-1", None, "1-2", "1-3"),
+        "direction": ("dependent to governor", "governor to dependent", None, *["dependent to governor"] * 2),
+        "chosen_in": (0.9, 0.9, None, 0.9, 0.3),
     }
-    table = Table(measures=measures, baselines=baselines, row_names=("nsubj", "det", "iobj"), attributes=attributes)
+    names = ("nsubj", "det", "iobj", "conj", "obj")
+    table = Table(measures=measures, baselines=baselines, row_names=names, attributes=attributes)
     return result("heads/dependency", table)
 
 
@@ -104,22 +112,22 @@ def labels_by_head(labels: list[HeadLabel]) -> dict[str, list[str]]:
     return by_head
 
 
-def test_heads_clearly_above_their_baselines_are_labelled() -> None:
+def test_heads_that_meet_the_criterion_are_labelled_with_their_score() -> None:
     labels = first_run(results=word_patterns()).labels
-    assert labels_by_head(labels) == {"1-2": ["next word"], "2-4": ["previous word"]}
+    assert labels_by_head(labels) == {"1-2": ["next word 0.80"], "2-4": ["previous word 0.70"]}
     assert labels[0].evidence == "0.8 [0.75, 0.85], n = 30; uniform attention 0.1; attention/word_patterns"
 
 
 def test_tables_label_the_heads_of_their_rows() -> None:
     labels = first_run(results=[dependency(), functions()]).labels
-    assert labels_by_head(labels) == {"1-2": ["positional: next word"], "2-3": ["nsubj, dependent to governor"]}
+    assert labels_by_head(labels) == {"1-2": ["next word 0.92"], "2-3": ["nsubj, dependent to governor 0.80"]}
     assert "accuracy (held out) 0.8 [0.75, 0.85]" in labels[1].evidence
     assert "best fixed offset 0.3" in labels[1].evidence
 
 
 def test_labels_are_ordered_by_declared_rank_after_those_of_the_user() -> None:
     labels = first_run(results=[word_patterns(), functions()], labels={"1-2": "mine (seen)"}).labels
-    assert labels_by_head(labels)["1-2"] == ["mine", "positional: next word", "next word"]
+    assert labels_by_head(labels)["1-2"] == ["mine", "next word 0.92", "next word 0.80"]
 
 
 def test_a_table_without_heads_labels_none() -> None:
@@ -131,10 +139,20 @@ def test_a_table_without_heads_labels_none() -> None:
 
 
 def test_an_analysis_labels_heads_of_a_trained_model() -> None:
-    texts = ("The cat sat on the mat.", "It is here.", "We like red roses.", "They came home late.")
+    texts = ("The cat sat on the mat.", "It is here.", "We like red roses.", "They came home late.", "I saw old trees.")
     patterns = bertology.run("attention/word_patterns", "mini", bertology.corpus_from_texts(*texts))
-    labels = labels_by_head(bertology.view("mini", "The cat sat.", results=patterns).payload.runs[0].labels)
+    payload = bertology.view("mini", "The cat sat.", results=patterns).payload
+    labels = labels_by_head(payload.runs[0].labels)
     assert any("previous" in label for label in labels["3-8"]) and any("next" in label for label in labels["3-3"])
+    assert len(labels) < 20
+    assert f"{len(labels)} of 64 heads are labelled" in payload.notes[0]
+    assert "at least 0.5 and 2 times the highest baseline (next word, previous word)" in payload.notes[0]
+
+
+def test_no_head_of_an_untrained_model_is_labelled() -> None:
+    corpus = load_corpus("english", limit=40)
+    results = [bertology.run(name, "random:mini@3", corpus) for name in ("heads/functions", "attention/word_patterns")]
+    assert labels_from_results(results, 8, 8) == []
 
 
 def test_an_annotated_text_has_gold_arcs() -> None:
@@ -152,7 +170,8 @@ def test_predicted_arcs_are_those_over_the_same_words() -> None:
     assert not predicted.directed and [(arc.start, arc.end) for arc in predicted.arcs] == [(0, 1), (0, 3)]
     assert "1 of 2 edges are among the 4 gold edges" in predicted.description and gold.name == "gold"
     notes = bertology.view("tiny", "Something else.", results=[structural_probe(), word_patterns()]).payload.notes
-    assert notes == ["No arcs are shown: the results have none for exactly these words."]
+    assert notes[0] == "No arcs are shown: the results have none for exactly these words."
+    assert notes[1].startswith("2 of 8 heads are labelled.")
 
 
 def test_ignored_results_are_noted() -> None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from annotated_types import Ge
 
+from bertology.analyses.label_criteria import HeadLabelling
 from bertology.errors import Refusal, unknown_name
 from bertology.recording.paired_sites import PairedSite
 from bertology.recording.sites import Site
@@ -119,9 +120,10 @@ class Analysis:
 
     `question`: what it answers, in one line. `special_tokens`: its policy on special tokens. `annotations`: what the
     corpus must be annotated with. `version`: raised whenever its numbers change. `optional`: inputs it can do without.
-    `option_groups`: parameters that are dataclasses of options. `labels_heads`: 0, or the rank at which its results
-    label heads in views (1 first). `needs_task_head`: the task head a model must have, if the analysis evaluates one.
+    `option_groups`: parameters that are dataclasses of options. `labels_heads`: rank and criteria, if its results label
+    heads in views. `needs_task_head`: the task head a model must have, if the analysis evaluates one.
     `test_corpus`: the corpus the contract tests use; `gallery`: whether the documentation shows its figure.
+    `answers`: whether its results have answers to single items, or the values of --show with which they have.
     """
 
     name: str
@@ -139,15 +141,22 @@ class Analysis:
     function: Callable[..., Shape]
     cost: Cost
     report_section: str
-    labels_heads: int
+    labels_heads: HeadLabelling | None
     needs_task_head: str | None
     test_corpus: str | None
     gallery: bool
+    answers: bool | tuple[str, ...]
 
     @property
     def description(self) -> str:
-        """The function's docstring: definition, unit, extremes."""
-        return inspect.cleandoc(self.function.__doc__ or "")
+        """The function's docstring (definition, unit, extremes), and when its results label heads."""
+        docstring = inspect.cleandoc(self.function.__doc__ or "")
+        return f"{docstring}\n\n{self.labels_heads.description}" if self.labels_heads else docstring
+
+    @property
+    def required_inputs(self) -> frozenset[str]:
+        """The inputs it cannot do without."""
+        return frozenset(self.inputs) - self.optional
 
     def __call__(self, *inputs: Any, **options: Any) -> Shape:
         """Run the function on its inputs, in order, with these options and the defaults of the others."""
@@ -178,10 +187,11 @@ def analysis(
     name: str | None = None,
     cost: Cost | None = None,
     report_section: str | None = None,
-    labels_heads: int = 0,
+    labels_heads: HeadLabelling | None = None,
     needs_task_head: str | None = None,
     test_corpus: str | None = None,
     gallery: bool = False,
+    answers: bool | tuple[str, ...] = False,
 ) -> Callable[[Callable[..., Shape]], Analysis]:
     """Declare a function as an analysis. Its name is its path under `analyses/`; a plug-in gives its own.
 
@@ -226,6 +236,7 @@ def analysis(
             needs_task_head=needs_task_head,
             test_corpus=test_corpus,
             gallery=gallery,
+            answers=answers,
         )
 
     return declare

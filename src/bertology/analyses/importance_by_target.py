@@ -14,7 +14,7 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, bootstrap_ratio
 from bertology.lazy import torch
 from bertology.results.shapes import HeadGrid, LayerCurve
-from bertology.statistics.batch_features import TOKEN_KINDS, SpecialTokens, token_kinds
+from bertology.statistics.batch_features import KINDS_BY_PUNCTUATION, TOKEN_KINDS, Punctuation, SpecialTokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,10 +35,12 @@ ALL_UNMASKED = "all unmasked tokens"
 TARGETS = (ALL_UNMASKED, *map(target_name, TOKEN_KINDS), "masked tokens")
 
 
-def target_classes(batch: TokenBatch, special_tokens: SpecialTokens = "include") -> Tensor:
+def target_classes(
+    batch: TokenBatch, special_tokens: SpecialTokens = "include", punctuation: Punctuation = "all"
+) -> Tensor:
     """(batch, token, target) booleans, in the order of `TARGETS`."""
     unmasked = source_mask(batch, special_tokens) & ~batch.mlm_mask
-    kinds = token_kinds(batch) & unmasked.unsqueeze(-1)
+    kinds = KINDS_BY_PUNCTUATION[punctuation](batch) & unmasked.unsqueeze(-1)
     return torch.cat([unmasked.unsqueeze(-1), kinds, batch.mlm_mask.unsqueeze(-1)], -1)
 
 

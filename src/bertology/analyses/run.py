@@ -18,7 +18,7 @@ from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import ProgressCallback, check_sites_available, record
-from bertology.recording.recording import Recording
+from bertology.recording.recording import Recording, check_same_inputs
 from bertology.recording.sites import Site, resolve_sites
 from bertology.results.result import Result, sample_sizes, versions
 from bertology.results.shapes import UnmeasuredShape
@@ -36,15 +36,41 @@ ProgressFactory = Callable[[str], ProgressCallback]
 
 @dataclass(frozen=True)
 class RunInputs:
-    """The encoder and corpus to analyse, or a recording of them; optionally a second encoder to compare with."""
+    """The encoder and corpus to analyse, or a recording of them; optionally a second encoder to compare with.
+
+    The encoder to compare with and the untrained encoder can be recordings too, of the same inputs as `recording`.
+    """
 
     corpus: Corpus | None = None
     encoder: Encoder | None = None
     recording: Recording | None = None
     against: Encoder | None = None
+    against_recording: Recording | None = None
+    untrained_recording: Recording | None = None
     config: RecordingConfig = field(default_factory=RecordingConfig)
     store: Path | None = None
     random_baseline: bool = True
+
+    def __post_init__(self) -> None:
+        for other in (self.against_recording, self.untrained_recording):
+            if other is None:
+                continue
+            if self.recording is None:
+                raise Refusal(
+                    f"A recording of {other.encoder.name} was given to compare with, and no recording of the model",
+                    "two recordings of the same corpus",
+                    "Record the model too, or compare two models that can be run",
+                )
+            check_same_inputs(self.recording, other)
+
+    def recorded(self, role: str) -> Recording | None:
+        """The recording that was given for a role, if any."""
+        recordings = {
+            "recording": self.recording,
+            "against": self.against_recording,
+            "randomised": self.untrained_recording,
+        }
+        return recordings.get(role)
 
 
 @dataclass(frozen=True)
@@ -236,23 +262,26 @@ class _RecordingsByRole:
 
     def _record_with_pairs(self, role: str) -> Recording | None:
         sites = [site for a, options in self._requests if role in a.inputs for site in a.sites(options)]
-        paired = self._paired_sites(role)
-        recording = self._record(role, resolve_sites([*resolve_sites(sites), *paired.values()]))
-        if recording is None or not paired:
-            return recording
-        return replace(recording, sites={**recording.sites, **{key: recording[site] for key, site in paired.items()}})
-
-    def _paired_sites(self, role: str) -> dict[str, Site]:
-        """Paired sites of a role, bound to the encoder they compare with, by storage key."""
-        partner = {"recording": self._inputs.against, "randomised": self._inputs.encoder}.get(role)
-        if partner is None:
-            return {}
         paired = [site for analysis, _ in self._requests if role in analysis.inputs for site in analysis.paired_sites]
-        return {site.storage_key: site.bind(partner) for site in paired}
+        partner = {"recording": "against", "randomised": "recording"}.get(role)
+        recorded, recorded_partner = self._inputs.recorded(role), self._inputs.recorded(partner or "")
+        if recorded is not None and recorded_partner is not None:
+            compared = {site.storage_key: site.compare_recordings(recorded, recorded_partner) for site in paired}
+            return replace(recorded, sites={**recorded.sites, **compared}).with_sites(resolve_sites(sites))
+        other = self._encoder(partner) if partner is not None else None
+        bound = {site.storage_key: site.bind(other) for site in paired} if other is not None else {}
+        recording = self._record(role, resolve_sites([*resolve_sites(sites), *bound.values()]))
+        if recording is None:
+            return None
+        available = {key: site for key, site in bound.items() if site.storage_key in recording.sites}
+        return replace(
+            recording, sites={**recording.sites, **{key: recording[site] for key, site in available.items()}}
+        )
 
     def _record(self, role: str, sites: tuple[Site, ...]) -> Recording | None:
-        if role == "recording" and self._inputs.recording is not None:
-            return self._inputs.recording.with_sites(sites)
+        recorded = self._inputs.recorded(role)
+        if recorded is not None:
+            return recorded.with_sites(sites)
         encoder = self._encoder(role)
         if encoder is None or self._inputs.corpus is None:
             return None
@@ -298,15 +327,27 @@ def _check_runnable(analysis: Analysis, options: Mapping[str, Any], inputs: RunI
 
 def _check_inputs(analysis: Analysis, inputs: RunInputs) -> None:
     corpus = inputs.recording.corpus if inputs.recording is not None else inputs.corpus
-    if corpus is not None and analysis.annotations:
-        corpus.require_annotations(*analysis.annotations, analysis_name=analysis.name)
-    if "against" in analysis.inputs and inputs.against is None:
-        raise Refusal(f"{analysis.name} compares two models, and one was given", "two models", "Add --against MODEL")
-    if "encoder" in analysis.inputs and "encoder" not in analysis.optional and inputs.encoder is None:
+    if "encoder" in analysis.required_inputs and inputs.encoder is None:
         raise Refusal(
             f"{analysis.name} runs the model, and a recording cannot be run",
             "a model and a corpus",
-            "Use --model and --corpus instead of --recording",
+            f"Run it on the model: `bertology run {analysis.name} --model MODEL --corpus CORPUS`",
+        )
+    if "recording" in analysis.inputs and inputs.recording is None and (inputs.encoder is None or corpus is None):
+        name = corpus.name if corpus is not None else "CORPUS"
+        raise Refusal(
+            f"{analysis.name} needs activations on {name}, and neither a model nor a recording of {name} was given",
+            f"a model, or a recording of {name}",
+            "Name the model with --model instead of --recording, or use a recording of this corpus: "
+            f"`bertology record MODEL {name} --sites attention,hidden -o DIR`",
+        )
+    if corpus is not None and analysis.annotations:
+        corpus.require_annotations(*analysis.annotations, analysis_name=analysis.name)
+    if "against" in analysis.inputs and inputs.against is None and inputs.against_recording is None:
+        raise Refusal(
+            f"{analysis.name} compares two models, and one was given",
+            "two models, or recordings of two models on the same corpus",
+            "Add --against MODEL, or --against-recording DIR beside --recording",
         )
 
 

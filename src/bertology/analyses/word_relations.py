@@ -2,8 +2,9 @@
 
 Two words are **related** if they have the same lower-cased lemma, or the same form if lemmas are not annotated; with
 word vectors also if the cosine of their vectors is at least `min_cosine`. Words without a letter or digit are not
-related to any word. Two words are **predictive** of each other if they belong to one expression by annotation (the
-relations fixed, flat, compound, goeswith and their subtypes), or are neighbours and a collocation of a given corpus.
+related to any word. Two words are **predictive** of each other if they belong to one expression by annotation (they are
+connected by the relations fixed, flat, compound, goeswith or their subtypes, directly or over other words of the
+expression), or are neighbours and a collocation of a given corpus.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Annotated
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from bertology.arrays import Array, FloatArray, IntArray
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
+from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.encoder.static import word_vectors
@@ -78,14 +80,7 @@ class WordRelations:
 
     def predictive_pairs(self, recorded_input: RecordedInput) -> WordPairs:
         """Pairs of different words of one expression or collocation, in both orders."""
-        relations = enumerate(
-            zip(word_governors(recorded_input), word_annotations(recorded_input, "relations"), strict=True)
-        )
-        pairs = [
-            (word, governor)
-            for word, (governor, relation) in relations
-            if governor is not None and governor >= 0 and (relation or "").split(":")[0] in MULTIWORD_RELATIONS
-        ]
+        pairs = [pair for expression in _expressions(recorded_input) for pair in combinations(expression, 2)]
         if self.collocation_corpus:
             collocated = _load_collocations(self.collocation_corpus)
             segments, forms = segment_of_words(recorded_input), [word.lower() for word in recorded_input.text.words]
@@ -95,6 +90,26 @@ class WordRelations:
                 if segments[word] == segments[word + 1] and bigram in collocated
             ]
         return np.array(pairs + [(second, first) for first, second in pairs], np.int64).reshape(-1, 2)
+
+
+def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
+    """The words of each expression: those that multiword relations connect, directly or over other words.
+
+    In *New York City*, annotated as flat, both last words depend on the first and are siblings.
+    """
+    relations = word_annotations(recorded_input, "relations")
+    governors = [
+        governor if governor is not None and (relation or "").split(":")[0] in MULTIWORD_RELATIONS else ROOT
+        for governor, relation in zip(word_governors(recorded_input), relations, strict=True)
+    ]
+    by_top: dict[int, list[int]] = {}
+    for word in range(len(governors)):
+        top, visited = word, {word}
+        while governors[top] != ROOT and governors[top] not in visited:
+            top = governors[top]
+            visited.add(top)
+        by_top.setdefault(top, []).append(word)
+    return list(by_top.values())
 
 
 @lru_cache(maxsize=2**16)

@@ -116,6 +116,13 @@ class Increasing(_ClaimModel):
     values: tuple[NumberSelector, ...] = Field(min_length=2)
 
 
+class AllOf(_ClaimModel):
+    """Several comparisons all hold."""
+
+    kind: Literal["all of"] = "all of"
+    tests: tuple[Greater, ...] = Field(min_length=2)
+
+
 class PeaksInOrder(_ClaimModel):
     """Curves reach their highest values in this order of layers."""
 
@@ -124,9 +131,28 @@ class PeaksInOrder(_ClaimModel):
 
 
 Test = Annotated[
-    Greater | Between | AnyHead | AnyRow | PeakLayer | Increasing | PeaksInOrder,
+    Greater | AllOf | Between | AnyHead | AnyRow | PeakLayer | Increasing | PeaksInOrder,
     Field(discriminator="kind"),
 ]
+
+
+class Control(_ClaimModel):
+    """A simpler explanation of a finding, which it must go beyond to be evidence about the model.
+
+    `name` is a baseline of the result: the finding must show more clearly in the model's numbers than in those of the
+    baseline. With `test`, that test decides instead.
+    """
+
+    name: str
+    test: Greater | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+
+UNTRAINED = Control(name="untrained model")
 
 
 class Claim(_ClaimModel):
@@ -144,6 +170,10 @@ class Claim(_ClaimModel):
     """How to meet the requirements, such as a command; shown if the claim does not apply."""
     precondition: Greater | None = None
     """What must hold first, such as a score above the majority class."""
+    controls: tuple[Control, ...] = (UNTRAINED,)
+    """What a finding must go beyond to be specific to the model."""
+    no_control: str = ""
+    """Why no control applies, if `controls` is empty."""
     analysis: str | None = None
     options: Mapping[str, Any] = Field(default_factory=dict)
     corpus: str | None = None
@@ -157,6 +187,8 @@ class Claim(_ClaimModel):
     def _check_runs(self) -> Claim:
         if (self.analysis is None) == (not self.runs):
             raise ValueError(f"claim {self.id}: expected either `analysis` or `runs`")
+        if bool(self.controls) == bool(self.no_control):
+            raise ValueError(f"claim {self.id}: expected either `controls` or `no_control`")
         tested = _tested_runs(self.test) | (_tested_runs(self.precondition) if self.precondition else set[str]())
         unknown = tested - set(self.all_runs)
         if unknown:
@@ -208,6 +240,8 @@ def _number_selectors(test: Test) -> list[NumberSelector]:
     match test:
         case Greater():
             return [part for part in (test.left, test.right) if isinstance(part, NumberSelector)]
+        case AllOf():
+            return [selector for part in test.tests for selector in _number_selectors(part)]
         case Between():
             return [test.value]
         case Increasing():

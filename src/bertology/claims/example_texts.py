@@ -128,18 +128,18 @@ def _selected_head_claim(claim: Claim, run: ClaimRun, table: Table) -> _SingleTe
 
 def _measure_texts(text_claims: Sequence[_SingleTextClaim], inputs: RunInputs) -> dict[str, ExampleTexts]:
     """Example texts of claims about one model and corpus; each text is run through the model once."""
-    if inputs.encoder is None or inputs.corpus is None:
+    if inputs.corpus is None or (inputs.encoder is None and inputs.recording is None):
         return {}
     measured: dict[str, list[tuple[tuple[str, ...], TextMeasurement]]] = {c.claim.id: [] for c in text_claims}
-    for number, example in enumerate(sample_evenly(inputs.corpus)):
+    for number, index in enumerate(sample_evenly(len(inputs.corpus))):
         if number == MAX_EMPTY_TEXTS and not any(measured.values()):
             break
-        results = _run_on_text(example, [c.run for c in text_claims], inputs, inputs.corpus)
+        results = _run_on_text(index, [c.run for c in text_claims], inputs, inputs.corpus)
         for text_claim in text_claims:
             result = results.get(_key(text_claim.run))
             values = None if result is None else _compared_values(text_claim, result)
             if values is not None:
-                measurement = TextMeasurement(display_text(example), tuple(values.values()))
+                measurement = TextMeasurement(display_text(inputs.corpus[index]), tuple(values.values()))
                 measured[text_claim.claim.id].append((tuple(values), measurement))
     examples = {
         claim_id: _strongest_and_weakest(texts, len(inputs.corpus)) for claim_id, texts in measured.items() if texts
@@ -147,10 +147,9 @@ def _measure_texts(text_claims: Sequence[_SingleTextClaim], inputs: RunInputs) -
     return {claim_id: texts for claim_id, texts in examples.items() if texts.n_examined >= 2 * TEXTS_PER_END}
 
 
-def sample_evenly(corpus: Corpus) -> list[Example]:
-    """`SAMPLE_SIZE` examples, evenly spaced over the corpus."""
-    indices = np.unique(np.linspace(0, len(corpus) - 1, SAMPLE_SIZE).round().astype(int))
-    return [corpus[int(index)] for index in indices]
+def sample_evenly(n_examples: int) -> list[int]:
+    """The indices of `SAMPLE_SIZE` examples, evenly spaced over the corpus."""
+    return [int(index) for index in np.unique(np.linspace(0, n_examples - 1, SAMPLE_SIZE).round())]
 
 
 def display_text(example: Example) -> str:
@@ -158,11 +157,23 @@ def display_text(example: Example) -> str:
     return " ‖ ".join(segment.text for segment in example.segments)
 
 
-def _run_on_text(example: Example, runs: Sequence[ClaimRun], inputs: RunInputs, corpus: Corpus) -> dict[str, Result]:
+def _run_on_text(index: int, runs: Sequence[ClaimRun], inputs: RunInputs, corpus: Corpus) -> dict[str, Result]:
     """The results of the analyses on one example, by run key; refused ones are left out."""
     requests = {_key(run): (registry.get(run.analysis), dict(run.options)) for run in runs}
+    recording, against = (
+        None if whole is None else whole.select_examples([index])
+        for whole in (inputs.recording, inputs.against_recording)
+    )
+    if recording is not None and not recording.inputs:  # the example was skipped when it was recorded
+        return {}
     single = replace(
-        inputs, corpus=replace(corpus, examples=(example,)), recording=None, random_baseline=False, store=None
+        inputs,
+        corpus=replace(corpus, examples=(corpus[index],)),
+        recording=recording,
+        against_recording=against,
+        untrained_recording=None,
+        random_baseline=False,
+        store=None,
     )
     report = run_all(list(requests.values()), single)
     outcomes = zip(requests, report.outcomes, strict=True)

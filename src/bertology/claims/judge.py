@@ -12,21 +12,40 @@ correction, and reported as widened.
 | fails | the intervals satisfy the opposite |
 | inconclusive | the intervals overlap |
 | not applicable | the model or corpus lacks something, which is named, or the precondition does not hold |
+
+A claim that holds is then compared with its controls: the untrained model, or another simple baseline. The same test is
+applied to the control's numbers on the same examples.
+
+| specificity | condition |
+|---|---|
+| specific | the effect is larger in the model than in the control, which does not pass the test |
+| stronger | it is larger, though the control passes as well |
+| earned too | the control passes, and the effect is not larger |
+| undecided | the control does not pass, but the difference may be zero |
+| not measured | the results have no numbers of the control |
+
+The interval of the difference combines the two as if they were independent. They are of the same examples and their
+errors go the same way, so that it is wider than necessary.
+
+Nothing is decided on fewer than 10 examples, or by a probe that would still learn from more training data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from scipy.stats import norm
 
 from bertology.claims.claim import (
+    AllOf,
     AnyHead,
     AnyRow,
     Between,
     Claim,
+    Control,
     Greater,
     Increasing,
     NumberSelector,
@@ -35,11 +54,21 @@ from bertology.claims.claim import (
     Test,
 )
 from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
-from bertology.claims.verdict import Comparison, Measurement, Outcome, Verdict
+from bertology.claims.verdict import Comparison, ControlVerdict, Measurement, Outcome, Specificity, Verdict
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, LayerCurve
+
+MIN_EXAMPLES = 10
+"""No verdict is drawn from fewer examples."""
+MAX_LEARNING_GAIN, MIN_TRAINING_SENTENCES = 0.02, 100
+"""A probe has learnt enough if the second half of its training data changes its score by at most this much.
+
+Learning curves are S-shaped: with fewer sentences than this, a small gain says nothing.
+"""
+N_DOUBLINGS = 5
+"""A verdict stands if it would be the same after so many more doublings of the training data at the same gain."""
 
 
 def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> Verdict:
@@ -56,9 +85,68 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> Verdict:
             if precondition.outcome != "holds":
                 reason = f"The precondition of this claim is not met: {precondition.reason}{needs}"
                 return _not_applicable(claim, reason)
-        return judging.verdict(claim.test)
+        verdict = judging.verdict(claim.test)
+        verdict = replace(verdict, n_training=judging.n_training(verdict))
+        caveats = (*_too_few_examples(verdict), *judging.still_learning(claim.test, verdict))
+        if caveats and verdict.outcome in {"holds", "fails"}:
+            return replace(verdict, outcome="inconclusive", caveats=caveats)
     except MissingNumberError as missing:
         return _not_applicable(claim, f"{missing}.{needs}")
+    if verdict.outcome != "holds":
+        return verdict
+    return replace(verdict, controls=tuple(_judge_control(claim, results, verdict, name) for name in claim.controls))
+
+
+def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict, control: Control) -> ControlVerdict:
+    """How a finding that holds relates to one control."""
+    try:
+        if control.test is not None:
+            beyond = _Judge(claim, results).verdict(control.test)
+            relations: dict[Outcome, Specificity] = {"holds": "specific", "fails": "earned too"}
+            return ControlVerdict(control.name, relations.get(beyond.outcome, "undecided"), beyond.comparisons)
+        same_test = _Judge(claim, results, control.name).verdict(claim.test)
+    except MissingNumberError:
+        return ControlVerdict(control.name, "not measured")
+    passes = same_test.outcome == "holds"
+    if isinstance(claim.test, Between):  # a number within a range is not larger or smaller than another one
+        relation: Specificity = "earned too" if passes else "specific" if same_test.outcome == "fails" else "undecided"
+        return ControlVerdict(control.name, relation, same_test.comparisons)
+    differences = _differences(claim.test, verdict, same_test)
+    n_larger = sum(difference.clearly_above(0.0) for difference in differences)
+    if differences and n_larger >= (verdict.n_required or len(differences)):
+        relation = "stronger" if passes else "specific"
+    else:
+        relation = "earned too" if passes else "undecided"
+    smallest = min(differences, key=lambda difference: difference.low, default=None)
+    return ControlVerdict(control.name, relation, same_test.comparisons, smallest)
+
+
+def _differences(test: Test, verdict: Verdict, control: Verdict) -> list[Estimate]:
+    """How much larger each effect is in the model than in the control: of the best heads, or of each comparison."""
+    if isinstance(test, AnyHead):
+        return [_difference(verdict.comparisons[0].value.estimate, control.comparisons[0].value.estimate)]
+    by_row = {comparison.value.row: comparison for comparison in control.comparisons}
+    pairs = (
+        [(c, by_row[c.value.row]) for c in verdict.comparisons if c.value.row in by_row]
+        if isinstance(test, AnyRow)
+        else zip(verdict.comparisons, control.comparisons, strict=True)
+    )
+    differences: list[Estimate] = []
+    for model, other in pairs:
+        # The number that both are compared with cancels out.
+        if model.lower == other.lower and not model.is_below:
+            differences.append(_difference(model.value.estimate, other.value.estimate))
+        else:
+            differences.append(_difference(model.effect, other.effect))
+    return differences
+
+
+def _difference(left: Estimate, right: Estimate) -> Estimate:
+    """The difference of two estimates, with the interval of independent ones."""
+    value = left.value - right.value
+    low = value - float(np.hypot(left.value - left.low, right.high - right.value))
+    high = value + float(np.hypot(left.high - left.value, right.value - right.low))
+    return Estimate(value, low, high, min(left.n, right.n) or max(left.n, right.n), left.interval)
 
 
 def _not_applicable(claim: Claim, reason: str) -> Verdict:
@@ -66,14 +154,30 @@ def _not_applicable(claim: Claim, reason: str) -> Verdict:
     return Verdict("not applicable", obstacle=obstacle)
 
 
+def _could_change(comparison: Comparison, outcome: Outcome, gain: Estimate, size: int) -> bool:
+    """Whether some more doublings of the training data could lead a probe across the number it is compared with."""
+    if outcome == "holds":
+        return comparison.effect.low + N_DOUBLINGS * min(0.0, gain.high) <= comparison.margin
+    return size < MIN_TRAINING_SENTENCES or comparison.effect.high + N_DOUBLINGS * gain.high >= comparison.margin
+
+
+def _too_few_examples(verdict: Verdict) -> list[str]:
+    """A caveat if a compared number is of fewer examples than a verdict needs."""
+    counts = [c.value.estimate.n for c in verdict.comparisons if c.value.estimate.interval != "exact"]
+    too_few = [n for n in counts if n < MIN_EXAMPLES]
+    return [f"{min(too_few)} examples are too few; a verdict needs {MIN_EXAMPLES}"] if too_few else []
+
+
 class _Judge:
-    def __init__(self, claim: Claim, results: Mapping[str, Result]) -> None:
-        self._numbers = ResultNumbers(claim, results)
+    def __init__(self, claim: Claim, results: Mapping[str, Result], series: str | None = None) -> None:
+        self._numbers, self._series = ResultNumbers(claim, results, series), series
 
     def verdict(self, test: Test) -> Verdict:
         match test:
             case Greater():
                 return self._greater(test)
+            case AllOf():
+                return _all_of([c for part in test.tests for c in self._greater(part).comparisons])
             case Between():
                 return _all_of([Comparison(self._numbers.measurement(test.value), test.low, test.high)])
             case AnyHead():
@@ -87,6 +191,28 @@ class _Judge:
             case PeaksInOrder():
                 return _all_of(_in_order([self._peak(selector) for selector in test.curves]))
 
+    def n_training(self, verdict: Verdict) -> int:
+        """The smallest number of training sentences of the compared probes; 0 if there are none."""
+        gains = [self._numbers.gain(comparison.value) for comparison in verdict.comparisons]
+        return min((size for _, size in filter(None, gains)), default=0)
+
+    def still_learning(self, test: Test, verdict: Verdict) -> list[str]:
+        """A caveat for each number of a probe that more training data would change, if that may change the verdict."""
+        caveats: list[str] = []
+        for comparison in verdict.comparisons:
+            numbers = [n for n in (comparison.value, comparison.lower) if isinstance(n, Measurement)]
+            gains = {number: gain for number in numbers if (gain := self._numbers.gain(number)) is not None}
+            only_value_learns = isinstance(test, Greater | AllOf | AnyRow) and list(gains) == [comparison.value]
+            if only_value_learns and not _could_change(comparison, verdict.outcome, *gains[comparison.value]):
+                continue
+            caveats += [
+                f"probe still learning: of {number.name}, {number.estimate}, the second half of {size} training "
+                f"sentences gave {gain}"
+                for number, (gain, size) in gains.items()
+                if max(gain.high, -gain.low) > MAX_LEARNING_GAIN or size < MIN_TRAINING_SENTENCES
+            ]
+        return caveats
+
     def _greater(self, test: Greater) -> Verdict:
         left, right = self._numbers.measurement(test.left), test.right
         lower = self._numbers.measurement(right) if isinstance(right, NumberSelector) else right
@@ -96,7 +222,11 @@ class _Judge:
         grid = self._numbers.data(test.run, HeadGrid)
         estimates = self._numbers.measure(grid, test.measure, None)
         rows = self._numbers.layer_indices(test.layers, len(estimates.value), 1)
-        baselines = {name: self._numbers.measure(grid, test.measure, name) for name in test.baselines}
+        # Foreign attention has no untrained model: the baselines that are there decide.
+        names = [b for b in test.baselines if b != self._series and test.measure in grid.baselines.get(b, {})]
+        if test.baselines and not names and self._series is None:
+            raise MissingNumberError(f"the result has none of the baselines {', '.join(test.baselines)}")
+        baselines = {name: self._numbers.measure(grid, test.measure, name) for name in names}
         widened = _bonferroni(estimates[rows], estimates[rows].value.size)
         floor = np.full(widened.shape, test.threshold)
         for baseline in baselines.values():
@@ -111,7 +241,7 @@ class _Judge:
         head = Head(rows[int(index[0])], int(index[1]))
         estimate: Estimate = widened[index]
         value = Measurement(test.measure, estimate, test.run, head=head, n_candidates=widened.value.size)
-        comparisons = [Comparison(value, test.threshold)] if np.isfinite(test.threshold) else []
+        comparisons = [Comparison(value, test.threshold)] if np.isfinite(test.threshold) or not baselines else []
         comparisons += [
             Comparison(value, Measurement(test.measure, baseline[head], test.run, baseline=name, head=head))
             for name, baseline in baselines.items()
@@ -128,7 +258,7 @@ class _Judge:
                 value = self._numbers.measurement(selector)
                 baseline = self._numbers.measurement(selector.model_copy(update={"baseline": test.baseline}))
                 difference = None
-                if test.difference is not None:
+                if test.difference is not None and self._series is None:
                     difference = self._numbers.number(selector.model_copy(update={"measure": test.difference}))
             except MissingNumberError:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ from bertology.claims.claim import Claim, NumberSelector
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, gain_measure
+
+POSITIONS = frozenset({"expected layer"})
+"""Measures of probes that are no scores: more training data may move them either way."""
 
 
 class MissingNumberError(Exception):
@@ -32,11 +36,15 @@ def map_layers(span: tuple[int, int], published_depth: int, n_layers: int) -> ra
 
 
 class ResultNumbers:
-    """The results of a claim's runs by name, and the numbers in them."""
+    """The results of a claim's runs by name, and the numbers in them.
 
-    def __init__(self, claim: Claim, results: Mapping[str, Result]) -> None:
+    `series` is the baseline whose numbers are looked up in place of the model's.
+    """
+
+    def __init__(self, claim: Claim, results: Mapping[str, Result], series: str | None = None) -> None:
         self._claim = claim
         self._results = results
+        self._series = series
 
     def number(self, selector: NumberSelector) -> Estimate:
         """The selected number; raises `MissingNumberError` if it was not measured."""
@@ -55,9 +63,20 @@ class ResultNumbers:
             case _:
                 first = data.first_layer if isinstance(data, LayerCurve) else 1
                 number = _mean(estimates[self.layer_indices(selector.layers, len(estimates.value), first)])
+        if selector.measure in POSITIONS and selector.baseline is None:
+            number = self._with_shift(selector, number)
         if not np.isfinite(number.value):
             raise MissingNumberError(f"{self._locate(selector, number).name} could not be measured on this corpus")
         return number
+
+    def _with_shift(self, selector: NumberSelector, number: Estimate) -> Estimate:
+        """The interval extended by how far the number may still move with more training data."""
+        shift_selector = selector.model_copy(update={"measure": gain_measure(selector.measure)})
+        try:
+            shift = self.number(shift_selector)
+        except MissingNumberError:
+            return number
+        return replace(number, low=number.low + min(0.0, shift.low), high=number.high + max(0.0, shift.high))
 
     def measurement(self, selector: NumberSelector) -> Measurement:
         """The selected number and where it was measured; raises `MissingNumberError` if it was not."""
@@ -96,11 +115,36 @@ class ResultNumbers:
 
     def measure(self, data: Any, measure: str, baseline: str | None) -> Estimates:
         """A measure or one of its baselines; raises `MissingNumberError` if there is none."""
+        baseline = baseline or self._series
         measures = data.measures if baseline is None else data.baselines.get(baseline, {})
         if measure not in measures:
+            if measure in data.not_measured:
+                raise MissingNumberError(f"{measure} was not measured: {data.not_measured[measure]}")
             name = f"baseline {baseline} of {measure}" if baseline else measure
             raise MissingNumberError(f"the result has no {name}; it has {', '.join(measures) or 'none'}")
         return measures[measure]
+
+    def gain(self, number: Measurement) -> tuple[Estimate, int] | None:
+        """What the second half of the training data adds to a probe's score, and the number of training sentences.
+
+        None if the number is not a probe's score.
+        """
+        data = self._results[number.run].data
+        if not isinstance(data, LayerCurve | Table):
+            return None
+        measures = data.measures if number.baseline is None else data.baselines.get(number.baseline, {})
+        gains = measures.get(gain_measure(number.measure))
+        if gains is None or number.measure in POSITIONS:
+            return None
+        sizes = data.sample.get("training sentences", 0)
+        if isinstance(data, LayerCurve):
+            first, last = number.layers or (data.first_layer, data.first_layer + len(gains.value) - 1)
+            gain = _mean(gains[list(range(first - data.first_layer, last + 1 - data.first_layer))])
+        else:
+            row = _index(number.row, data.row_names, "row")
+            gain, by_row = gains[row], data.attributes.get("training sentences")
+            sizes = by_row[row] if by_row is not None else sizes
+        return gain, int(sizes or 0)
 
     def _locate(self, selector: NumberSelector, estimate: Estimate) -> Measurement:
         data = self._results[selector.run].data
@@ -116,7 +160,7 @@ class ResultNumbers:
             measure=" + ".join((selector.measure, *selector.added_measures)),
             estimate=estimate,
             run=selector.run,
-            baseline=selector.baseline,
+            baseline=selector.baseline or self._series,
             row=selector.row,
             head=head,
             layers=layers,

@@ -28,8 +28,17 @@ from bertology.results.result import Result
 NO_FINE_TUNED_MODEL = Refusal(
     "This claim is about a fine-tuned model, and none was given",
     "a fine-tuned model",
-    "Name one with --against, for example --against mini-pairs",
+    "Name one with --against, for example --against mini-pairs, or its recording with --against-recording",
 )
+
+
+def _no_stimuli_refusal(corpus: str) -> Refusal:
+    return Refusal(
+        f"This claim is tested on its own stimuli ({corpus}), and the recording is of another corpus",
+        f"a model, or a recording of {corpus}",
+        f"Run `bertology claims MODEL`, or `bertology record MODEL {corpus} --sites attention,hidden -o DIR` and "
+        "`bertology claims --recording DIR`",
+    )
 
 
 @dataclass(frozen=True)
@@ -63,12 +72,17 @@ def judge_claims(
     batches: list[_AnalysisBatch] = []
     for target, corpus in dict.fromkeys((run.target, run.corpus) for run in runs):
         batch_runs = {_run_key(run): run for run in runs if (run.target, run.corpus) == (target, corpus)}
-        if target == "against" and inputs.against is None:
+        if target == "against" and inputs.against is None and inputs.against_recording is None:
             outcomes |= dict.fromkeys(batch_runs, NO_FINE_TUNED_MODEL)
             continue
         known, unknown = _declared_analyses(batch_runs)
         outcomes |= unknown
-        batches.append(_AnalysisBatch.sorted_by_cost(known, _with_corpus(_select_target(inputs, target), corpus)))
+        batch_inputs = _with_corpus(_select_target(inputs, target), corpus)
+        if corpus is not None and batch_inputs.encoder is None and batch_inputs.recording is None:
+            recordable = [key for key, (analysis, _) in known.items() if "encoder" not in analysis.required_inputs]
+            outcomes |= dict.fromkeys(recordable, _no_stimuli_refusal(corpus))
+            known = {key: request for key, request in known.items() if key not in recordable}
+        batches.append(_AnalysisBatch.sorted_by_cost(known, batch_inputs))
     total = sum(batch.estimated_seconds for batch in batches)
     estimate = ProgressEstimate(progress("everything") if progress else None, total)
     passes: list[str] = []
@@ -140,8 +154,21 @@ def _select_target(inputs: RunInputs, target: str) -> RunInputs:
     """The inputs with the model a claim is about: the model itself, or the one given with --against."""
     if target == "model":
         return inputs
-    return replace(inputs, encoder=inputs.against, against=None, recording=None)
+    return replace(
+        inputs,
+        encoder=inputs.against,
+        against=None,
+        recording=inputs.against_recording,
+        against_recording=None,
+        untrained_recording=None,
+    )
 
 
 def _with_corpus(inputs: RunInputs, corpus: str | None) -> RunInputs:
-    return inputs if corpus is None else replace(inputs, corpus=load_corpus(corpus), recording=None)
+    """The inputs with the stimuli of a claim as corpus; recordings stay only if they are of these stimuli."""
+    if corpus is None:
+        return inputs
+    stimuli = load_corpus(corpus)
+    if inputs.recording is not None and inputs.recording.corpus.fingerprint == stimuli.fingerprint:
+        return inputs
+    return replace(inputs, corpus=stimuli, recording=None, against_recording=None, untrained_recording=None)

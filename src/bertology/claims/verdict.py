@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,13 +14,6 @@ from bertology.results.shapes import Head
 Outcome = Literal["holds", "fails", "inconclusive", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("holds", "fails", "inconclusive", "not applicable")
 _PLURALS = {"holds": "hold", "fails": "fail"}
-
-
-def count_outcomes(outcomes: Iterable[Outcome]) -> str:
-    """The number of each outcome, as text."""
-    counts = Counter[str](outcomes)
-    parts = [(counts[name], name if counts[name] == 1 else _PLURALS.get(name, name)) for name in OUTCOMES]
-    return ", ".join(f"{count} {name}" for count, name in parts if count)
 
 
 @dataclass(frozen=True)
@@ -148,24 +141,96 @@ class Comparison:
             return record | {"required": {"above": lower, "below": self.upper}}
         record["required"] = {"below" if self.is_below else "above": lower, "margin": self.margin}
         if self.difference is not None:
-            record["difference"] = {name: finite_or_none(getattr(self.difference, name)) for name in _LIMITS}
+            record["difference"] = _interval_record(self.difference)
         return record
 
 
 _LIMITS = ("value", "low", "high")
 
 
+Specificity = Literal["specific", "stronger", "earned too", "undecided", "not measured"]
+"""How a finding relates to a control.
+
+`specific`: the effect is larger in the model, and the control does not pass the claim's test. `stronger`: it is larger,
+though the control passes as well. `earned too`: the control passes, and the effect is not larger. `undecided`: the
+difference may be zero. `not measured`: the results lack the control.
+"""
+SPECIFIC: frozenset[Specificity | None] = frozenset({"specific", "stronger"})
+"""The relations in which a finding says something about the model."""
+
+
+@dataclass(frozen=True)
+class ControlVerdict:
+    """How a finding that holds relates to one control.
+
+    `comparisons` are the control's numbers; `difference` is how much larger the effect is in the model.
+    """
+
+    name: str
+    specificity: Specificity
+    comparisons: tuple[Comparison, ...] = ()
+    difference: Estimate | None = None
+
+    @property
+    def label(self) -> str:
+        """The relation in words."""
+        is_untrained = self.name == "untrained model"
+        match self.specificity:
+            case "specific":
+                return "specific"
+            case "stronger":
+                return f"more {'than without training' if is_untrained else f'than {self.name}'}"
+            case "earned too":
+                return "also without training" if is_untrained else f"no better than {self.name}"
+            case "undecided":
+                return f"not told apart from {self.name}"
+            case "not measured":
+                return f"{self.name} not measured"
+
+    @property
+    def description(self) -> str:
+        """The control's number and the difference, as a sentence; empty if it was not measured."""
+        if not self.comparisons:
+            return ""
+        value = self.comparisons[0].value
+        difference = f"; the effect is larger by {self.difference}" if self.difference is not None else ""
+        return f"{self.name[0].upper()}{self.name[1:]}: {value.estimate}{difference}."
+
+
 @dataclass(frozen=True)
 class Verdict:
     """An outcome and the comparisons behind it.
 
-    `n_required` of the comparisons must hold. `obstacle` says why a claim does not apply.
+    `n_required` of the comparisons must hold. `obstacle` says why a claim does not apply. `controls` say whether a
+    finding that holds is specific to the model.
     """
 
     outcome: Outcome
     comparisons: tuple[Comparison, ...] = ()
     n_required: int = 0
     obstacle: str = ""
+    controls: tuple[ControlVerdict, ...] = ()
+    n_training: int = 0
+    """Number of training sentences, if the numbers are scores of probes."""
+    caveats: tuple[str, ...] = ()
+    """Why intervals that satisfy the test, or its opposite, do not decide."""
+
+    @property
+    def specificity(self) -> Specificity | None:
+        """The least favourable relation to a control; None if the finding does not hold or has no control."""
+        relations = {control.specificity for control in self.controls}
+        order: tuple[Specificity, ...] = ("earned too", "undecided", "not measured", "stronger", "specific")
+        return next((specificity for specificity in order if specificity in relations), None)
+
+    @property
+    def qualification(self) -> str:
+        """The relation to the least favourable control in words, such as `also without training`; empty if none."""
+        return next((c.label for c in self.controls if c.specificity == self.specificity), "")
+
+    @property
+    def label(self) -> str:
+        """The outcome and its relation to the controls: `holds, also without training`."""
+        return f"{self.outcome}, {self.qualification}" if self.qualification else self.outcome
 
     @property
     def reason(self) -> str:
@@ -185,14 +250,17 @@ class Verdict:
         holding = sum(comparison.outcome == "holds" for comparison in self.comparisons)
         n_rows = len(by_value)
         rows = f". In {holding} of {n_rows} rows it is so; {self.n_required} are needed" if self.n_required else ""
-        return f"{'. '.join(parts)}{rows}{self._sample_sizes}."
+        controls = [f" {control.description}" for control in self.controls if control.description]
+        caveats = [f" Not decided: {caveat}." for caveat in self.caveats]
+        return f"{'. '.join(parts)}{rows}{self._sample_sizes}.{''.join(controls)}{''.join(caveats)}"
 
     @property
     def _sample_sizes(self) -> str:
         counts = sorted({estimate.n for c in self.comparisons for estimate in _estimates(c) if estimate.n > 0})
         if not counts:
             return ""
-        return f" (n = {counts[0]})" if len(counts) == 1 else f" (n = {counts[0]} to {counts[-1]})"
+        n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+        return f" ({n}; probe trained on {self.n_training} sentences)" if self.n_training else f" ({n})"
 
     def as_record(self) -> dict[str, Any]:
         """The outcome, the text, and the fields of every comparison; those of the first stand at the top level."""
@@ -201,14 +269,30 @@ class Verdict:
         names = ("measure", "row", "head", "layers", *_LIMITS, "n", "interval", "required", "difference")
         return {
             "verdict": self.outcome,
+            "specificity": self.specificity,
             "explanation": self.reason,
             **{name: first[name] for name in names if name in first},
             "comparisons": comparisons,
+            "n_training": self.n_training or None,
+            "caveats": list(self.caveats),
+            "controls": [
+                {
+                    "name": control.name,
+                    "specificity": control.specificity,
+                    "difference": None if control.difference is None else _interval_record(control.difference),
+                    "comparisons": [comparison.as_record() for comparison in control.comparisons],
+                }
+                for control in self.controls
+            ],
         }
 
 
 def _estimates(comparison: Comparison) -> tuple[Estimate, ...]:
     return comparison.value.estimate, as_estimate(comparison.lower)
+
+
+def _interval_record(estimate: Estimate) -> dict[str, float | None]:
+    return {name: finite_or_none(getattr(estimate, name)) for name in _LIMITS}
 
 
 def as_estimate(number: Measurement | float) -> Estimate:
@@ -238,3 +322,27 @@ def _format_ranges(layers: Sequence[int]) -> str:
             runs.append([layer])
     texts = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
     return f"{'layer' if len(layers) == 1 else 'layers'} {', '.join(texts)}"
+
+
+def count_verdicts(verdicts: Sequence[Verdict]) -> str:
+    """The number of each outcome, as text; of those that hold, first those that are specific to the model."""
+    counts = Counter[str](verdict.outcome for verdict in verdicts)
+    holding = [verdict for verdict in verdicts if verdict.outcome == "holds"]
+    n_specific = sum(verdict.specificity in SPECIFIC for verdict in holding)
+    parts = [f"{n_specific} {'holds and is' if n_specific == 1 else 'hold and are'} specific to the model"]
+    others = Counter(
+        _HOLDING_OTHERWISE[verdict.specificity] for verdict in holding if verdict.specificity not in SPECIFIC
+    )
+    parts += [f"{n} {'holds' if n == 1 else 'hold'} {label}" for label, n in others.items()]
+    for name in OUTCOMES[1:]:
+        if counts[name]:
+            parts.append(f"{counts[name]} {name if counts[name] == 1 else _PLURALS.get(name, name)}")
+    return ", ".join(parts if holding else parts[1:])
+
+
+_HOLDING_OTHERWISE: dict[Specificity | None, str] = {
+    "earned too": "also without training or with a simpler baseline",
+    "undecided": "but cannot be told apart from a control",
+    "not measured": "without a measured control",
+    None: "without a control",
+}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +34,9 @@ class ClaimsOptions:
         str | None, typer.Argument(help="Model to analyse (default: the built-in `mini`, compared with `mini-pairs`).")
     ] = None
     against: options.Against = None
+    recording: options.RecordingDir = None
+    against_recording: options.AgainstRecordingDir = None
+    untrained_recording: options.UntrainedRecordingDir = None
     corpus: options.CorpusName = None
     format: options.Format = None
     skip_malformed: options.SkipMalformed = False
@@ -50,7 +52,8 @@ class ClaimsOptions:
         typer.Option(
             min=0,
             metavar="N",
-            help="Maximum number of sentences probes are trained on, sampled from the corpus (0: all). [default: 500]",
+            help="Maximum number of sentences probes are trained on, sampled from the corpus (0: all). [default: 500; "
+            "structural probes: all]",
         ),
     ] = None
     overflow: options.OverflowOption = "skip"
@@ -66,11 +69,10 @@ def claims_command(
         list[str] | None,
         typer.Option(metavar="KEY", help="Only claims of this paper, such as clark2019; may be repeated."),
     ] = None,
-    recording: options.RecordingDir = None,
     as_json: options.Json = False,
 ) -> None:
     """Test the claims and print the scoreboard."""
-    run = run_claims(arguments, paper, recording)
+    run = run_claims(arguments, paper)
     if as_json:
         from bertology.views.report.export import as_record
 
@@ -85,20 +87,24 @@ def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from bertology.claims.verdict import count_outcomes
+    from bertology.claims.verdict import SPECIFIC, count_verdicts
 
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
+    table.add_column(max_width=16)
     table.add_column(ratio=1)
     for result in claim_results:
         outcome, claim = result.verdict.outcome, result.claim
         text = Text(claim.statement)
         text.append(f"\n{claim.id} · published ({claim.paper}, {claim.section}): {claim.published_value}", style="dim")
         text.append(f"\n{result.verdict.reason}\n", style="dim" if outcome == "not applicable" else "")
-        table.add_row(Text(outcome, style=STYLES[outcome]), text)
+        verdict = Text(outcome, style=STYLES[outcome])
+        if result.verdict.qualification:
+            is_specific = result.verdict.specificity in SPECIFIC
+            verdict.append(f"\n{result.verdict.qualification}", style="green" if is_specific else "yellow")
+        table.add_row(verdict, text)
     console = Console()
     console.print(table)
-    console.print(count_outcomes(result.verdict.outcome for result in claim_results))
+    console.print(count_verdicts([result.verdict for result in claim_results]))
 
 
 @dataclass(frozen=True)
@@ -126,9 +132,7 @@ def select_claims(arguments: ClaimsOptions, papers: Sequence[str] | None) -> tup
     return tuple(claim.with_train_size(arguments.train_size) for claim in selected)
 
 
-def run_claims(
-    arguments: ClaimsOptions, papers: Sequence[str] | None = None, recording: Path | None = None
-) -> ClaimsRun:
+def run_claims(arguments: ClaimsOptions, papers: Sequence[str] | None = None) -> ClaimsRun:
     """Run the analyses the claims need, with progress bars, and judge the claims."""
     from bertology.claims.run import judge_claims
     from bertology.recording.plan import RecordingConfig
@@ -138,9 +142,12 @@ def run_claims(
         raise Refusal("Both --quick and --limit were given", "one of them", "Remove one")
     limit = QUICK_LIMIT if arguments.quick else arguments.limit
     reading = options.CorpusOptions(arguments.format, skip_malformed=arguments.skip_malformed, limit=limit)
-    texts = None if recording else reading.read(arguments.corpus)
+    recordings = options.RecordingOptions(
+        arguments.recording, arguments.against_recording, arguments.untrained_recording
+    ).open(model=arguments.model, against=arguments.against, corpus=arguments.corpus, limit=limit)
+    texts = None if arguments.recording else reading.read(arguments.corpus)
     against = arguments.against
-    if arguments.model is None and against is None and recording is None:
+    if arguments.model is None and against is None and arguments.recording is None:
         against = DEFAULT_AGAINST
         options.print_message(
             f"No --against given; comparing with `{DEFAULT_AGAINST}`, fine-tuned from `{options.DEFAULT_MODEL}`."
@@ -149,7 +156,7 @@ def run_claims(
         model=arguments.model,
         against=against,
         corpus=texts,
-        recording=recording,
+        recordings=recordings,
         config=RecordingConfig(overflow=arguments.overflow),
         loading=options.ModelOptions(arguments.device, allow_pickle=arguments.allow_pickle),
         store=arguments.store,

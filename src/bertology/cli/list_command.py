@@ -10,9 +10,9 @@ import typer
 from bertology.cli import options
 from bertology.cli.table_layout import wrap_line
 
-HELP = "List analyses, models, corpora and formats, sites or claims."
+HELP = "List analyses, models, corpora and formats, sites, claims, or the presets of papers (--like)."
 
-ListKind = Literal["analyses", "models", "corpora", "sites", "claims"]
+ListKind = Literal["analyses", "models", "corpora", "sites", "claims", "presets"]
 
 
 def list_command(
@@ -50,6 +50,19 @@ def _rows(kind: ListKind) -> list[dict[str, Any]]:
             registry.load_all()
             sites = [*RAW_SITES.values(), *LOGIT_SITES.values(), *reductions().values()]
             return [{"name": site.name, "description": site.description, "axes": list(site.axes)} for site in sites]
+        case "presets":
+            from bertology.analyses.presets import all_presets
+
+            return [
+                {
+                    "name": f"{preset.analysis} --like {preset.paper}",
+                    "description": preset.describe(),
+                    "paper": preset.paper,
+                    "analysis": preset.analysis,
+                    "options": dict(preset.options),
+                }
+                for preset in all_presets()
+            ]
         case "claims":
             from bertology.claims.claim import all_claims
 

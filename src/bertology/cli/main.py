@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import typer
 
 from bertology.cli import claims, finetune, list_command, new, prune, record, report, run, view
 from bertology.cli.options import expand_option_groups
-from bertology.errors import Refusal
+from bertology.errors import LoadWarning, Refusal
 
 INTERRUPTED_STATUS = 130
 PERMISSION_REMEDY = "Check its permissions, or choose another path"
@@ -72,6 +74,7 @@ def main() -> None:
     # oneDNN caches a kernel for every input shape, and batches of text have hundreds: memory would grow with the
     # corpus. Creating them again costs nothing measurable in comparison with a forward pass.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
+    warnings.formatwarning = _format_warning
     try:
         status = app(standalone_mode=False)
     except Refusal as refusal:
@@ -101,6 +104,16 @@ def _format_error(error: typer.TyperException) -> str:
     command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
     help_command = f"bertology {command} --help" if command else "bertology --help"
     return f"{message if message.endswith(('.', '?')) else message + '.'} See `{help_command}`."
+
+
+_default_format_warning = warnings.formatwarning
+
+
+def _format_warning(message: Warning | str, category: type[Warning], *location: Any, **line: Any) -> str:
+    """Warnings for users as plain messages; others, which are for developers, with file and line."""
+    if issubclass(category, LoadWarning):
+        return f"bertology: {message}\n"
+    return _default_format_warning(message, category, *location, **line)
 
 
 def _stop(message: str, status: int) -> None:

@@ -13,7 +13,7 @@ from functools import wraps
 from glob import glob
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bertology.encoder.encoder import Encoder
     from bertology.recording.plan import RecordingConfig
     from bertology.recording.recorder import ProgressCallback
+    from bertology.recording.recording import Recording
 
 DEFAULT_MODEL = "mini"
 DEFAULT_CORPUS = "english"
@@ -78,6 +79,22 @@ RecordingDir = Annotated[
         help="Analyse an existing recording, or a directory of .npz files, instead of --model and --corpus.",
     ),
 ]
+AgainstRecordingDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--against-recording",
+        metavar="DIR",
+        help="Recording of a second model on the same corpus, to compare with --recording.",
+    ),
+]
+UntrainedRecordingDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--untrained-recording",
+        metavar="DIR",
+        help="Recording of the untrained model (random:MODEL) on the same corpus, as baseline of --recording.",
+    ),
+]
 OverflowOption = Annotated[
     Literal["error", "skip", "truncate", "window"],
     typer.Option(help="Inputs longer than the model allows: stop, skip, truncate, or split into overlapping windows."),
@@ -105,6 +122,45 @@ Objective = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+@dataclass(frozen=True)
+class RecordingOptions:
+    """Recordings to analyse instead of models and a corpus."""
+
+    recording: RecordingDir = None
+    against_recording: AgainstRecordingDir = None
+    untrained_recording: UntrainedRecordingDir = None
+
+    def open(self, *, model: str | None, against: str | None, corpus: str | None, limit: int | None) -> Recordings:
+        """The recordings; options that recordings replace are refused beside them."""
+        from bertology.recording.manifest import open_recording
+
+        if self.recording is None and (self.against_recording or self.untrained_recording):
+            raise Refusal(
+                "A recording to compare with was given, and no --recording",
+                "two recordings of the same corpus",
+                "Add --recording DIR",
+            )
+        conflicts = {
+            "--recording": {"a model": model, "--corpus": corpus} if self.recording is not None else {},
+            "--against-recording": {"--against": against} if self.against_recording is not None else {},
+        }
+        for name, others in conflicts.items():
+            for other, value in others.items():
+                if value is not None:
+                    raise Refusal(f"Both {name} and {other} were given", "one of them", "Remove one")
+        paths = self.recording, self.against_recording, self.untrained_recording
+        opened = (None if path is None else open_recording(path) for path in paths)
+        return Recordings(*(r if r is None or limit is None else r.first_examples(limit) for r in opened))
+
+
+class Recordings(NamedTuple):
+    """The recordings given on the command line."""
+
+    recording: Recording | None = None
+    against: Recording | None = None
+    untrained: Recording | None = None
 
 
 @dataclass(frozen=True)
@@ -195,26 +251,28 @@ def build_run_inputs(
     model: str | None,
     against: str | None,
     corpus: Corpus | None,
-    recording: Path | None,
+    recordings: Recordings,
     config: RecordingConfig,
     loading: ModelOptions,
     store: Path | None,
     no_store: bool,
     random_baseline: bool = True,
 ) -> RunInputs:
-    """The inputs of analyses: a recording, or a model and a corpus."""
+    """The inputs of analyses: recordings, or a model and a corpus."""
     from bertology.analyses.run import RunInputs
     from bertology.recording.store import default_root
 
     root = None if no_store else store or default_root()
-    if recording is not None:
-        if model is not None:
-            raise Refusal("Both --recording and --model were given", "one of them", "Remove one")
-        from bertology.recording.manifest import open_recording
-
-        opened = open_recording(recording)
-        other = loading.load(against) if against else None
-        return RunInputs(recording=opened, corpus=opened.corpus, against=other, config=config, store=root)
+    if recordings.recording is not None:
+        return RunInputs(
+            corpus=recordings.recording.corpus,
+            recording=recordings.recording,
+            against=loading.load(against) if against else None,
+            against_recording=recordings.against,
+            untrained_recording=recordings.untrained,
+            config=config,
+            store=root,
+        )
     _refuse_device(loading.device)
     encoder = loading.load_or_default(model)
     other = loading.load(against) if against else None

@@ -48,20 +48,23 @@ def build_report(run: claims.ClaimsRun, *, full: bool) -> ReportContent:
     from bertology.claims.claim import all_claims
     from bertology.claims.example_texts import example_texts
     from bertology.encoder.builtin import BUILT_IN_MODELS
-    from bertology.views.report.attention_view import attention_view_fragment
+    from bertology.views.report.attention_view import attention_view_fragment, recorded_view_fragment
     from bertology.views.report.content import AnalysisSection, ReportContent
 
     inputs, report = run.inputs, run.report
     results = {id(result): result for claim_result in report.results for result in claim_result.results}
     sections = [AnalysisSection(registry.get(result.analysis), result) for result in results.values()]
-    models = [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None]
+    recorded = [r.encoder for r in (inputs.recording, inputs.against_recording) if r is not None]
+    models = [encoder.name for encoder in (inputs.encoder, *recorded, inputs.against) if encoder is not None]
     messages = [f"{name}: {BUILT_IN_MODELS[name].description}" for name in models if name in BUILT_IN_MODELS]
     not_run = [] if full else [claim.id for claim in all_claims() if claim.slow]
     if not_run:
         messages.append(f"{len(not_run)} further claims take minutes and were not tested; add --full.")
     corpus = inputs.corpus.name if inputs.corpus is not None else ""
     attention_view = ""
-    if inputs.encoder is not None and inputs.corpus is not None:
+    if inputs.recording is not None:
+        attention_view = recorded_view_fragment(inputs.recording, list(results.values()))
+    elif inputs.encoder is not None and inputs.corpus is not None:
         attention_view = attention_view_fragment(inputs.encoder, inputs.corpus, list(results.values()))
     options.print_message("Finding example sentences for each claim ...")
     return ReportContent(

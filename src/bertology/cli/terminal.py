@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertology.arrays import FloatArray
 from bertology.cli.table_layout import (
     PADDING,
     MeasureColumns,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from bertology.analyses.declaration import Analysis
+    from bertology.analyses.presets import Preset, PublishedNumber
     from bertology.results.result import Result
 
 PIPED_WIDTH = 160
@@ -49,6 +51,45 @@ def print_result(result: Result, analysis: Analysis) -> None:
         console.print(part, style="italic" if isinstance(part, str) else "")
     for line in _footnotes(result):
         console.print(line)
+
+
+def print_published(result: Result, preset: Preset, findings: Sequence[str]) -> None:
+    """Print the published numbers of a preset beside those of the result, and further findings of the paper."""
+    from rich.console import Console
+
+    from bertology.analyses.presets import format_flags, published_numbers
+
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False)
+    console.print(f"Definitions of {preset.paper}: {preset.describe()}", style="bold")
+    replaced = result.provenance["like"]["replaced"]
+    if replaced:
+        console.print(f"Given otherwise: {format_flags(replaced)}.")
+    numbers = published_numbers(result, preset)
+    missing = " A dash: not measured on this model and corpus." if any(n.here is None for n in numbers) else ""
+    console.print(f"Published numbers: {preset.inputs}; {preset.source}.{missing}")
+    measures = dict.fromkeys(number.measure for number in numbers)
+    for part in _published_tables(numbers, tuple(measures), console.width):
+        console.print(part)
+    for finding in findings:
+        console.print(f"Published for the claim {finding}.")
+
+
+def _published_tables(
+    numbers: Sequence[PublishedNumber], measures: tuple[str, ...], width: int
+) -> Iterable[RichTable | str]:
+    """One table per set of rows; a number that this model or corpus does not have is a dash."""
+    by_rows: dict[tuple[tuple[str, str], ...], list[MeasureColumns]] = {}
+    for measure in measures:
+        selected = [number for number in numbers if number.measure == measure]
+        here = tuple("-" if number.here is None else _format_number(number.here) for number in selected)
+        published = TableColumn("published", tuple(f"{number.published:.3g}" for number in selected))
+        rows = tuple((number.row, number.published_row) for number in selected)
+        by_rows.setdefault(rows, []).append(MeasureColumns(TableColumn(measure, here), (published,)))
+    for rows, blocks in by_rows.items():
+        labels = [TableColumn("", tuple(row or "(no such measure)" for row, _ in rows))]
+        if any(row != published_row for row, published_row in rows):
+            labels.append(TableColumn("published layer", tuple(published_row for _, published_row in rows)))
+        yield from _fill_tables(labels, blocks, width, MAX_MEASURES)
 
 
 def _result_tables(result: Result, width: int) -> Iterable[RichTable | str]:
@@ -84,6 +125,20 @@ def _layer_means(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
     yield "Mean over heads, by layer"
     labels = [TableColumn("layer", (*layers, *grid.baselines))]
     yield from _fill_tables(labels, blocks, width, MAX_MEASURES, n_measured_rows=len(layers))
+    for baseline, by_measure in grid.baselines.items():
+        # A baseline such as the attention weights alone has its own value in every layer: the mean above hides it.
+        varying = {name: values for name, estimates in by_measure.items() if _varies(values := estimates.value)}
+        if varying:
+            columns = {name: TableColumn(name, tuple(map(_format_mean, values))) for name, values in varying.items()}
+            yield f"Baseline, mean over heads, by layer: {baseline}"
+            labels = [TableColumn("layer", tuple(layers))]
+            yield from _fill_tables(labels, list(map(MeasureColumns, columns.values())), width, MAX_MEASURES)
+
+
+def _varies(values: FloatArray) -> bool:
+    """Whether the means over heads differ between layers by more than rounding."""
+    means = [float(np.nanmean(layer)) for layer in values if np.isfinite(layer).any()]
+    return bool(means) and max(means) - min(means) > 5e-4
 
 
 def _highest_heads(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
@@ -109,7 +164,15 @@ def _curve_tables(
     """Tables of measures with their baselines, as many side by side as the width allows."""
     shown = [index for index in range(len(row_labels)) if index not in skipped_rows]
     sizes = SampleSizes.from_estimates(curve.measures, shown)
-    labels = [TableColumn(x_label, tuple(row_labels[index] for index in shown)), *sizes.shared_column]
+    heads = curve.head_attributes() if isinstance(curve, Table) else {}
+    labels = [
+        TableColumn(x_label, tuple(row_labels[index] for index in shown)),
+        *(
+            TableColumn(name.replace("_", " "), tuple(_format_value(values[index]) for index in shown))
+            for name, values in heads.items()
+        ),
+        *sizes.shared_column,
+    ]
     blocks: list[MeasureColumns] = []
     for name, estimates in curve.measures.items():
         baselines = {baseline: b[name] for baseline, b in curve.baselines.items() if name in b}
@@ -172,13 +235,14 @@ def _measure_columns(
 
 
 def _attributes(table: Table) -> RichTable:
-    """The attributes and notes of a table's rows."""
-    names = [name.replace("_", " ") for name in table.attributes] + (["note"] if table.notes else [])
+    """The notes of a table's rows, and the attributes that do not stand beside the numbers."""
+    attributes = {name: values for name, values in table.attributes.items() if name not in table.head_attributes()}
+    names = [name.replace("_", " ") for name in attributes] + (["note"] if table.notes else [])
     shown = _build_table(["", *names])
     for column in shown.columns:
         column.justify = "left"
     for index, row in enumerate(table.row_names):
-        cells = [_format_value(values[index]) for values in table.attributes.values()]
+        cells = [_format_value(values[index]) for values in attributes.values()]
         cells += [table.notes.get(row, "")] if table.notes else []
         if any(cells):
             shown.add_row(row, *cells)
@@ -241,6 +305,8 @@ def _footnotes(result: Result) -> Iterable[str]:
         yield f"Not measured (too few examples): {', '.join(result.data.row_names[i] for i in empty)}."
     if not isinstance(result.data, UnmeasuredShape) and result.data.sample:
         yield result.data.describe_sample()
+    if not isinstance(result.data, UnmeasuredShape) and result.data.not_measured:
+        yield result.data.describe_not_measured()
     for role, summary in result.inputs.items():
         if isinstance(summary, Mapping) and "counts" in summary:
             counts = ", ".join(f"{count} {name}" for name, count in summary["counts"].items())
@@ -265,6 +331,11 @@ def _format_estimate(estimate: Estimate) -> str:
         return ""
     exact = np.isnan(estimate.low) or estimate.low == estimate.value == estimate.high
     return f"{estimate.value:.3g}" if exact else str(estimate)
+
+
+def _format_number(estimate: Estimate) -> str:
+    """Value and interval; with three decimals if it has no interval, as in tables of means over heads."""
+    return f"{estimate.value:.3f}" if np.isnan(estimate.low) else _format_estimate(estimate)
 
 
 def _format_mean(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from bertology.errors import Refusal
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Example
+    from bertology.recording.recording import Recording
 
 HELP = "Visualise attention on a text or text pair as a self-contained HTML page."
 
@@ -24,6 +25,8 @@ def view_command(
     against_text: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Second text to compare with, in the same model.")
     ] = None,
+    recording: options.RecordingDir = None,
+    against_recording: options.AgainstRecordingDir = None,
     corpus: options.CorpusName = None,
     format: options.Format = None,
     example: Annotated[
@@ -31,7 +34,8 @@ def view_command(
         typer.Option(
             min=1,
             metavar="N",
-            help="Number of the example in --corpus, counted from 1; its dependency tree is shown if annotated.",
+            help="Number of the example in --corpus or --recording, counted from 1; its dependency tree is shown if "
+            "annotated.",
         ),
     ] = 1,
     results: Annotated[
@@ -66,24 +70,59 @@ def view_command(
 ) -> None:
     """Write the page and print its path."""
     from bertology.atomic_files import check_writable
-    from bertology.views.view import view
+    from bertology.views.view import view, view_recording
 
     check_writable(output)
-    source = _select_text(text, corpus, format, example)
-    page = view(
-        loading.load_or_default(model),
-        source,
-        text_b,
-        against=loading.load(against) if against else None,
-        against_text=against_text,
-        quantities=("attention", *(quantity or ())),
-        neurons=neurons,
-        results=results or None,
-        view=initial_view,
+    shown: dict[str, Any] = {
+        "quantities": ("attention", *(quantity or ())),
+        "neurons": neurons,
+        "results": results or None,
+        "view": initial_view,
+    }
+    recordings = options.RecordingOptions(recording, against_recording).open(
+        model=model, against=against, corpus=corpus, limit=None
     )
+    if recordings.recording is not None:
+        _refuse_text(text, against, against_text)
+        index = _find_input(recordings.recording, example)
+        page = view_recording(recordings.recording, index, against=recordings.against, **shown)
+    else:
+        page = view(
+            loading.load_or_default(model),
+            _select_text(text, corpus, format, example),
+            text_b,
+            against=loading.load(against) if against else None,
+            against_text=against_text,
+            **shown,
+        )
     for note in page.payload.notes:
         options.print_message(note)
     typer.echo(str(page.save(output)))
+
+
+def _refuse_text(text: str | None, against: str | None, against_text: str | None) -> None:
+    """Refuse what only a model can show beside a recording."""
+    for name, value in (("a text", text), ("--against", against), ("--against-text", against_text)):
+        if value is not None:
+            raise Refusal(
+                f"Both --recording and {name} were given",
+                "an input of the recording, chosen with --example",
+                "Remove one; compare with a second recording by --against-recording",
+            )
+
+
+def _find_input(recording: Recording, example: int) -> int:
+    """The index of the first input of the example with the given number."""
+    index = next((i for i, recorded in enumerate(recording.inputs) if recorded.example_index == example - 1), None)
+    if index is None:
+        n_examples = len(recording.corpus)
+        reason = "was skipped when it was recorded" if example <= n_examples else f"is not among its {n_examples}"
+        raise Refusal(
+            f"Example {example} of the recording of {recording.encoder.name} on {recording.corpus.name} {reason}",
+            f"--example from 1 to {n_examples}",
+            "Choose another example",
+        )
+    return index
 
 
 def _select_text(text: str | None, corpus: str | None, format: str | None, example: int) -> str | Example:
@@ -91,7 +130,7 @@ def _select_text(text: str | None, corpus: str | None, format: str | None, examp
     if (text is None) == (corpus is None):
         raise Refusal(
             "No text was given" if text is None else "Both a text and a corpus were given",
-            "a text, or --corpus with --example",
+            "a text, or --corpus or --recording with --example",
             'Write for example: bertology view "I went to the store."',
         )
     if text is not None:

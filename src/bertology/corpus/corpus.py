@@ -27,7 +27,7 @@ from bertology.errors import Refusal
 ExampleKind = Literal["sentence", "pair", "question", "choice", "minimal_pair"]
 CorpusUnit = Literal["sentence", "document"]
 NO_FACTORS: Mapping[str, str] = MappingProxyType({})
-SPARSE_ANNOTATIONS = frozenset({*SPAN_ANNOTATIONS, "frames", "senses"})
+SPARSE_ANNOTATIONS = frozenset({*SPAN_ANNOTATIONS, "frames", "senses", "further_senses"})
 """Annotations that a sentence of an annotated document may lack because it contains nothing to annotate."""
 
 
@@ -146,7 +146,9 @@ class Corpus(Sequence[Example]):
             raise Refusal(
                 f"{analysis_name} needs the annotation {', '.join(missing)}; {self.name} has {present}",
                 f"a corpus annotated with {', '.join(annotations)}",
-                "Choose another --corpus; `bertology list corpora` shows what each format contains",
+                "Add it to the words of each input (in the .jsonl file beside the .npz files)"
+                if self.format == "arrays"
+                else "Choose another --corpus; `bertology list corpora` shows what each format contains",
             )
 
     def map_sentences(self, function: Callable[[Sentence], Sentence]) -> Corpus:
@@ -230,6 +232,8 @@ def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
                 values[name].extend(_shift_indices(value, name, start) for value in annotation)
             elif name == "senses":
                 values[name].extend([None] * len(sentence))
+            elif name == "further_senses":
+                values[name].extend([()] * len(sentence))
         for role, words in sentence.marked_words.items():
             marked_words.setdefault(role, []).extend(word + start for word in words)
         start += len(sentence)
@@ -338,6 +342,8 @@ def sentence_from_json(data: Mapping[str, Any]) -> Sentence:
     values["offsets"] = tuple((start, end) for start, end in values["offsets"])
     for name in values.keys() & {"words", *WORD_ANNOTATIONS}:
         values[name] = tuple(values[name])
+    if "further_senses" in values:
+        values["further_senses"] = tuple(map(tuple, values["further_senses"]))
     for name in values.keys() & set(SPAN_ANNOTATIONS):
         values[name] = tuple(Span(*span) for span in values[name])
     if "frames" in values:

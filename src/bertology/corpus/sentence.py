@@ -49,7 +49,8 @@ class Sentence:
 
     `text[offsets[i][0]:offsets[i][1]]` is the surface form of word i. An annotation is None if the source lacks it; an
     empty tuple means that the source is annotated and the sentence contains nothing to annotate.
-    `marked_words` maps a role, such as target or antecedent, to the indices of the words that have it.
+    `further_senses` has the gold senses of each word besides that in `senses`. `marked_words` maps a role, such as
+    target or antecedent, to the indices of the words that have it.
     """
 
     words: tuple[str, ...]
@@ -65,6 +66,7 @@ class Sentence:
     relations: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
     senses: tuple[str | None, ...] | None = None
+    further_senses: tuple[tuple[str, ...], ...] | None = None
     chunks: tuple[Span, ...] | None = None
     entities: tuple[Span, ...] | None = None
     mentions: tuple[Span, ...] | None = None
@@ -92,6 +94,7 @@ ANNOTATIONS: tuple[str, ...] = tuple(
 )
 WORD_ANNOTATIONS: tuple[str, ...] = (
     "lemmas", "pos", "xpos", "morphology", "governors", "relations", "tags", "senses",
+    "further_senses",
 )  # fmt: skip
 SPAN_ANNOTATIONS: tuple[str, ...] = ("chunks", "entities", "mentions", "answer_spans")
 

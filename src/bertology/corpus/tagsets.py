@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+Subtypes = Literal["included", "separate", "merged"]
+"""How the subtypes of a relation (`nsubj:pass`) are counted; see `relation_labels`."""
+SubtypesOption = Annotated[
+    Subtypes,
+    "Subtypes of relations: `included` in their relation and also counted alone, `separate` (nsubj is without "
+    "nsubj:pass, as in Stanford Dependencies), or `merged` (nsubj:pass counts only as nsubj).",
+]
+
 UNIVERSAL_TAGS: tuple[str, ...] = (
     "NOUN", "PROPN", "PRON", "VERB", "AUX", "ADJ", "ADV", "ADP", "DET", "NUM", "CCONJ", "SCONJ", "PART", "INTJ",
     "PUNCT", "SYM", "X",
@@ -76,6 +86,18 @@ def universal_relation(relation: str) -> str:
 def stanford_relation(relation: str) -> str:
     """Return the Stanford name of a Universal relation whose edges are the same in both schemes; keep other names."""
     return _STANFORD_BY_UNIVERSAL.get(relation, relation)
+
+
+def relation_labels(relation: str, subtypes: Subtypes = "included") -> tuple[str, ...]:
+    """Return the names that a relation counts under: its own, and with subtypes `included` that of its supertype."""
+    supertype = relation.split(":")[0]
+    match subtypes:
+        case "included":
+            return (supertype, relation) if supertype != relation else (relation,)
+        case "separate":
+            return (relation,)
+        case "merged":
+            return (supertype,)
 
 
 def is_relation(relation: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,7 +14,7 @@ from transformers.utils import logging as transformers_logging
 
 from bertology.encoder.checkpoint_validation import HUGGING_FACE_FORMAT, validate_checkpoint
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, task_head_fields, wrap
-from bertology.errors import Refusal
+from bertology.errors import LoadWarning, Refusal
 from bertology.lazy import torch
 
 if TYPE_CHECKING:
@@ -23,20 +24,29 @@ if TYPE_CHECKING:
 def load_directory(
     path: str | Path, *, name: str = "", device: str = "cpu", dtype: str = "float32", allow_pickle: bool = False
 ) -> HuggingFaceEncoder:
-    """Load a local directory: safetensors only, unless pickle is allowed; code in the directory is never run."""
+    """Load a local directory: safetensors only, unless pickle is allowed; code in the directory is never run.
+
+    A checkpoint without any weight of the language-model head that its configuration names, as sentence encoders are
+    distributed, is loaded as a bare encoder, with a `LoadWarning`.
+    """
     folder = Path(path)
     validate_checkpoint(folder, allow_pickle=allow_pickle)
-    use_safetensors = None if allow_pickle else True  # None: whichever exists
+    load_pretrained = partial(
+        _load_pretrained,
+        folder,
+        folder,
+        folder,
+        dtype,
+        use_safetensors=None if allow_pickle else True,  # None: whichever exists
+        trust_remote_code=False,
+        local_files_only=True,
+    )
+    warning = ""
     try:
-        model, tokenizer, missing = _load_pretrained(
-            folder,
-            folder,
-            folder,
-            dtype,
-            use_safetensors=use_safetensors,
-            trust_remote_code=False,
-            local_files_only=True,
-        )
+        model, tokenizer, missing = load_pretrained()
+        if _lacks_language_model_head(model, missing):
+            warning = f"{name or folder} has no weights of the language-model head of {type(model).__name__}"
+            model, tokenizer, missing = load_pretrained(is_bare=True)
     except Exception as error:  # whatever transformers, tokenizers or torch report, the directory is at fault
         raise Refusal(
             f"The model directory {folder} cannot be loaded: {' '.join(str(error).split())[:300]}",
@@ -44,6 +54,9 @@ def load_directory(
             "Save it again with save_pretrained(); code that comes with a model is never run",
         ) from error
     _refuse_missing_weights(str(folder), missing, is_bare=not task_head_fields(type(model)))
+    if warning:
+        consequence = f"it is loaded as a bare encoder ({type(model).__name__}) and cannot predict tokens."
+        warnings.warn(f"{warning}; {consequence}", LoadWarning, stacklevel=2)
     return wrap(model.to(device), tokenizer, name or str(folder), missing_weights=missing)
 
 
@@ -57,12 +70,16 @@ def encoder_from_weights(
 
 
 def _load_pretrained(
-    source: Path | None, config: Path, tokenizer: Path, dtype: str, **weights: Any
+    source: Path | None, config: Path, tokenizer: Path, dtype: str, *, is_bare: bool = False, **weights: Any
 ) -> tuple[Any, Any, frozenset[str]]:
-    """The model of the class that a config.json names, its tokeniser, and the names of missing weights."""
+    """The model of the class that a config.json names, its tokeniser, and the names of missing weights.
+
+    With `is_bare`, the model without its task head.
+    """
     with silence_transformers():
         model_config = transformers.AutoConfig.from_pretrained(config, trust_remote_code=False, local_files_only=True)
-        model, info = _model_class(model_config).from_pretrained(
+        model_class = transformers.AutoModel if is_bare else _model_class(model_config)
+        model, info = cast(Any, model_class).from_pretrained(
             source,
             config=model_config,
             # Every family has it, whatever the checkpoint asks for; `forward` switches to its own implementation.
@@ -103,6 +120,22 @@ def untrained_bert(definition: str, name: str, *, layers: int, heads: int, width
 def _model_class(config: Any) -> Any:
     architecture = (config.architectures or [None])[0]
     return getattr(transformers, architecture or "", transformers.AutoModel)
+
+
+def _lacks_language_model_head(model: Any, missing_weights: frozenset[str]) -> bool:
+    """Whether a model with a language-model head, and no other, lacks all weights of the head and none of the encoder.
+
+    Weights that the head shares with the encoder (the token embeddings) are not its own.
+    """
+    if {name for name, _ in task_head_fields(type(model))} not in ({"mlm"}, {"lm"}):
+        return False
+    prefix = f"{model.base_model_prefix}."
+    if not missing_weights or any(name.startswith(prefix) for name in missing_weights):
+        return False
+    weights = cast("dict[str, Tensor]", model.state_dict())
+    shared = {tensor.data_ptr() for name, tensor in weights.items() if name.startswith(prefix)}
+    shared |= {tensor.data_ptr() for name, tensor in weights.items() if name in missing_weights}
+    return all(name.startswith(prefix) or tensor.data_ptr() in shared for name, tensor in weights.items())
 
 
 def _refuse_missing_weights(source: str, missing_weights: frozenset[str], *, is_bare: bool) -> None:

@@ -191,6 +191,20 @@ class Tokeniser:
         encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
         return [self._align(text_input, encoding) for text_input, encoding in zip(inputs, encodings, strict=True)]
 
+    def pretoken_ids(self, inputs: Sequence[TextInput]) -> list[Int32Array]:
+        """The word of each token as the tokeniser itself splits the text, by segment; -1 for special tokens.
+
+        BERT's tokeniser splits at punctuation, so that `haven't` is three words, whatever the words of the corpus.
+        """
+        texts = [tuple(segment.text for segment in text_input.segments) for text_input in inputs]
+        encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
+        ids: list[Int32Array] = []
+        for encoding in encodings:
+            words = list(zip(encoding.sequence_ids, encoding.word_ids, strict=True))
+            numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+            ids.append(np.array([NO_WORD if None in word else numbers[word] for word in words], np.int32))
+        return ids
+
     def _align(self, text_input: TextInput, encoding: Any) -> TokenisedInput:
         ids = np.asarray(encoding.ids, np.int32)
         segment_ids = np.asarray([-1 if s is None else s for s in encoding.sequence_ids], np.int32)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertology.arrays import FloatArray
 from bertology.estimates.estimate import Estimate
-from bertology.estimates.resampling import bootstrap_ratio, percentile_interval, ratio, resampled_ratios
+from bertology.estimates.resampling import bootstrap_proportion, percentile_interval, ratio, resampled_ratios
 
 MetricEstimates = dict[str, Estimate]
 
@@ -30,7 +30,7 @@ class Counts:
 
 def bootstrap_score(counts: Counts) -> Estimate:
     """The score, between 0 and 1, with a 95 % bootstrap interval over examples."""
-    return bootstrap_ratio(counts.correct[:, None], counts.total[:, None], seed=0).with_n(len(counts.correct))[0]
+    return bootstrap_proportion(counts.correct[:, None], counts.total[:, None], seed=0).with_n(len(counts.correct))[0]
 
 
 def bootstrap_runs(runs: Sequence[Counts], seed: int) -> Estimate:

@@ -51,6 +51,26 @@ def bootstrap_ratio(
     return _percentile_estimates(value, resampled, (bottom > 0).sum(axis=0), shape, level)
 
 
+def bootstrap_proportion(
+    correct: Array, total: Array, *, seed: int, resamples: int = RESAMPLES, level: float = LEVEL
+) -> Estimates:
+    """`correct` over `total` along the first axis, with a percentile interval; exact where all rows agree.
+
+    Rows that are all correct, or all wrong, look the same however they are resampled. Their interval is that of Clopper
+    and Pearson (1934) for as many cases as there are rows.
+    """
+    estimates = bootstrap_ratio(correct, total, seed=seed, resamples=resamples, level=level)
+    agree = (estimates.low == estimates.high) & np.isin(estimates.value, (0, 1))
+    margins = unanimous_margin(estimates.n, level=level)
+    low, high = np.where(agree, (estimates.low - margins).clip(0), estimates.low), estimates.high + margins
+    return estimates.model_copy(update={"low": low, "high": np.where(agree, high.clip(max=1), estimates.high)})
+
+
+def unanimous_margin(n: ArrayLike, *, level: float = LEVEL) -> FloatArray:
+    """The width of Clopper and Pearson's interval where all of n cases agree: 7 of 7 is at least 1 - 0.41."""
+    return 1 - ((1 - level) / 2) ** (1 / np.maximum(np.asarray(n, np.float64), 1))
+
+
 def bootstrap_group_mean(
     values: Array, groups: NDArray[np.integer], *, seed: int, resamples: int = RESAMPLES, level: float = LEVEL
 ) -> Estimates:
@@ -79,17 +99,20 @@ def bootstrap_group_mean(
 
 
 def bootstrap_sentences_and_seeds(
-    sums: Array, statistic: Callable[[FloatArray], FloatArray], *, seed: int
+    sums: Array, statistic: Callable[[FloatArray], FloatArray], *, seed: int, max_undefined: float = 1.0
 ) -> Estimates:
     """A statistic of (seed, sentence, ...) counts summed over both, with an interval by resampling both.
 
-    `statistic` takes sums with any number of leading axes. n is the number of sentences.
+    `statistic` takes sums with any number of leading axes. n is the number of sentences. There is no interval (NaN) if
+    the statistic is undefined in a larger fraction of resamples than `max_undefined`.
     """
     total, resampled = resampled_sums(sums, seed=seed)
-    value = statistic(total)
-    low, high = percentile_interval(statistic(resampled))
+    value, resampled_values = statistic(total), statistic(resampled)
+    low, high = percentile_interval(resampled_values)
+    is_unbounded = np.isnan(resampled_values).mean(0) > max_undefined
+    low, high = (np.where(is_unbounded, np.nan, limit) for limit in (np.fmin(low, value), np.fmax(high, value)))
     n = np.where(np.isfinite(value), sums.shape[1], 0)
-    return Estimates(value=value, low=np.fmin(low, value), high=np.fmax(high, value), n=n)
+    return Estimates(value=value, low=low, high=high, n=n)
 
 
 def range_over_seeds(values: Array) -> Estimates:
@@ -160,13 +183,25 @@ def resampled_sums(
     """
     runs, rows = values.shape[:2]
     flat = values.reshape(runs, rows, -1).astype(np.float64)
-    run_counts = np.random.default_rng([seed, runs]).multinomial(runs, np.full(runs, 1 / runs), size=resamples)
+    run_counts = _resampled_run_counts(runs, resamples, seed)
     sums: list[FloatArray] = []
     for chunk, counts in enumerate(_resample_chunks(rows, resamples, seed)):
         chunk_runs = run_counts[chunk * CHUNK_RESAMPLES :][: len(counts)]
         sums.append(sum((chunk_runs[:, run, None] * (counts @ flat[run]) for run in range(runs)), np.zeros(1)))
     shape = values.shape[2:]
     return flat.sum((0, 1)).reshape(shape), np.concatenate(sums).reshape(resamples, *shape)
+
+
+def resampled_runs(values: NDArray[np.floating], *, seed: int) -> FloatArray:
+    """(resample, ...) means over resampled runs of (run, resample, ...) values that were computed by run."""
+    runs, resamples = values.shape[:2]
+    weights = _resampled_run_counts(runs, resamples, seed) / runs
+    return np.einsum("br,rb...->b...", weights, values)
+
+
+def _resampled_run_counts(runs: int, resamples: int, seed: int) -> IntArray:
+    """(resample, run) how often each run is drawn."""
+    return np.random.default_rng([seed, runs]).multinomial(runs, np.full(runs, 1 / runs), size=resamples)
 
 
 def _percentile_estimates(

@@ -1,17 +1,19 @@
 """Align tokens to words by their characters, for tokens without character offsets.
 
-Markers of WordPiece (##), byte-level BPE (Ġ) and SentencePiece (▁) are removed; case, accents and compatibility forms
-are ignored, so that cased words match the tokens of an uncased model. [UNK] and [MASK] match the characters that
-adjacent tokens leave, preferably a whole word.
+Subword markers are removed: those of WordPiece (##), byte-level BPE (Ġ), SentencePiece (▁) and OpenAI GPT (</w>), and
+the blank that BertViz puts in the place of Ġ and ▁. Case, accents and compatibility forms are ignored, so that cased
+words match the tokens of an uncased model. [UNK] and [MASK] match the characters that adjacent tokens leave, preferably
+a whole word.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
+from typing import Literal
 
 from bertology.encoder.tokens import NO_WORD, SpecialToken, WordAlignment
 
@@ -23,6 +25,10 @@ WILDCARD_TOKENS = UNKNOWN_TOKENS | {"[MASK]", "<mask>"}
 
 MAX_WORDS_PER_UNKNOWN = 3
 
+SubwordMarker = Literal["##", "Ġ", "▁", " ", "</w>"]
+"""How a tokeniser marks words: before a continuation (##), before the first token (Ġ, ▁, blank), after the last."""
+WORD_END = "</w>"
+
 
 def special_kind(token: str) -> SpecialToken:
     """The kind of a special token, recognised by its usual spellings."""
@@ -33,34 +39,53 @@ def special_kind(token: str) -> SpecialToken:
     return SpecialToken.OTHER if token in PADDING_TOKENS else SpecialToken.NONE
 
 
-def is_byte_level(tokens: Sequence[str]) -> bool:
-    """Whether tokens are written in GPT-2's byte alphabet, in which Ġ is a space."""
-    return any("Ġ" in token for token in tokens)
+def subword_marker(tokens: Iterable[str]) -> SubwordMarker:
+    """The marker that these tokens are written with; ## if there is none. Ġ implies GPT-2's byte alphabet."""
+    vocabulary = [token for token in tokens if special_kind(token) is SpecialToken.NONE]
+    if any(token.endswith(WORD_END) for token in vocabulary):
+        return WORD_END
+    markers: tuple[SubwordMarker, ...] = ("Ġ", "▁")
+    for marker in markers:
+        if any(marker in token for token in vocabulary):
+            return marker
+    return " " if any(token.startswith(" ") and token.strip() for token in vocabulary) else "##"
 
 
-def join_tokens(tokens: Sequence[str], *, byte_level: bool) -> list[str]:
+def word_starts(tokens: Sequence[str], marker: SubwordMarker) -> list[bool]:
+    """Whether each token starts a word, by its marker; the first token and one after a special token always do."""
+    starts: list[bool] = []
+    for index, token in enumerate(tokens):
+        previous = tokens[index - 1] if index else ""
+        if not index or special_kind(previous) is not SpecialToken.NONE:
+            starts.append(True)
+        elif marker == WORD_END:
+            starts.append(previous.endswith(WORD_END))
+        elif marker == "##":
+            starts.append(not _is_continuation(token))
+        else:
+            starts.append(token.startswith(marker))
+    return starts
+
+
+def join_tokens(tokens: Sequence[str], marker: SubwordMarker) -> list[str]:
     """The words that tokens spell: tokens joined, markers removed."""
-    marks_word_starts = byte_level or any("▁" in token for token in tokens)
     words: list[str] = []
-    for token, text in zip(tokens, _token_texts(tokens, byte_level), strict=True):
-        if marks_word_starts:
-            is_continuation = not token.startswith(("Ġ", "▁"))
-        else:
-            is_continuation = token.startswith("##") and len(token) > 2
-        if words and is_continuation:
-            words[-1] += text
-        else:
+    texts = _token_texts(tokens, marker)
+    for text, starts_word in zip(texts, word_starts(tokens, marker), strict=True):
+        if starts_word:
             words.append(text)
+        else:
+            words[-1] += text
     return [word for word in words if word]
 
 
-def align_by_characters(tokens: Sequence[str], words: Sequence[str], *, byte_level: bool) -> WordAlignment | int:
+def align_by_characters(tokens: Sequence[str], words: Sequence[str], marker: SubwordMarker) -> WordAlignment | int:
     """The word of each token, or the index of the first word that the tokens do not spell."""
     letters = [_normalise(word) for word in words]
     ends = list(accumulate(map(len, letters)))
     token_texts = [
         None if token in WILDCARD_TOKENS else _normalise(text)
-        for token, text in zip(tokens, _token_texts(tokens, byte_level), strict=True)
+        for token, text in zip(tokens, _token_texts(tokens, marker), strict=True)
     ]
     spans = _match(token_texts, "".join(letters), ends)
     if isinstance(spans, int):
@@ -71,7 +96,7 @@ def align_by_characters(tokens: Sequence[str], words: Sequence[str], *, byte_lev
         if start == end:
             # A lone marker belongs to the word after it; later bytes of a character belong to the word of the first.
             following = bisect_right(ends, start)
-            if not token.strip("▁Ġ") and following < len(words):
+            if not token.strip("▁Ġ ") and following < len(words):
                 word_ids.append(following)
             else:
                 word_ids.append(bisect_right(ends, start - 1) if start else NO_WORD)
@@ -133,10 +158,33 @@ def _normalise(text: str) -> str:
     return "".join(c for c in decomposed if unicodedata.category(c)[0] not in "ZC" and unicodedata.category(c) != "Mn")
 
 
-def _token_texts(tokens: Sequence[str], byte_level: bool) -> list[str]:
-    if byte_level:
-        return _decode_bytes(tokens)
-    return [token[2:] if token.startswith("##") and len(token) > 2 else token.lstrip("▁") for token in tokens]
+def _is_continuation(token: str) -> bool:
+    return token.startswith("##") and len(token) > 2
+
+
+def _token_texts(tokens: Sequence[str], marker: SubwordMarker) -> list[str]:
+    match marker:
+        case "Ġ":
+            return _decode_bytes(tokens)
+        case " ":
+            return _texts_after_blanks(tokens)
+        case "</w>":
+            return [token.removesuffix(WORD_END) for token in tokens]
+        case _:
+            return [token[2:] if _is_continuation(token) else token.lstrip("▁") for token in tokens]
+
+
+def _texts_after_blanks(tokens: Sequence[str]) -> list[str]:
+    """The text of tokens with leading blanks: BertViz writes them for Ġ, leaving other bytes encoded, and for ▁."""
+    encoded = ["".join("Ġ" if c == " " else c for c in token) for token in tokens]
+    table = _byte_alphabet()
+    if all(character in table for token in encoded for character in token):
+        try:
+            bytes(table[character] for token in encoded for character in token).decode()
+            return _decode_bytes(encoded)
+        except UnicodeDecodeError:
+            pass  # plain text with accents
+    return [token.strip() for token in tokens]
 
 
 def _decode_bytes(tokens: Sequence[str]) -> list[str]:

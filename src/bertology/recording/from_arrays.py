@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -23,18 +24,20 @@ from bertology.errors import Refusal
 from bertology.recording.character_alignment import (
     PADDING_TOKENS,
     UNKNOWN_TOKENS,
+    SubwordMarker,
     align_by_characters,
-    is_byte_level,
     join_tokens,
     special_kind,
+    subword_marker,
 )
 from bertology.recording.plan import count_alignment
 from bertology.recording.recording import EncoderSummary, Recording
 from bertology.recording.sites import RAW_SITES
 
 SegmentWords = Sentence | Sequence[str]
-InputWords = SegmentWords | tuple[SegmentWords, ...]
+InputWords = SegmentWords | tuple[SegmentWords, ...] | Example
 
+NO_SPECIAL_TOKENS: Mapping[str, SpecialToken] = MappingProxyType({})
 ROUNDING_STEP = 1e-4
 """Published attention is often float16 rounded to four decimals: each weight may be off by half of this."""
 
@@ -50,15 +53,17 @@ def from_arrays(
     causal: bool | None = None,
     attention_windows: Sequence[int | None] = (),
     renormalise: bool = False,
+    special_tokens: Mapping[str, SpecialToken] = NO_SPECIAL_TOKENS,
 ) -> Recording:
     """A recording from plain arrays, one per input.
 
     `tokens` include special tokens ([CLS], </s>, ...); tokens after the first [SEP] are the second segment of a pair.
     `attention` is (layer, head, from, to), `hidden` is (layer+1, token, width) with the embeddings as layer 0; at least
     one of them is required. `words` are the words of each input: a list of strings or an annotated `Sentence`, a tuple
-    of two for a pair; without them, words are joined from the tokens. `causal` says whether a token attends to earlier
-    tokens only; by default it is inferred from the attention. `attention_windows` is the number of tokens to one side
-    that each layer attends to, None for all; it is never inferred, because heads may attend locally without a window.
+    of two for a pair, or an `Example` of a corpus; without them, words are joined from the tokens. `causal` says
+    whether a token attends to earlier tokens only; by default it is inferred from the attention. `attention_windows`
+    is the number of tokens to one side that each layer attends to, None for all; it is never inferred, because heads
+    may attend locally without a window. `special_tokens` are special tokens with unusual spellings and their kinds.
 
     Rows must sum to 1 up to rounding; `renormalise` divides them by their sum instead, and counts those that did not.
     Padding at the end or at the beginning is removed and counted. Token ids are assigned within the recording: equal
@@ -69,7 +74,7 @@ def from_arrays(
     _check_lengths(tokens, attention=attention, hidden=hidden, words=words)
     counts: Counter[str] = Counter(inputs=len(tokens))
     vocabulary = {token: index for index, token in enumerate(sorted({t for ts in tokens for t in ts}))}
-    byte_level = is_byte_level(list(vocabulary))
+    marker = subword_marker(vocabulary.keys() - special_tokens.keys())
     examples: list[Example] = []
     inputs: list[RecordedInput] = []
     weights: list[Array] = []
@@ -87,8 +92,10 @@ def from_arrays(
             padded = _check_array(hidden[index], (None, n_tokens, None), location, "hidden")
             states.append(padded[:, token_range.start : token_range.stop])
         input_tokens = [padded_tokens[i] for i in token_range]
-        text, tokenised = _align_tokens(input_tokens, words[index] if words else None, vocabulary, byte_level, location)
-        examples.append(Example(text.segments, "pair" if len(text.segments) > 1 else "sentence"))
+        kinds = [_special_kind(token, special_tokens) for token in input_tokens]
+        given = words[index] if words else None
+        text, tokenised = _align_tokens(input_tokens, kinds, given, vocabulary, marker, location)
+        examples.append(given if isinstance(given, Example) else _make_example(text))
         inputs.append(RecordedInput(index, 0, 0, text, tokenised))
     _check_same_sizes(weights, "attention", (0, 1))
     _check_same_sizes(states, "hidden", (0, 2))
@@ -192,17 +199,32 @@ def _normalise_rows(attention: Array, location: str, renormalise: bool, counts: 
     return (attention / sums[..., None]).astype(np.float32)
 
 
+def _make_example(text: TextInput) -> Example:
+    first = text.segments[0]
+    return Example(text.segments, "pair" if len(text.segments) > 1 else "sentence", first.label, id=first.id)
+
+
+def _special_kind(token: str, special_tokens: Mapping[str, SpecialToken]) -> SpecialToken:
+    usual = special_kind(token)
+    return special_tokens.get(token, usual) if usual is SpecialToken.NONE else usual
+
+
 def _align_tokens(
-    tokens: Sequence[str], words: InputWords | None, vocabulary: dict[str, int], byte_level: bool, location: str
+    tokens: Sequence[str],
+    kinds: Sequence[SpecialToken],
+    words: InputWords | None,
+    vocabulary: dict[str, int],
+    marker: SubwordMarker,
+    location: str,
 ) -> tuple[TextInput, TokenisedInput]:
     """The segments of an input, and its tokens with their special kinds, segments and words."""
-    special_kinds = np.asarray([special_kind(token) for token in tokens], np.int32)
+    special_kinds = np.asarray(kinds, np.int32)
     segment_ids = _segment_ids(special_kinds)
     n_segments = max(1, int(segment_ids.max()) + 1)
     positions = [np.flatnonzero(segment_ids == index).tolist() for index in range(n_segments)]
     segment_tokens = [[tokens[i] for i in segment_positions] for segment_positions in positions]
     if words is None:
-        segments = tuple(sentence_from_words(join_tokens(part, byte_level=byte_level)) for part in segment_tokens)
+        segments = tuple(sentence_from_words(join_tokens(part, marker)) for part in segment_tokens)
     else:
         segments = _parse_words(words, location)
     if len(segments) != n_segments:
@@ -215,7 +237,7 @@ def _align_tokens(
     word_ids = np.full(len(tokens), NO_WORD, np.int32)
     n_straddling = first_word = 0
     for segment_positions, part, sentence in zip(positions, segment_tokens, segments, strict=True):
-        alignment = align_by_characters(part, sentence.words, byte_level=byte_level)
+        alignment = align_by_characters(part, sentence.words, marker)
         if isinstance(alignment, int):
             raise _spelling_refusal(location, part, sentence.words, alignment)
         aligned = np.asarray(alignment.word_ids, np.int32)
@@ -246,6 +268,14 @@ def _segment_ids(special_kinds: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _parse_words(words: InputWords, location: str) -> tuple[Sentence, ...]:
+    if isinstance(words, Example):
+        if len(words.text_inputs) != 1:
+            raise Refusal(
+                f"{location} is an example of kind {words.kind}, which has {len(words.text_inputs)} inputs",
+                "an example with one input: a sentence, a pair or a question",
+                "Give the words of each input instead",
+            )
+        return words.segments
     if isinstance(words, Sentence):
         return (words,)
     if not words or all(isinstance(word, str) for word in words):

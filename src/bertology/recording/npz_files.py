@@ -1,26 +1,42 @@
 """Recordings from .npz files of other programs: `attention` (or `attn`) and `tokens` (or `left`) in each file.
 
-A JSON-lines file in the same folder may hold words and a parse: {"file", "words", "heads" (governors counted from 1, 0
-for the root), "relations"}, and optionally "label" and "id". If it exists, only the files it names belong to the
-recording; others are counted and skipped, since a folder may hold attention of several models.
+A JSON-lines file in the same folder may hold words and annotations: {"file", "words"} and any annotation of `Sentence`
+by its name. Word indices count from 0 and spans are [start, end, label] with an exclusive end; `heads` are governors as
+in CoNLL-U, counted from 1, 0 for the root. A pair has two such objects as "segments". `source` and `factors` are those
+of `Example`. If the file exists, only the .npz files it names belong to the recording; others are counted and skipped,
+since a folder may hold attention of several models.
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 import numpy as np
 
 from bertology.arrays import Array
+from bertology.atomic_files import write_atomically
+from bertology.corpus.corpus import Example
 from bertology.corpus.readers.conllu import check_tree
-from bertology.corpus.sentence import Sentence, sentence_from_words
+from bertology.corpus.sentence import (
+    ANNOTATIONS,
+    SPAN_ANNOTATIONS,
+    WORD_ANNOTATIONS,
+    SemanticFrame,
+    Sentence,
+    Span,
+    locate_words,
+    sentence_from_words,
+)
 from bertology.corpus.text_files import ParseError
-from bertology.errors import Refusal
+from bertology.encoder.tokens import SpecialToken
+from bertology.errors import Refusal, unknown_name
 from bertology.recording.from_arrays import from_arrays
 from bertology.recording.recording import Recording
 
@@ -29,6 +45,14 @@ ARRAY_KEYS: dict[str, tuple[str, ...]] = {
     "attention": ("attention", "attn", "attentions"),
     "hidden": ("hidden", "hidden_states"),
 }
+
+
+OPTIONAL_KEYS = ("model", "special_kinds", "attention_windows")
+"""Further arrays: the name of the model, the kind of each token, and the attention window of each layer."""
+NO_WINDOW = -1
+ANNOTATIONS_FILE = "inputs.jsonl"
+EXAMPLE_FIELDS = ("kind", "source", "factors")
+SEGMENT_FIELDS = ("words", "text", "id", "document", "heads", *ANNOTATIONS, "marked_words")
 
 
 def has_arrays(path: Path) -> bool:
@@ -57,7 +81,9 @@ def open_arrays(path: Path, *, renormalise: bool = False) -> Recording:
             words=[annotated[file.name] for file in used] if annotated else None,
             name=_model_name(path, archives),
             corpus=path.name,
+            attention_windows=_attention_windows(archives[0]),
             renormalise=renormalise,
+            special_tokens=_special_tokens(archives),
         )
     except Refusal as refusal:
         location = f"{path} (input 1 is {used[0].name}, and so on by name)" if len(used) > 1 else str(path)
@@ -87,8 +113,24 @@ def _load(file: Path) -> dict[str, Array]:
             "an array of strings called `tokens` (or `left`)",
             "Save the tokens together with the attention",
         )
-    model = {"model": arrays["model"]} if "model" in arrays else {}
-    return {name: array for name, array in by_name.items() if array is not None} | model
+    optional = {key: arrays[key] for key in OPTIONAL_KEYS if key in arrays}
+    return {name: array for name, array in by_name.items() if array is not None} | optional
+
+
+def _attention_windows(arrays: Mapping[str, Array]) -> list[int | None]:
+    windows: list[int] = arrays["attention_windows"].tolist() if "attention_windows" in arrays else []
+    return [None if window == NO_WINDOW else window for window in windows]
+
+
+def _special_tokens(archives: Iterable[Mapping[str, Array]]) -> dict[str, SpecialToken]:
+    """The special tokens of files that say the kind of each token."""
+    return {
+        token: SpecialToken(kind)
+        for arrays in archives
+        if "special_kinds" in arrays
+        for token, kind in zip(arrays["tokens"].tolist(), arrays["special_kinds"].tolist(), strict=True)
+        if kind != SpecialToken.NONE
+    }
 
 
 def _collect_arrays(name: str, files: list[Path], archives: list[dict[str, Array]]) -> list[Array] | None:
@@ -110,34 +152,40 @@ def _model_name(path: Path, archives: list[dict[str, Array]]) -> str:
     return next(iter(names)) or (path.stem if path.is_file() else path.name)
 
 
-def _read_annotations(files: Iterable[Path]) -> dict[str, Sentence]:
-    sentences: dict[str, Sentence] = {}
+def _read_annotations(files: Iterable[Path]) -> dict[str, Example]:
+    inputs: dict[str, Example] = {}
     for file in files:
         for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
             if line.strip():
-                name, sentence = _parse_annotation(line, f"{file}, line {number}")
-                sentences[name] = sentence
-    return sentences
+                name, example = _parse_line(line, f"{file}, line {number}")
+                inputs[name] = example
+    return inputs
 
 
-def _parse_annotation(line: str, location: str) -> tuple[str, Sentence]:
+def _parse_line(line: str, location: str) -> tuple[str, Example]:
     try:
-        data: Mapping[str, Any] = json.loads(line)
-        sentence = sentence_from_words(data["words"], id=str(data.get("id", "")))
-        governors, relations = data.get("heads"), data.get("relations")
-        if governors is not None:
-            governors = tuple(int(governor) - 1 for governor in governors)
-            check_tree(governors, range(len(sentence)))
-        lengths = {len(sentence), *(len(values) for values in (governors, relations) if values is not None)}
-        if len(lengths) > 1:
-            raise ValueError("words, heads and relations differ in number")
-        return data["file"], replace(
-            sentence,
-            governors=governors,
-            relations=None if relations is None else tuple(relations),
-            label=None if data.get("label") is None else str(data["label"]),
+        data: dict[str, Any] = json.loads(line)
+        file = str(data.pop("file"))
+        own = {name: data.pop(name) for name in EXAMPLE_FIELDS if name in data}
+        shared = {name: data[name] for name in ("label", "id") if data.get(name) is not None}
+        if "segments" in data:
+            segments = tuple(_parse_segment(segment) for segment in data.pop("segments"))
+            for name in data.keys() - shared.keys():
+                raise unknown_name("field of a line with segments", name, ("file", "segments", "label", "id", *own))
+        else:
+            segments = (_parse_segment(data),)
+        default_kind = "pair" if len(segments) > 1 else "sentence"
+        return file, Example(
+            segments,
+            own.get("kind", default_kind),
+            str(shared["label"]) if "label" in shared else None,
+            str(shared.get("id", "")),
+            str(own.get("source", "")),
+            MappingProxyType({str(name): str(value) for name, value in own.get("factors", {}).items()}),
         )
-    except (ParseError, ValueError, KeyError, TypeError) as error:
+    except Refusal as refusal:
+        raise Refusal(refusal.problem, refusal.expected, refusal.remedy, location=location) from refusal
+    except (ParseError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = error.problem if isinstance(error, ParseError) else f"{type(error).__name__}: {error}"
         raise Refusal(
             f"This line does not describe an input ({reason})",
@@ -145,3 +193,130 @@ def _parse_annotation(line: str, location: str) -> tuple[str, Sentence]:
             "Correct the line",
             location=location,
         ) from error
+
+
+def _parse_segment(data: Mapping[str, Any]) -> Sentence:
+    """The words and annotations of one segment; a field that is not known is refused."""
+    for name in data:
+        if name not in SEGMENT_FIELDS:
+            raise unknown_name("annotation", name, SEGMENT_FIELDS)
+    words = [str(word) for word in data["words"]]
+    values: dict[str, Any] = {name: data[name] for name in ANNOTATIONS if data.get(name) is not None}
+    if data.get("heads") is not None:
+        if "governors" in values:
+            raise ValueError("both heads and governors")
+        values["governors"] = [int(head) - 1 for head in data["heads"]]
+    for name in values.keys() & set(WORD_ANNOTATIONS):
+        values[name] = tuple(values[name])
+        if len(values[name]) != len(words):
+            raise ValueError(f"words and {name} differ in number: {len(words)} and {len(values[name])}")
+    if "governors" in values:
+        check_tree(values["governors"], range(len(words)))
+    for name in values.keys() & set(SPAN_ANNOTATIONS):
+        values[name] = tuple(_parse_span(span, name, len(words)) for span in values[name])
+    if "frames" in values:
+        values["frames"] = tuple(_parse_frame(frame, len(words)) for frame in values["frames"])
+    if "label" in values:
+        values["label"] = str(values["label"])
+    marked = {str(role): tuple(map(int, marked)) for role, marked in (data.get("marked_words") or {}).items()}
+    _check_word_indices((word for role in marked.values() for word in role), "marked_words", len(words))
+    text = data.get("text")
+    sentence = sentence_from_words(words, id=str(data.get("id") or ""))
+    offsets = None if text is None else locate_words(words, text)
+    if text is not None and offsets is None:
+        raise ValueError("the text does not consist of the words")
+    return replace(
+        sentence,
+        text=sentence.text if text is None else text,
+        offsets=offsets or sentence.offsets,
+        document=str(data.get("document") or ""),
+        marked_words=MappingProxyType(marked),
+        **values,
+    )
+
+
+def _parse_span(span: Sequence[Any], name: str, n_words: int) -> Span:
+    start, end, *label = span
+    _check_word_indices((int(start), int(end) - 1), name, n_words)
+    if int(start) >= int(end):
+        raise ValueError(f"{name} has an empty span: {list(span)}")
+    return Span(int(start), int(end), *map(str, label))
+
+
+def _parse_frame(frame: Mapping[str, Any], n_words: int) -> SemanticFrame:
+    predicate = int(frame["predicate"])
+    _check_word_indices((predicate,), "frames", n_words)
+    arguments = tuple(_parse_span(span, "frames", n_words) for span in frame["arguments"])
+    return SemanticFrame(predicate, str(frame.get("sense", "")), arguments)
+
+
+def _check_word_indices(indices: Iterable[int], name: str, n_words: int) -> None:
+    for index in indices:
+        if not 0 <= index < n_words:
+            raise ValueError(f"{name} has the word {index} of {n_words} words, counted from 0")
+
+
+def save_arrays(recording: Recording, folder: Path) -> Path:
+    """Write the attention and hidden states of a recording as .npz files, with words and annotations beside them."""
+    sites = [site for site in ("attention", "hidden") if site in recording.sites]
+    if not sites:
+        raise Refusal(
+            f"The recording of {recording.encoder.name} has neither attention nor hidden states",
+            "a recording of one of them",
+            "Record it with --sites attention",
+        )
+    kinds = {example.kind for example in recording.corpus if len(example.text_inputs) != 1}
+    if kinds:
+        raise Refusal(
+            f"The recording has examples of kind {', '.join(sorted(kinds))}, which have several inputs",
+            "sentences, pairs or questions",
+            "Record the corpus into a folder with `bertology record`",
+        )
+    if folder.exists() and any(folder.iterdir()):
+        raise Refusal(f"{folder} is not empty", "a new folder", "Choose another folder, or empty this one")
+    folder.mkdir(parents=True, exist_ok=True)
+    width = len(str(len(recording)))
+    lines: list[str] = []
+    for index, recorded in enumerate(recording.inputs):
+        name = f"{index + 1:0{width}}.npz"
+        arrays: dict[str, Any] = {site: np.asarray(recording[site][index]) for site in sites}
+        arrays |= {
+            "tokens": np.array(recorded.tokens.tokens, np.str_),
+            "special_kinds": recorded.tokens.special_kinds,
+            "model": np.array([recording.encoder.name], np.str_),
+        }
+        if recording.encoder.attention_windows:
+            windows = [NO_WINDOW if w is None else w for w in recording.encoder.attention_windows]
+            arrays["attention_windows"] = np.array(windows, np.int64)
+        buffer = BytesIO()
+        np.savez(buffer, **arrays)
+        write_atomically(folder / name, buffer.getvalue())
+        example = replace(recording.corpus[recorded.example_index], segments=recorded.text.segments)
+        lines.append(json.dumps({"file": name, **_example_to_json(example)}, ensure_ascii=False))
+    write_atomically(folder / ANNOTATIONS_FILE, "".join(f"{line}\n" for line in lines).encode())
+    return folder
+
+
+def _example_to_json(example: Example) -> dict[str, Any]:
+    first, *others = segments = [_segment_to_json(segment) for segment in example.segments]
+    fields = {"label": example.label, "id": example.id, "source": example.source, "factors": dict(example.factors)}
+    fields = {name: value for name, value in fields.items() if value}
+    is_plain = not others and all(first.get(name) == fields.get(name) for name in ("label", "id"))
+    return {**fields, **first} if is_plain else {"kind": example.kind, **fields, "segments": segments}
+
+
+def _segment_to_json(segment: Sentence) -> dict[str, Any]:
+    values = {name: getattr(segment, name) for name in SEGMENT_FIELDS if name != "heads"}
+    present = {name: value for name, value in values.items() if value not in (None, "", {})}
+    return {name: _to_json(value) for name, value in present.items()}
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Span):
+        return [value.start, value.end, value.label]
+    if isinstance(value, SemanticFrame):
+        arguments = [_to_json(argument) for argument in value.arguments]
+        return {"predicate": value.predicate, "sense": value.sense, "arguments": arguments}
+    if isinstance(value, tuple):
+        return [_to_json(element) for element in cast("tuple[Any, ...]", value)]
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value

@@ -21,7 +21,7 @@ from bertology.errors import Refusal
 
 Overflow = Literal["error", "skip", "truncate", "window"]
 
-WORD_ANNOTATIONS = ("lemmas", "pos", "xpos", "morphology", "tags", "senses")
+WORD_ANNOTATIONS = ("lemmas", "pos", "xpos", "morphology", "tags", "senses", "further_senses")
 """Annotations with one value per word that stay valid in a part of a sentence; the dependency tree does not."""
 
 

@@ -6,22 +6,24 @@ site, a paired site stores a few numbers and no attention.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder, ModelInputs
+from bertology.encoder.token_batch import TokenBatch
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.recording.recording import ComputedArrays, Recording
 from bertology.recording.sites import ReducedSite
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from bertology.encoder.attention_hook import LayerActivations
-    from bertology.encoder.token_batch import TokenBatch
 
 FINGERPRINT_LENGTH = 16
 
@@ -75,6 +77,36 @@ class PairedSite:
 
         name = f"{self.name}.{other.fingerprint[:FINGERPRINT_LENGTH]}"
         return ReducedSite(name, self.axes, self.description, reduce, self.labels, prepare, version=self.version)
+
+    def compare_recordings(self, first: Recording, second: Recording) -> Sequence[Array]:
+        """One array (layer, head, *axes) per input, computed from the attention of two recordings when it is read."""
+
+        def compute(index: int) -> Array:
+            _check_same_attention(first, second, index)
+            batch = TokenBatch([first.inputs[index]])
+            patterns = [torch.from_numpy(np.array(r["attention"][index], np.float32)) for r in (first, second)]
+            layers = [self.compare(one[None], other[None], batch)[0] for one, other in zip(*patterns, strict=True)]
+            return torch.stack(layers).numpy()
+
+        return ComputedArrays(len(first), compute)
+
+
+def _check_same_attention(first: Recording, second: Recording, index: int) -> None:
+    """Refuse recordings whose attention differs in layers, heads or tokens."""
+    names = f"{first.encoder.name} and {second.encoder.name}"
+    sizes = [(r.encoder.layers, r.encoder.heads) for r in (first, second)]
+    if sizes[0] != sizes[1]:
+        raise Refusal(
+            f"{names} have {' and '.join(f'{layers} layers of {heads} heads' for layers, heads in sizes)}",
+            "two models with the same number of layers and heads",
+            "geometry/representation_similarity compares models of any depth",
+        )
+    if first.inputs[index].tokens.tokens != second.inputs[index].tokens.tokens:
+        raise Refusal(
+            f"The recordings of {names} differ in the tokens of input {index + 1}",
+            "two models with the same vocabulary, recorded with the same settings",
+            "Compare words with geometry/representation_similarity --unit words",
+        )
 
 
 def _check_same_tokens(other: Encoder, batch: TokenBatch) -> None:

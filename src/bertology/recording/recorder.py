@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Encoder
+from bertology.encoder.attention_hook import LayerActivations
+from bertology.encoder.encoder import Encoder, ModelOutput
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.recording.gold_targets import GoldTargets, gold_targets
 from bertology.recording.manifest import load_plan, save_description
 from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
+from bertology.recording.ragged_arrays import RaggedArrays
 from bertology.recording.recording import EncoderSummary, Recording
 from bertology.recording.shards import ShardReader, write_shard
-from bertology.recording.sites import HIDDEN_SITES, Site, needs_gradient, reads_attention, resolve_sites
+from bertology.recording.sites import (
+    HIDDEN_SITES,
+    RawSite,
+    ReducedSite,
+    Site,
+    needs_gradient,
+    reads_attention,
+    resolve_sites,
+)
 from bertology.recording.store import RecordingFolder, recording_hash
+from bertology.statistics.pairs import StatisticNeeds
+from bertology.statistics.triton.accumulate import FusedAccumulator, can_fuse, supports_fused
+from bertology.statistics.word_states import word_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.token_batch import TokenBatch
 
 ProgressCallback = Callable[[int, int], None]
 """Called with the number of tokens done and the total."""
@@ -58,7 +77,7 @@ def record(
             plan = save_description(recording_folder, key, summary, corpus, plan, config)
         recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
         arrays = _ShardWriter(recording_pass, resolved, recording_folder).record(progress, notify)
-    return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts)
+    return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts, store=store)
 
 
 def encoder_summary(encoder: Encoder) -> EncoderSummary:
@@ -192,7 +211,6 @@ def _record_batch(
     """The arrays of each site for a batch; sites with gradients take a second pass."""
     from bertology.encoder.token_batch import TokenBatch
     from bertology.recording.objectives import build_objective
-    from bertology.recording.site_collector import SiteCollector
 
     encoder, plan, config, gold = recording_pass
     inputs = [plan.inputs[index] for index in indices]
@@ -243,3 +261,109 @@ class _TokenProgress:
         self.done += sum(len(self.plan.inputs[i].tokens) for i in indices)
         if self.progress:
             self.progress(self.done, self.total)
+
+
+class SiteCollector:
+    """The arrays of every site for one batch, filled layer by layer."""
+
+    def __init__(self, batch: TokenBatch, sites: Sequence[Site], layers: int, *, half_precision: bool) -> None:
+        self._batch = batch
+        self._half_precision = half_precision
+        self._output_sites = [s for s in sites if isinstance(s, RawSite) and not s.attribute]
+        self._raw_sites = [s for s in sites if isinstance(s, RawSite) and s.attribute]
+        reduced = [s for s in sites if isinstance(s, ReducedSite)]
+        self._reduced_sites = [s for s in reduced if not s.across_layers]
+        self._cross_layer_sites = [s for s in reduced if s.across_layers]
+        self._n_layers = layers
+        self._fused: FusedAccumulator | None = None
+        self._attention: list[Tensor] = []  # of all layers, only for cross-layer sites
+        self._prepared = {s.storage_key: s.prepare(batch) if s.prepare else None for s in reduced}
+        self._arrays = {
+            s.storage_key: RaggedArrays(batch, s.axes[1:], layers, half_precision=half_precision)
+            for s in self._raw_sites
+        }
+        self._arrays |= {
+            s.storage_key: RaggedArrays(batch, ("head", *s.axes), layers, half_precision=False) for s in reduced
+        }
+
+    @property
+    def needs_hidden_states(self) -> bool:
+        """Whether a site stores hidden states."""
+        return any(site.name in HIDDEN_SITES for site in self._output_sites)
+
+    def on_layer(self, layer: LayerActivations) -> None:
+        """Collect the sites of one layer."""
+        fused = self._accumulate_fused(layer)
+        for site in self._reduced_sites:
+            if site.storage_key not in fused:
+                reduced = site.reduce(layer, self._batch, self._prepared[site.storage_key])
+                self._arrays[site.storage_key].add(layer.layer, reduced.detach())
+        for site in self._raw_sites:
+            values: Any = getattr(layer, site.attribute)
+            self._arrays[site.storage_key].add(layer.layer, values.detach())
+        if self._cross_layer_sites:
+            self._attention.append(layer.attention.detach())
+
+    @cached_property
+    def _fused_needs(self) -> dict[str, StatisticNeeds]:
+        """The needs of the sites that can be computed without storing attention."""
+        needs = {s.storage_key: s.needs(self._prepared[s.storage_key]) for s in self._reduced_sites if s.needs}
+        return {key: site_needs for key, site_needs in needs.items() if can_fuse(site_needs)}
+
+    def _accumulate_fused(self, layer: LayerActivations) -> Collection[str]:
+        """Add a layer to the fused statistics; returns the sites computed from them."""
+        if layer.stored_attention is not None or not supports_fused(layer) or not self._fused_needs:
+            self._reduce_fused()
+            return ()
+        if self._fused is None:
+            self._fused = FusedAccumulator(self._batch, list(self._fused_needs.values()))
+        # Results of most layers are copied to the host while the device computes the last ones.
+        end = min(end for end in (self._n_layers - self._n_layers // 6, self._n_layers) if end > layer.layer)
+        self._fused.add_layer(layer, n_layers=end - layer.layer)
+        if layer.layer + 1 == end:
+            self._reduce_fused()
+        return self._fused_needs
+
+    def _reduce_fused(self) -> None:
+        if self._fused is None or not self._fused.n_pending:
+            return
+        n_layers, layers = self._fused.n_pending, self._fused.finish()
+        for site in self._reduced_sites:
+            if site.storage_key in self._fused_needs:
+                reduced = site.reduce(layers, self._batch, self._prepared[site.storage_key])
+                self._arrays[site.storage_key].add_layers(layers.layer, reduced.unflatten(1, (n_layers, -1)))
+
+    def _reduce_across_layers(self) -> None:
+        if not self._cross_layer_sites:
+            return
+        all_layers = LayerActivations(0, torch.cat(self._attention, dim=1))
+        for site in self._cross_layer_sites:
+            reduced = site.reduce(all_layers, self._batch, self._prepared[site.storage_key])
+            for layer, values in enumerate(reduced.unflatten(1, (len(self._attention), -1)).unbind(1)):
+                self._arrays[site.storage_key].add(layer, values)
+        self._attention.clear()
+
+    def finish(self, output: ModelOutput) -> dict[str, list[Array]]:
+        """One unpadded array per input for every site."""
+        self._reduce_fused()
+        self._reduce_across_layers()
+        for arrays in self._arrays.values():
+            arrays.transfer()
+        by_site = {key: arrays.arrays() for key, arrays in self._arrays.items()}
+        for site in self._output_sites:
+            is_hidden = site.name in HIDDEN_SITES
+            by_site[site.storage_key] = self._hidden_states(site, output) if is_hidden else self._logits(site, output)
+        return by_site
+
+    def _hidden_states(self, site: RawSite, output: ModelOutput) -> list[Array]:
+        n_states = len(output.hidden_states)
+        arrays = RaggedArrays(self._batch, site.axes[1:], n_states, half_precision=self._half_precision)
+        weights = word_weights(self._batch) if site.name == "hidden.words" else None
+        for layer, states in enumerate(output.hidden_states):
+            arrays.add(layer, states if weights is None else weights.to(states.dtype) @ states)
+        return arrays.arrays()
+
+    def _logits(self, site: RawSite, output: ModelOutput) -> list[Array]:
+        arrays = RaggedArrays(self._batch, site.axes, 1, half_precision=self._half_precision)
+        arrays.add(0, output.logits[site.name.removeprefix("logits.")])
+        return [array[0] for array in arrays.arrays()]

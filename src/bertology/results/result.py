@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from bertology.results.answers import Answer
 from bertology.results.palette import Theme
 from bertology.results.shapes import Record, Shape, UnmeasuredShape
 
@@ -67,6 +68,16 @@ class Result(BaseModel):
     def rows(self) -> list[Record]:
         """Tidy records in long form: one per number and series, where the series is `model` or a baseline's name."""
         return list(self.data.rows())
+
+    def answers(self) -> list[Answer]:
+        """What was predicted for each item: one record per item, condition and series; none if read from JSON."""
+        return [] if isinstance(self.data, UnmeasuredShape) else self.data.answers()
+
+    def save_answers(self, path: str | Path) -> int:
+        """Write the answers to a file, .csv or .jsonl; the number of answers."""
+        from bertology.results.answers import save_answers
+
+        return save_answers(self, Path(path))
 
     def to_pandas(self) -> pandas.DataFrame:
         """The records as a pandas data frame."""

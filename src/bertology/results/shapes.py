@@ -7,13 +7,14 @@ an array of estimates along the axes of its shape.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PrivateAttr, model_validator
 
 from bertology.encoder.encoder import Head as Head
 from bertology.estimates.estimate import Estimates, FloatArrayField
+from bertology.results.answers import Answer, AnswerSource
 
 Measures = Mapping[str, Estimates]
 Baselines = Mapping[str, Measures]
@@ -27,6 +28,12 @@ NumberField = Annotated[
 ]
 """A number that may be missing: NaN, and null in JSON."""
 
+
+def gain_measure(measure: str) -> str:
+    """The name of the measure that says what the second half of the training data adds to a score of a probe."""
+    return f"{measure} - {measure} (half the training data)"
+
+
 MODEL_SERIES = "model"
 """The series of a record that is about the model; the records of baselines have the baseline's name."""
 
@@ -39,13 +46,15 @@ class _MeasuredShape(_Shape):
     """A shape with estimates and baselines.
 
     `units` gives the unit and range of each measure, `sample` the sizes of what was measured: training and test
-    examples, labels, skipped sentences.
+    examples, labels, skipped sentences. `not_measured` gives the reason for each measure that could not be taken.
     """
 
     measures: Measures
     baselines: Baselines
     units: Mapping[str, str] = Field(default_factory=dict)
     sample: Mapping[str, int | float] = Field(default_factory=dict)
+    not_measured: Mapping[str, str] = Field(default_factory=dict)
+    _answers: AnswerSource | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _check_baselines(self) -> _MeasuredShape:
@@ -62,6 +71,16 @@ class _MeasuredShape(_Shape):
                     raise ValueError(f"baseline {name!r} and measure {measure!r} differ in shape")
         return self
 
+    def with_answers(self, answers: AnswerSource) -> Self:
+        """The same numbers with the answers to single items, which are not stored with them."""
+        copy = self.model_copy()
+        copy._answers = answers
+        return copy
+
+    def answers(self) -> list[Answer]:
+        """What was predicted for each item (see `results/answers.py`); none if read from JSON."""
+        return list(self._answers()) if self._answers is not None else []
+
     def baselines_of(self, measure: str) -> dict[str, Estimates]:
         """The baselines that have this measure, by name."""
         return {name: measures[measure] for name, measures in self.baselines.items() if measure in measures}
@@ -70,6 +89,10 @@ class _MeasuredShape(_Shape):
         """`sample` as a sentence: "Sample: 3 labels, 225 train words."; empty if there is none."""
         counts = [f"{v} {k}" if isinstance(v, int) else f"{k} {v:.3g}" for k, v in self.sample.items()]
         return f"Sample: {', '.join(counts)}." if counts else ""
+
+    def describe_not_measured(self) -> str:
+        """`not_measured` as a sentence; empty if nothing is missing."""
+        return " ".join(f"Not measured: {measure} ({reason})." for measure, reason in self.not_measured.items())
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         raise NotImplementedError
@@ -141,6 +164,8 @@ class Matrix(_MeasuredShape):
         return {"row": self.row_names[index[0]], "column": self.column_names[index[1]]}
 
 
+HEAD_ATTRIBUTES = ("head", "chosen_in", "best_head")
+"""Attributes of a table's rows that are shown beside the numbers: the head that they are about."""
 MAX_EMPTY_ROWS = 3
 """Tables with more rows than this without a number list the names of these rows instead of showing them."""
 
@@ -167,6 +192,12 @@ class Table(_MeasuredShape):
     def attribute(self, name: str, row: int) -> AttributeValue:
         """The value of an attribute in a row; None if the table does not have the attribute."""
         return self.attributes[name][row] if name in self.attributes else None
+
+    def head_attributes(self) -> dict[str, tuple[AttributeValue, ...]]:
+        """The attributes that say which head the numbers of a row are about; none if the rows are heads themselves."""
+        if self.attributes.get("head", self.row_names) == self.row_names:
+            return {}
+        return {name: self.attributes[name] for name in HEAD_ATTRIBUTES if name in self.attributes}
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         (row,) = index

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -88,28 +88,58 @@ MIN_MASS = 1e-6
 """Rows with less attention than this on non-special tokens are skipped if special tokens are excluded."""
 
 
+Punctuation = Literal["all", ".,"]
+"""Tokens that count as punctuation: `all` that consist of punctuation marks, or only full stops and commas."""
+
+PunctuationOption = Annotated[
+    Punctuation,
+    "What counts as punctuation: `all` tokens that consist of punctuation marks, or only full stops and commas (`.,`), "
+    "as in Clark et al.",
+]
+
+
 @cached_per_batch
 def token_kinds(batch: TokenBatch) -> Tensor:
     """(batch, token, kind) booleans, all False for padding."""
+    return _token_kinds(batch, is_punctuation)
+
+
+@cached_per_batch
+def token_kinds_of_clark(batch: TokenBatch) -> Tensor:
+    """`token_kinds` with only full stops and commas as punctuation."""
+    return _token_kinds(batch, _is_full_stop_or_comma)
+
+
+KINDS_BY_PUNCTUATION: dict[Punctuation, Callable[[TokenBatch], Tensor]] = {
+    "all": token_kinds,
+    ".,": token_kinds_of_clark,
+}
+
+
+def _token_kinds(batch: TokenBatch, is_mark: Callable[[str], bool]) -> Tensor:
     cls, sep = (batch.token_mask & (batch.special_kinds == kind) for kind in (SpecialToken.CLS, SpecialToken.SEP))
-    punctuation = punctuation_mask(batch) & batch.token_mask
+    flags = batch.pad_flags([_non_special_flags(recorded.tokens, is_mark) for recorded in batch.inputs])
+    punctuation = flags & batch.token_mask
     return torch.stack([cls, sep, punctuation, batch.token_mask & ~cls & ~sep & ~punctuation], -1)
 
 
-def punctuation_mask(batch: TokenBatch) -> Tensor:
-    """(batch, token): non-special tokens that consist of punctuation only."""
-    return batch.pad_flags([_punctuation_flags(recorded.tokens) for recorded in batch.inputs])
-
-
-def _punctuation_flags(tokens: TokenisedInput) -> BoolArray:
-    is_punctuation = np.array([_is_punctuation(token) for token in tokens.tokens], np.bool_)
-    return is_punctuation & (tokens.special_kinds == SpecialToken.NONE)
+def _non_special_flags(tokens: TokenisedInput, is_mark: Callable[[str], bool]) -> BoolArray:
+    flags = np.array([is_mark(token) for token in tokens.tokens], np.bool_)
+    return flags & (tokens.special_kinds == SpecialToken.NONE)
 
 
 @lru_cache(maxsize=2**16)
-def _is_punctuation(token: str) -> bool:
+def is_punctuation(token: str) -> bool:
+    """Whether a token consists of punctuation marks: those of Unicode, and the backtick.
+
+    Unicode counts the backtick as a modifier symbol; English text uses it as an opening quotation mark.
+    """
     text = token.strip("▁Ġ#") or token
-    return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
+    return bool(text) and all(character == "`" or unicodedata.category(character).startswith("P") for character in text)
+
+
+def _is_full_stop_or_comma(token: str) -> bool:
+    return token.strip("▁Ġ#") in {".", ","}
 
 
 def mass_by_kind(weights: Tensor, kinds: Tensor, token_mask: Tensor) -> Tensor:

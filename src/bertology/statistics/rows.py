@@ -35,6 +35,8 @@ class RowStatistics(Protocol):
     entropy: Tensor
     """The sum of -a ln a over all targets, where a is the attention weight."""
     non_special_entropy: Tensor
+    mass: Tensor
+    """Attention to all tokens: 1, up to the rounding of attention that was not computed here."""
     non_special_mass: Tensor
     """Attention to non-special tokens."""
     neighbour_weights: tuple[Tensor, Tensor, Tensor]
@@ -63,6 +65,10 @@ class _DenseRowStatistics:
     def __init__(self, attention: Tensor, batch: TokenBatch) -> None:
         self._attention = attention
         self._batch = batch
+
+    @cached_property
+    def mass(self) -> Tensor:
+        return self._attention.sum(-1)
 
     @cached_property
     def non_special_mass(self) -> Tensor:

@@ -127,18 +127,38 @@ def word_tiles(word_ids: NDArray[np.int32], max_size: int) -> list[tuple[int, in
 
 
 def strongest_words(layer: LayerActivations, words: WordSlots, excluded_pairs: Tensor, pooling: RowPooling) -> Tensor:
-    """(batch, head, 2, word) indices: the word each word attends to most, and the word that attends to it most.
+    """(batch, head, 4, word): the word each word attends to most, the word that attends to it most, and their ties.
 
-    `excluded_pairs` is (batch, 1, word, word). -1 where all pairs are excluded.
+    `excluded_pairs` is (batch, 1, word, word). -1 where all pairs are excluded. The last two rows have the number of
+    equally strong words, usually 1, of which a random one is taken, the same for all heads. The Triton kernels take the
+    first one and do not count them: NaN.
     """
     if isinstance(layer, FusedLayers):
-        return layer.statistics.strongest_words(words)
+        indices = layer.statistics.strongest_words(words)
+        return torch.cat([indices, torch.full_like(indices, torch.nan)], 2)
     if not words.max_words:
-        shape = len(words.slot_sizes), layer.heads, 2, 0
+        shape = len(words.slot_sizes), layer.heads, 4, 0
         return torch.empty(shape, dtype=words.index_dtype, device=words.slot_sizes.device)
     attention = word_attention(layer.attention, words, pooling=pooling).masked_fill(excluded_pairs, -1.0)
-    strongest = (attention.max(axis) for axis in (-1, -2))
-    return torch.stack([index.masked_fill_(weight < 0, -1) for weight, index in strongest], 2).to(words.index_dtype)
+    rows = [_strongest_and_ties(attention, axis) for axis in (-1, -2)]
+    return torch.stack([*(index for index, _ in rows), *(ties for _, ties in rows)], 2).to(words.index_dtype)
+
+
+def _strongest_and_ties(attention: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The index of the highest weight along an axis, and how many weights are as high; -1 and 0 if all are excluded."""
+    weight, index = attention.max(axis)
+    is_tied = attention == weight.unsqueeze(axis)
+    ties = is_tied.sum(axis)
+    if bool(((ties > 1) & (weight >= 0)).any()):
+        index = torch.where(is_tied, _random_order(attention.shape[-1], attention.device), -1.0).argmax(axis)
+    is_excluded = weight < 0
+    return index.masked_fill(is_excluded, -1), ties.masked_fill(is_excluded, 0)
+
+
+def _random_order(n_words: int, device: torch.device) -> Tensor:
+    """(word, word) pseudo-random numbers from 0 to 1 that depend only on the two words, not on the batch."""
+    word = torch.arange(n_words, dtype=torch.float64, device=device)
+    return (torch.sin(12.9898 * (word[:, None] + 1) + 78.233 * (word + 1)) * 43758.5453).frac().abs()
 
 
 def word_slots(batch: TokenBatch) -> WordSlots:
@@ -287,5 +307,6 @@ def _token_slots(tokens: TokenisedInput, max_words: int) -> IntArray:
 
 
 DIRECTIONS = ("attends to", "attended by")
+"""The first rows of `strongest_words`; the ties of both follow."""
 NO_WORD = -1
 """The value for a word without tokens, or without another word in the input."""

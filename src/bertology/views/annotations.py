@@ -10,10 +10,11 @@ from typing import Any
 from bertology.corpus.corpus import TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.recording.recording import EncoderSummary
 from bertology.results.result import Result
 from bertology.results.shapes import Arcs
 from bertology.views.dependency_arcs import predicted_trees
-from bertology.views.head_labels import label_rank, labelling_analyses, labels_from_results
+from bertology.views.head_labels import head_labelling, labelling_analyses, labelling_note, labels_from_results
 from bertology.views.payload import DependencyTree, HeadLabel
 
 Results = Result | str | Path | Sequence[Result | str | Path]
@@ -28,11 +29,11 @@ class ViewAnnotations:
     notes: list[str]
 
 
-def annotations_from_results(source: Results, encoder: Encoder, input_: TextInput) -> ViewAnnotations:
+def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary, input_: TextInput) -> ViewAnnotations:
     """Labels and trees from results, files of results (`bertology run ... --json`) or folders of such files."""
     results = list(_read_results(source))
     of_model = [result for result in results if _model_fingerprint(result) in {None, encoder.fingerprint}]
-    labelling = [result for result in of_model if label_rank(result)]
+    labelling = [result for result in of_model if head_labelling(result)]
     with_arcs = [result for result in of_model if isinstance(result.data, Arcs)]
     trees = list(predicted_trees(with_arcs, input_))
     notes: list[str] = []
@@ -50,7 +51,10 @@ def annotations_from_results(source: Results, encoder: Encoder, input_: TextInpu
             f"results of {encoder.name} from {', '.join(labelling_analyses())}, or arcs from probes/structural",
             "Run one of these analyses on the model shown, or leave the results out",
         )
-    return ViewAnnotations(labels_from_results(labelling, encoder.layers, encoder.heads), trees, notes)
+    labels = labels_from_results(labelling, encoder.layers, encoder.heads)
+    if labelling:
+        notes.append(labelling_note(labelling, labels, encoder.layers * encoder.heads))
+    return ViewAnnotations(labels, trees, notes)
 
 
 def _model_fingerprint(result: Result) -> str | None:

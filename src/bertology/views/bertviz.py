@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bertology.encoder.tokens import NO_WORD, SpecialToken
 from bertology.errors import Refusal
-from bertology.recording.character_alignment import is_byte_level, join_tokens, special_kind
+from bertology.recording.character_alignment import join_tokens, special_kind, subword_marker, word_starts
+from bertology.recording.from_attentions import to_array
 from bertology.views.model_run import QUANTITIES
 from bertology.views.payload import ModelRun, Payload, Quantity, ViewToken, quantise
 from bertology.views.view import View, state_text, truncate_title, view
@@ -76,7 +77,7 @@ def _view_from_tensors(attention: Tensors, tokens: Sequence[str], start: int | N
 
 def _stack_layers(attention: Tensors, n_tokens: int) -> NDArray[np.float32]:
     """(layer, head, from, to), without a batch axis of length 1."""
-    layers = [_to_array(layer) for layer in attention]
+    layers = [to_array(layer) for layer in attention]
     layers = [layer[0] if layer.ndim == 4 and layer.shape[0] == 1 else layer for layer in layers]
     shapes = {layer.shape for layer in layers}
     if not layers or len(shapes) != 1 or n_tokens == 0 or shapes != {(layers[0].shape[0], n_tokens, n_tokens)}:
@@ -90,28 +91,17 @@ def _stack_layers(attention: Tensors, n_tokens: int) -> NDArray[np.float32]:
     return np.stack(layers)
 
 
-def _to_array(layer: Any) -> NDArray[np.float32]:
-    """An array from an array or from a tensor of any device and dtype, with or without gradients."""
-    if isinstance(layer, np.ndarray | list | tuple):
-        return np.asarray(layer, np.float32)
-    return np.asarray(layer.detach().float().cpu().numpy(), np.float32)
-
-
 def _view_tokens(tokens: Sequence[str], start: int) -> tuple[list[ViewToken], list[str]]:
     """The tokens, joined to words by the markers of their tokeniser, if there are any."""
-    byte_level = is_byte_level(tokens)
-    has_markers = byte_level or any("▁" in token for token in tokens)
+    marker = subword_marker(tokens)
     shown: list[ViewToken] = []
     groups: list[list[str]] = []
-    in_word = False
-    for index, token in enumerate(tokens):
+    for index, (token, starts_word) in enumerate(zip(tokens, word_starts(tokens, marker), strict=True)):
         special = special_kind(token) is not SpecialToken.NONE
-        continues = not token.startswith(("Ġ", "▁")) if has_markers else token.startswith("##") and len(token) > 2
-        if not special and in_word and continues and index != start:
-            groups[-1].append(token)
-        elif not special:
+        if not special and (starts_word or index == start):
             groups.append([token])
-        in_word = not special
+        elif not special:
+            groups[-1].append(token)
         word_index = NO_WORD if special else len(groups) - 1
         shown.append(ViewToken(text=token, word_index=word_index, segment=int(index >= start), special=special))
-    return shown, ["".join(join_tokens(group, byte_level=byte_level)) or "".join(group) for group in groups]
+    return shown, ["".join(join_tokens(group, marker)) or "".join(group) for group in groups]

@@ -1,6 +1,7 @@
 """Labels of heads: from the user, or from results of analyses that declare `labels_heads`, with their evidence.
 
-A result labels a head only if the interval of the head's score lies above the intervals of all baselines.
+A result labels a head only if the head's score meets the criterion that the analysis declares: a share of attention or
+an accuracy, and a distance from the highest baseline. The score stands in the label.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bertology.analyses import registry
+from bertology.analyses.label_criteria import MIN_CHOSEN, HeadLabelling
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
@@ -36,59 +38,82 @@ def _parse_label(name: str, text: str, layers: int, heads: int) -> HeadLabel:
 
 def labels_from_results(results: Sequence[Result], layers: int, heads: int) -> list[HeadLabel]:
     """The labels of all results that label heads, by head, and for one head by the declared rank of the analysis."""
-    ranked = sorted(results, key=lambda result: label_rank(result))
+    labelling = [(declared.rank, result) for result in results if (declared := head_labelling(result))]
+    ranked = [result for _, result in sorted(labelling, key=lambda entry: entry[0])]
     labels = [label for result in ranked for label in _result_labels(result, layers, heads)]
     return sorted(labels, key=lambda label: (label.layer, label.head))
 
 
-def label_rank(result: Result) -> int:
-    """The rank declared by the analysis of the result, from 1; 0 if the result does not label heads."""
+def head_labelling(result: Result) -> HeadLabelling | None:
+    """The rank and criteria that the analysis of the result declares; None if the result does not label heads."""
     if not isinstance(result.data, HeadGrid | Table) or result.analysis not in registry.names():
-        return 0
+        return None
     if isinstance(result.data, Table) and "head" not in result.data.attributes:
-        return 0
+        return None
     return registry.get(result.analysis).labels_heads
 
 
 def labelling_analyses() -> list[str]:
     """The names of all analyses whose results label heads, by rank."""
-    declared = [analysis for analysis in registry.load_all() if analysis.labels_heads]
-    return [analysis.name for analysis in sorted(declared, key=lambda analysis: analysis.labels_heads)]
+    declared = [(a.labels_heads.rank, a.name) for a in registry.load_all() if a.labels_heads]
+    return [name for _, name in sorted(declared)]
+
+
+def labelling_note(results: Sequence[Result], labels: Sequence[HeadLabel], n_heads: int) -> str:
+    """How many heads the results label, and the criteria of their analyses."""
+    declared = {result.analysis: labelling for result in results if (labelling := head_labelling(result))}
+    n_labelled = len({(label.layer, label.head) for label in labels})
+    criteria = " | ".join(f"{name}: {labelling.summary}" for name, labelling in declared.items())
+    return (
+        f"{n_labelled} of {n_heads} heads are labelled. A label needs an interval above those of all baselines and a "
+        f"score of: {criteria}."
+    )
 
 
 def _result_labels(result: Result, layers: int, heads: int) -> Iterator[HeadLabel]:
-    data = result.data
+    data, labelling = result.data, head_labelling(result)
+    if labelling is None:
+        return
     labels = (
-        _grid_labels(data) if isinstance(data, HeadGrid) else _table_labels(data) if isinstance(data, Table) else ()
+        _grid_labels(data, labelling)
+        if isinstance(data, HeadGrid)
+        else _table_labels(data, labelling)
+        if isinstance(data, Table)
+        else ()
     )
-    for head, label, evidence in labels:
+    for head, label, score, evidence in labels:
         if head[0] >= layers or head[1] >= heads:
             raise Refusal(
                 f"{result.analysis} has a head {head}, the model {layers} layers with {heads} heads",
                 "a result of the model shown",
                 "Run the analysis on that model",
             )
-        yield HeadLabel(layer=head[0], head=head[1], label=label, evidence=f"{evidence}; {result.analysis}")
+        text = f"{label} {score.value:.2f}"
+        yield HeadLabel(layer=head[0], head=head[1], label=text, evidence=f"{evidence}; {result.analysis}")
 
 
-def _grid_labels(grid: HeadGrid) -> Iterator[tuple[Head, str, str]]:
-    """For each head the measure with the largest margin over all its baselines."""
+_LabelledHead = tuple[Head, str, Estimate, str]
+"""Head, label, score and evidence."""
+
+
+def _grid_labels(grid: HeadGrid, labelling: HeadLabelling) -> Iterator[_LabelledHead]:
+    """For each head the measure with the largest margin over all its baselines, of those that meet their criterion."""
     shape = next(iter(grid.measures.values())).shape
     for layer, index in np.ndindex(shape):
         head = Head(layer, index)
-        candidates: list[tuple[float, str, str]] = []
+        candidates: list[tuple[float, str]] = []
         for name, estimates in grid.measures.items():
             score: Estimate = estimates[head]
             baselines = _estimates_at(grid.baselines_of(name), head)
-            if _above_baselines(score, baselines):
-                margin = score.low - max(baseline.high for baseline in baselines.values())
-                candidates.append((margin, name, _format_evidence(score, baselines)))
+            if labelling.is_met((name,), score, baselines):
+                candidates.append((score.low - max(baseline.high for baseline in baselines.values()), name))
         if candidates:
-            _, label, evidence = max(candidates)
-            yield head, label, evidence
+            _, label = max(candidates)
+            score = grid.measures[label][head]
+            yield head, label, score, _format_evidence(score, _estimates_at(grid.baselines_of(label), head))
 
 
-def _table_labels(table: Table) -> Iterator[tuple[Head, str, str]]:
+def _table_labels(table: Table, labelling: HeadLabelling) -> Iterator[_LabelledHead]:
     """Rows with a head: its function if the table has functions, else the row's name and direction."""
     measure, scores = next(iter(table.measures.items()))
     for row, name in enumerate(table.row_names):
@@ -96,10 +121,17 @@ def _table_labels(table: Table) -> Iterator[tuple[Head, str, str]]:
         baselines = _estimates_at(table.baselines_of(measure), row)
         if not head or ("function" in table.attributes and not function):
             continue
-        if _above_baselines(scores[row], baselines) and _is_significant(table, row):
+        kinds = [str(kind) for kind in (table.attribute("function_kind", row), function, name) if kind]
+        if labelling.is_met(kinds, scores[row], baselines) and _is_significant(table, row) and _is_stable(table, row):
             direction = table.attribute("direction", row)
             label = str(function) if function else f"{name}, {direction}" if direction else name
-            yield Head.parse(str(head)), label, f"{measure} {_format_evidence(scores[row], baselines)}"
+            yield Head.parse(str(head)), label, scores[row], f"{measure} {_format_evidence(scores[row], baselines)}"
+
+
+def _is_stable(table: Table, row: int) -> bool:
+    """Whether the head of the row was the selected one in enough of the splits, if it was selected in several."""
+    chosen_in = table.attribute("chosen_in", row)
+    return chosen_in is None or float(chosen_in) >= MIN_CHOSEN
 
 
 def _is_significant(table: Table, row: int) -> bool:
@@ -110,10 +142,6 @@ def _is_significant(table: Table, row: int) -> bool:
 
 def _estimates_at(baselines: Mapping[str, Estimates], index: int | Head) -> dict[str, Estimate]:
     return {name: estimates[index] for name, estimates in baselines.items()}
-
-
-def _above_baselines(score: Estimate, baselines: Mapping[str, Estimate]) -> bool:
-    return bool(baselines) and all(score.clearly_above(baseline) for baseline in baselines.values())
 
 
 def _format_evidence(score: Estimate, baselines: Mapping[str, Estimate]) -> str:

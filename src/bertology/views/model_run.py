@@ -95,30 +95,53 @@ def build_model_run(encoder: Encoder, input_: TextInput, quantities: Sequence[st
     kind = "sentence" if len(input_.segments) == 1 else "pair"
     corpus = Corpus((Example(input_.segments, kind, id="1"),), name="text")
     recording = record(encoder, corpus, sites, config=RecordingConfig(objective=objective))
-    weights = {name: _array(recording, SITES.get(name, name)) for name in quantities}
-    value_norms = _array(recording, VALUE_NORMS)[:, :, None]
-    tree = gold_tree(input_)
+    return recorded_model_run(recording, 0, quantities, neurons=with_neurons)
+
+
+def recorded_model_run(
+    recording: Recording, index: int, quantities: Sequence[str], *, neurons: bool | None
+) -> ModelRun:
+    """One input of a recording; queries, keys and value norms are included if they were recorded.
+
+    With `neurons`, queries and keys that were not recorded are refused.
+    """
+    encoder, recorded = recording.encoder, recording.inputs[index]
+    weights = {name: _quantity(recording, index, name) for name in quantities}
+    value_norms = _array(recording, VALUE_NORMS, index)[:, :, None] if _has(recording, VALUE_NORMS) else None
+    if neurons is None:
+        neurons = _has(recording, "query", "key") and len(recorded.tokens) <= MAX_NEURON_TOKENS
+    tree = gold_tree(recorded.text)
     return ModelRun(
         name=encoder.name,
-        tokens=view_tokens(recording.inputs[0].tokens),
-        words=list(input_.words),
-        is_pair=len(input_.segments) > 1,
+        tokens=view_tokens(recorded.tokens),
+        words=list(recorded.text.words),
+        is_pair=len(recorded.text.segments) > 1,
         causal=encoder.causal,
         attention_windows=list(encoder.attention_windows),
         quantities=[
             Quantity(name=name, description=QUANTITIES[name], weights=quantise(values))
             for name, values in weights.items()
         ],
-        value_norms=quantise(value_norms) if np.isfinite(value_norms).all() else None,
-        query=quantise(_array(recording, "query")) if with_neurons else None,
-        key=quantise(_array(recording, "key")) if with_neurons else None,
+        value_norms=quantise(value_norms) if value_norms is not None and np.isfinite(value_norms).all() else None,
+        query=quantise(_array(recording, "query", index)) if neurons else None,
+        key=quantise(_array(recording, "key", index)) if neurons else None,
         labels=[],
         trees=[tree] if tree else [],
     )
 
 
-def _array(recording: Recording, site: Site | str) -> NDArray[np.float32]:
-    return np.asarray(recording[site][0], np.float32)
+def _quantity(recording: Recording, index: int, name: str) -> NDArray[np.float32]:
+    if name == "gradient" and not _has(recording, SITES[name]) and _has(recording, "attention", "attention_gradient"):
+        return _array(recording, "attention", index) * _array(recording, "attention_gradient", index)
+    return _array(recording, SITES.get(name, name), index)
+
+
+def _has(recording: Recording, *sites: Site | str) -> bool:
+    return all((site if isinstance(site, str) else site.storage_key) in recording.sites for site in sites)
+
+
+def _array(recording: Recording, site: Site | str, index: int) -> NDArray[np.float32]:
+    return np.asarray(recording[site][index], np.float32)
 
 
 def view_tokens(tokenised_input: TokenisedInput) -> list[ViewToken]:

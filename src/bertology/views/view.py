@@ -12,16 +12,18 @@ import numpy as np
 
 from bertology.encoder.load import load
 from bertology.errors import Refusal, unknown_name
+from bertology.recording.recording import check_same_inputs
 from bertology.views.annotations import Results, annotations_from_results
 from bertology.views.head_labels import labels_from_user
 from bertology.views.html_view import HtmlView
-from bertology.views.model_run import QUANTITIES, Text, build_input, build_model_run
+from bertology.views.model_run import QUANTITIES, Text, build_input, build_model_run, recorded_model_run
 from bertology.views.page import asset, payload_json, view_page
 from bertology.views.payload import ModelRun, Payload, dequantise
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import TextInput
     from bertology.encoder.encoder import Encoder
+    from bertology.recording.recording import EncoderSummary, Recording
 
 MAX_TITLE_LENGTH = 200
 STATE = (
@@ -107,40 +109,91 @@ def view(
     `neurons` includes queries and keys (by default for up to 128 tokens).
 
     `labels` describes heads: {"3-5": "previous token (0.83 of its weight)"}. `results` are results of analyses, files
-    or a folder of them: analyses of heads label those heads that are clearly above their baselines, with the numbers,
+    or a folder of them: analyses of heads label those whose score meets the criterion of the label, with the score,
     and the arcs of probes/structural are drawn over the same words.
 
     `state` is the initial state of the page, for example view="matrix", layer=3, heads=[1, 2] (counted from 1),
     units="words", special="hide", theme="dark".
     """
-    _check_quantities(quantities)
-    if state.get("view") == "neuron":
-        if neurons is False:
-            raise Refusal("view='neuron' and neurons=False exclude each other", "one of them", "Leave one of them out")
-        neurons = True
-    if state.get("view") == "difference" and against is None and against_text is None:
-        raise Refusal(
-            "The difference view needs something to compare with",
-            "a second model or text",
-            "Give against or against_text",
-        )
+    neurons = _check_options(quantities, neurons, state, has_second=against is not None or against_text is not None)
     encoder = load(model) if isinstance(model, str) else model
     input_ = build_input(text, text_b)
     run = build_model_run(encoder, input_, quantities, neurons)
+    second_run = None
+    if against is not None or against_text is not None:
+        second_input = input_
+        if against_text is not None:
+            second_input = build_input(*(against_text if isinstance(against_text, tuple) else (against_text,)))
+        second = encoder if against is None else load(against) if isinstance(against, str) else against
+        second_run = build_model_run(second, second_input, quantities, neurons)
+    return _assemble_view(run, second_run, encoder, input_, labels, results, title, state)
+
+
+def view_recording(
+    recording: Recording,
+    index: int = 0,
+    *,
+    against: Recording | None = None,
+    quantities: Sequence[str] = ("attention",),
+    neurons: bool | None = None,
+    labels: Mapping[str, str] | None = None,
+    results: Results | None = None,
+    title: str | None = None,
+    **state: Any,
+) -> View:
+    """The attention of one input of a recording, `recording.inputs[index]`; no model is needed.
+
+    `against` is a recording of another model on the same inputs. Queries and keys are included if they were recorded,
+    `norm` and `gradient` can be added to `quantities` if theirs were. The other arguments are those of `view`.
+    """
+    neurons = _check_options(quantities, neurons, state, has_second=against is not None)
+    run = recorded_model_run(recording, index, quantities, neurons=neurons)
+    second_run = None
+    if against is not None:
+        check_same_inputs(recording, against)
+        second_run = recorded_model_run(against, index, quantities, neurons=neurons)
+    input_ = recording.inputs[index].text
+    return _assemble_view(run, second_run, recording.encoder, input_, labels, results, title, state)
+
+
+def _assemble_view(
+    run: ModelRun,
+    second_run: ModelRun | None,
+    encoder: Encoder | EncoderSummary,
+    input_: TextInput,
+    labels: Mapping[str, str] | None,
+    results: Results | None,
+    title: str | None,
+    state: Mapping[str, Any],
+) -> View:
     head_labels = labels_from_user(labels or {}, encoder.layers, encoder.heads)
     trees, notes = run.trees, list[str]()
     if results is not None:
         annotations = annotations_from_results(results, encoder, input_)
         head_labels, trees, notes = head_labels + annotations.labels, trees + annotations.trees, annotations.notes
     runs = [run.model_copy(update={"labels": head_labels, "trees": trees})]
-    if against is not None or against_text is not None:
-        second_input = input_
-        if against_text is not None:
-            second_input = build_input(*(against_text if isinstance(against_text, tuple) else (against_text,)))
-        second = encoder if against is None else load(against) if isinstance(against, str) else against
-        runs.append(_with_distinct_name(build_model_run(second, second_input, quantities, neurons), run))
+    if second_run is not None:
+        runs.append(_with_distinct_name(second_run, run))
     page_title = truncate_title(title if title is not None else _title(input_))
     return View(Payload(title=page_title, runs=runs, notes=notes, state=state_text(state)))
+
+
+def _check_options(
+    quantities: Sequence[str], neurons: bool | None, state: Mapping[str, Any], *, has_second: bool
+) -> bool | None:
+    """Refuse options that exclude each other; returns `neurons`, True if the page starts with the neuron view."""
+    _check_quantities(quantities)
+    if state.get("view") == "difference" and not has_second:
+        raise Refusal(
+            "The difference view needs something to compare with",
+            "a second model, recording or text",
+            "Give against or against_text",
+        )
+    if state.get("view") != "neuron":
+        return neurons
+    if neurons is False:
+        raise Refusal("view='neuron' and neurons=False exclude each other", "one of them", "Leave one of them out")
+    return True
 
 
 def _with_distinct_name(second: ModelRun, first: ModelRun) -> ModelRun:

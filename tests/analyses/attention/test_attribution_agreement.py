@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,8 +17,11 @@ import planted
 import tiny_models
 from bertology.analyses.attention.attribution_agreement.analysis import (
     CONTROLS,
+    MAX_SAMPLE_SIZE,
     METHODS,
+    MIN_SAMPLE_SIZE,
     REFERENCES,
+    _affordable_sample_size,  # pyright: ignore[reportPrivateUsage]
     attribution_agreement,
 )
 from bertology.analyses.attention.attribution_agreement.token_relevance import (
@@ -298,3 +303,18 @@ def test_the_untrained_model_is_a_baseline() -> None:
     assert isinstance(data, Table) and isinstance(alone, Table)
     for name, estimates in alone.measures.items():
         assert data.baselines["untrained model"][name] == estimates
+
+
+@pytest.mark.parametrize(("layers", "width", "expected"), [(8, 256, 60), (12, 768, 14), (48, 1600, 10)])
+def test_the_default_sample_is_smaller_for_large_models(layers: int, width: int, expected: int) -> None:
+    """Sentences of 30 tokens; the size depends on the model and the lengths, never on the time taken."""
+    recording = planted.make_recording(planted.make_corpus(*["a b c d e f g"] * 100), [[planted.uniform_head]])
+    tokens = replace(recording.inputs[0].tokens, ids=np.zeros(30, np.int32), special_kinds=np.zeros(30, np.int32))
+    recording = replace(recording, inputs=tuple(replace(i, tokens=tokens) for i in recording.inputs))
+    model = SimpleNamespace(layers=layers, width=width)
+    config = RelevanceConfig("masked", 0.5, "mean", (1,), 16, MAX_SAMPLE_SIZE, 128, 0)
+    size = _affordable_sample_size(recording, cast(Encoder, model), config)
+    assert size == pytest.approx(expected, abs=2)
+    if size > MIN_SAMPLE_SIZE:
+        vector = _affordable_sample_size(recording, cast(Encoder, model), replace(config, target="mean"))
+        assert vector <= size  # a vector needs more backward passes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import planted
 from bertology.analyses.attention.dependency_alignment import dependency_alignment, edge_attention_site
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import ROOT, Sentence, sentence_from_text
+from bertology.corpus.tagsets import Subtypes
 from bertology.encoder.token_batch import TokenBatch
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording
@@ -58,9 +60,11 @@ def recording_of(*heads: planted.HeadAttention) -> Recording:
     return planted.make_recording(CORPUS, [list(heads)])
 
 
-def measure(recording: Recording, relation: str = "", average: str = "micro") -> HeadGrid:
-    with_site = recording.with_sites([edge_attention_site(relation)])
-    result = dependency_alignment(with_site, None, relation=relation, average=average, seed=0)
+def measure(
+    recording: Recording, relation: str = "", average: str = "micro", subtypes: Subtypes = "included"
+) -> HeadGrid:
+    with_site = recording.with_sites([edge_attention_site(relation, subtypes)])
+    result = dependency_alignment(with_site, None, relation=relation, average=average, subtypes=subtypes, seed=0)
     assert isinstance(result, HeadGrid)
     return result
 
@@ -90,6 +94,17 @@ def test_one_relation_and_its_subtypes() -> None:
     assert value(measure(recording_of(to_governor), "obj"), "dependent to governor") == pytest.approx(1)
     with pytest.raises(Refusal, match="amod"):
         measure(recording_of(to_governor), "iobj")
+
+
+def test_subtypes_can_be_left_out() -> None:
+    """The passive subject of the second sentence, which is also in the pair, is no nsubj."""
+    n_sentences = {
+        subtypes: measure(recording_of(to_governor), "nsubj", subtypes=subtypes).measures["both directions"].n[0, 0]
+        for subtypes in get_args(Subtypes)
+    }
+    assert n_sentences["separate"] < n_sentences["included"] == n_sentences["merged"] == 3
+    with pytest.raises(Refusal, match="nsubj:pass"):
+        measure(recording_of(to_governor), "nsubj:pass", subtypes="merged")
 
 
 def test_neighbours_are_a_baseline() -> None:

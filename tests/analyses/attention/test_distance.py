@@ -138,3 +138,13 @@ def test_sums_equal_a_loop_over_pairs() -> None:
                     weight * row_weight * is_non_special,
                 )
         np.testing.assert_allclose(values[0, 0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_attention_that_does_not_sum_to_one_is_divided_by_its_sum() -> None:
+    """Rows of rounded attention do not sum to 1; scaling all weights does not change the mean distance."""
+    recording = recording_of(planted.random_head(1), planted.offset_head(-1))
+    halved = replace(recording, sites={"attention": [weights / 2 for weights in recording["attention"]]})
+    for complete, incomplete in ((recording, halved), (with_split_words(recording), with_split_words(halved))):
+        expected = measure(complete).measures
+        for name, estimates in measure(incomplete).measures.items():
+            np.testing.assert_allclose(estimates.value, expected[name].value, rtol=1e-5, err_msg=name)

@@ -226,10 +226,10 @@ def test_models_with_other_heads_or_another_vocabulary_are_refused() -> None:
         for recorded_input in planted.recorded_inputs(CORPUS)
     }
     encoder.tokenise = lambda inputs: [tokens_by_words[text.words] for text in inputs]
+    site = model_similarity_site.bind(encoder)
+    recording = planted.make_recording(CORPUS, BEFORE).with_sites([site])
     with pytest.raises(Refusal, match="vocabulary"):
-        run_analysis(
-            model_similarity, RunInputs(CORPUS, recording=planted.make_recording(CORPUS, BEFORE), against=encoder)
-        )
+        recording.stack(site)
 
 
 def test_the_site_name_contains_the_other_model() -> None:

@@ -166,5 +166,5 @@ def test_norm_shares_and_attention_shares_sum_to_one() -> None:
 
 def test_a_recording_without_value_vectors_is_refused() -> None:
     recording = planted.make_recording(planted.make_corpus("a b c"), [[planted.uniform_head]]).with_sites([norms_site])
-    with pytest.raises(Refusal, match=r"has no site 'attention.norms.v3'"):
+    with pytest.raises(Refusal, match=r"has no site 'attention.norms.v4'"):
         norms(recording, None)

@@ -13,7 +13,15 @@ from torch import Tensor
 import planted
 import planted_vectors as vectors
 import tiny_models
-from bertology.analyses.attention.sinks.analysis import SINKS, STATISTICS, sink_site, sink_tokens, sinks
+from bertology.analyses.attention.sinks.analysis import (
+    NORMS,
+    SINKS,
+    STATISTICS,
+    sink_norm_site,
+    sink_site,
+    sink_tokens,
+    sinks,
+)
 from bertology.analyses.attention.sinks.value_zeroing import sample_control_tokens
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
@@ -24,11 +32,12 @@ from bertology.recording.recorder import record
 from bertology.results.shapes import HeadGrid, LayerCurve
 
 CORPUS = planted.make_corpus("The keys to the cabinet are on the table.", "A dog!", ("She walked.", "It rains."))
+SITES = [sink_site, sink_norm_site]
 EFFECT = "effect of removing the sink's value"
 
 
 def measure(model: HuggingFaceEncoder, **options: Any) -> LayerCurve | HeadGrid:
-    result = sinks(record(model, CORPUS, [sink_site]), None, model, **options)
+    result = sinks(record(model, CORPUS, SITES), None, model, **options)
     assert isinstance(result, LayerCurve | HeadGrid)
     return result
 
@@ -135,7 +144,7 @@ def test_both_scopes_agree_in_the_last_layer() -> None:
 def test_the_untrained_model_is_a_baseline() -> None:
     model = tiny_models.encoder("bert", "ForMaskedLM")
     untrained = model.randomised(seed=0)
-    curve = sinks(record(model, CORPUS, [sink_site]), record(untrained, CORPUS, [sink_site]), model)
+    curve = sinks(record(model, CORPUS, SITES), record(untrained, CORPUS, SITES), model)
     assert isinstance(curve, LayerCurve)
     for name, estimates in measure(untrained).measures.items():
         assert curve.baselines["untrained model"][name] == estimates
@@ -178,7 +187,7 @@ def test_sink_statistics_equal_plain_loops() -> None:
     layer = vectors.make_layer(
         batch, [planted.random_head(1), _mostly_sep], [vectors.random_values(1), vectors.random_values(2)]
     )
-    result = sink_site.reduce(layer, batch, None).numpy()
+    result, result_norms = (site.reduce(layer, batch, None).numpy() for site in (sink_site, sink_norm_site))
     for row, recorded_input in enumerate(batch.inputs):
         n = len(recorded_input.tokens)
         is_sink = recorded_input.tokens.special_kinds == SpecialToken.SEP
@@ -187,15 +196,34 @@ def test_sink_statistics_equal_plain_loops() -> None:
             norms = np.linalg.norm(vectors.transformed_values(layer, row, head, n), axis=1)
             non_special_norm = norms[recorded_input.tokens.special_kinds == SpecialToken.NONE].mean()
             sink_attention = alpha[:, is_sink].sum(1).mean()
-            expected = [
-                sink_attention,
-                alpha.mean(0)[is_sink].max(),
-                (alpha * norms)[:, is_sink].sum(1).mean(),
-                sink_attention * non_special_norm,
-            ]
-            expected += [is_sink.sum() / n, 1 / n]
+            expected = [sink_attention, alpha.mean(0)[is_sink].max(), is_sink.sum() / n, 1 / n]
             np.testing.assert_allclose(result[row, head, list(SINKS).index("sep")], expected, rtol=1e-5)
+            expected_norms = [(alpha * norms)[:, is_sink].sum(1).mean(), sink_attention * non_special_norm]
+            np.testing.assert_allclose(result_norms[row, head, list(SINKS).index("sep")], expected_norms, rtol=1e-5)
     assert result.shape[2:] == (len(SINKS), len(STATISTICS))
+    assert result_norms.shape[2:] == (len(SINKS), len(NORMS))
+
+
+def test_recorded_attention_gives_what_needs_neither_values_nor_the_model() -> None:
+    model = no_op_model()
+    recorded = record(model, CORPUS, ["attention"]).with_sites([sink_site])
+    curve, whole = sinks(recorded, None, None), measure(model)
+    assert isinstance(curve, LayerCurve)
+    assert set(curve.measures) == {"attention to the sink", "sink rate"}
+    assert set(curve.baselines) == {"uniform attention"}
+    for name, estimates in curve.measures.items():
+        np.testing.assert_allclose(estimates.value, whole.measures[name].value, atol=1e-6)
+    assert set(curve.not_measured) == {"no-op index", EFFECT}
+    assert "value vectors" in curve.not_measured["no-op index"] and "--model" in curve.not_measured[EFFECT]
+    assert not whole.not_measured
+
+
+def test_recorded_norms_give_the_index_without_the_model() -> None:
+    model = no_op_model()
+    curve = sinks(record(model, CORPUS, SITES), record(model, CORPUS, SITES), None)
+    assert isinstance(curve, LayerCurve)
+    np.testing.assert_allclose(curve.measures["no-op index"].value, measure(model).measures["no-op index"].value)
+    assert set(curve.not_measured) == {EFFECT} and "no-op index" in curve.baselines["untrained model"]
 
 
 def _mostly_sep(recorded_input: RecordedInput) -> planted.FloatArray:

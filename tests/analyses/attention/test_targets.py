@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.analyses.attention.targets.analysis import targets, targets_site
+from bertology.analyses.attention.targets.analysis import TOKEN_SITES, targets, targets_site
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
+from bertology.recording.manifest import open_recording
 from bertology.recording.sites import resolve_sites
 from bertology.results.shapes import HeadGrid
+from shared_data import shared
 
 TEXTS = ("a b c .", "d e , f g h", ("i j", "k l m n"), "o", "p q r s t u v !")
 
@@ -223,3 +225,45 @@ def test_legacy_counts_sentences_without_the_feature_as_zero() -> None:
 def test_missing_annotations_are_refused(target_type: str) -> None:
     with pytest.raises(Refusal, match="annotation"):
         measure_by(target_type, planted.uniform_head, corpus=planted.make_corpus("no annotation"))
+
+
+def test_punctuation_can_be_full_stops_and_commas_only() -> None:
+    """A head that attends to every mark equally gives full stops and commas two of five; what is left is other."""
+
+    def to_marks(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        is_mark = np.array([not token.isalnum() and token[0] != "[" for token in recorded_input.tokens.tokens])
+        return np.tile(is_mark / is_mark.sum(), (len(is_mark), 1))
+
+    corpus = planted.make_corpus("a , b ` c - d ! e .")
+    recording = planted.make_recording(corpus, [[to_marks, planted.random_head(2)]])
+    recording = recording.with_sites(list(TOKEN_SITES.values()))
+    every, clark = (targets(recording, None, punctuation=punctuation) for punctuation in ("all", ".,"))
+    assert isinstance(every, HeadGrid) and isinstance(clark, HeadGrid)
+    assert value(every, "attention to punctuation") == pytest.approx(1)
+    assert value(clark, "attention to punctuation") == pytest.approx(2 / 5)
+    assert clark.baselines["uniform attention"]["attention to punctuation"].value[0, 0] == pytest.approx(2 / 12)
+    changed = {"attention to punctuation", "attention to other tokens"}
+    for name in every.measures.keys() - changed:
+        np.testing.assert_allclose(every.measures[name].value, clark.measures[name].value, err_msg=name)
+    attention = planted.random_head(2)(recording.inputs[0])
+    assert value(clark, "attention to punctuation", 1) == pytest.approx(attention[:, [2, 10]].sum(1).mean(), abs=1e-6)
+
+
+def test_bert_base_on_reviews_has_the_shares_of_plain_numpy() -> None:
+    """All punctuation, with backticks, and full stops and commas only, of 57 real attention patterns, by layer."""
+    directory = shared("data/bert-base-attention")
+    recording = open_recording(directory).with_sites(list(TOKEN_SITES.values()))
+    expected: dict[str, list[planted.FloatArray]] = {"all": [], ".,": []}
+    for file in sorted(directory.glob("sst2-*.npz")):
+        with np.load(file) as arrays:
+            attention, tokens = arrays["attention"].astype(np.float64), arrays["tokens"].tolist()
+        marks = {"all": [t not in {"[CLS]", "[SEP]"} and not any(map(str.isalnum, t)) for t in tokens]}
+        marks[".,"] = [token in {".", ","} for token in tokens]
+        for name, flags in marks.items():
+            expected[name].append(attention[..., flags].sum(-1).mean((1, 2)))
+    for name, by_file in expected.items():
+        grid = targets(recording, None, punctuation=name)
+        assert isinstance(grid, HeadGrid)
+        by_layer = grid.measures["attention to punctuation"].value.mean(1)
+        np.testing.assert_allclose(by_layer, np.mean(by_file, axis=0), atol=1e-6)
+    assert np.mean(expected["all"]) == pytest.approx(0.0779, abs=1e-4)

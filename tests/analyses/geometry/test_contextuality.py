@@ -13,7 +13,7 @@ from bertology.errors import Refusal
 from bertology.results.shapes import LayerCurve
 
 WIDTH = 64
-VARIANCE = "maximum explainable variance"
+VARIANCE, ABOVE_RANDOM = "maximum explainable variance", "explainable variance above random groups"
 
 
 def texts(n_sentences: int = 60, vocabulary: int = 40, length: int = 12) -> list[str]:
@@ -33,9 +33,9 @@ def states(recorded: RecordedInput) -> FloatArray:
     return np.stack([static, noise, noise + 10.0])
 
 
-def curve(*corpus_texts: str, min_occurrences: int = 5) -> LayerCurve:
+def curve(*corpus_texts: str, min_occurrences: int = 5, seed: int = 0) -> LayerCurve:
     recording = planted.make_recording(planted.make_corpus(*corpus_texts), [[planted.uniform_head]], states)
-    data = contextuality(recording, None, min_occurrences=min_occurrences, random_pairs=2000)
+    data = contextuality(recording, None, min_occurrences=min_occurrences, seed=seed)
     assert isinstance(data, LayerCurve)
     return data
 
@@ -56,6 +56,50 @@ def test_noise_is_at_chance(planted_curve: LayerCurve) -> None:
     assert similarity.low[1] - 0.02 < 0 < similarity.high[1] + 0.02
     shuffled = planted_curve.baselines["shuffled words"][VARIANCE]
     assert planted_curve.measures[VARIANCE].value[1] == pytest.approx(shuffled.value[1], abs=0.02)
+
+
+def test_explainable_variance_above_random_groups_is_zero_on_noise_and_high_for_static_vectors(
+    planted_curve: LayerCurve,
+) -> None:
+    above = planted_curve.measures[ABOVE_RANDOM]
+    assert above.low[0] > 0.7
+    for layer in (1, 2):
+        assert above.low[layer] < 0 < above.high[layer]
+    assert above.high[1] < 0.05 < planted_curve.measures[VARIANCE].value[1]  # few occurrences: high by chance
+    shuffled = planted_curve.baselines["shuffled words"][ABOVE_RANDOM]
+    assert abs(shuffled.value).max() < 0.05
+
+
+def test_what_is_subtracted_does_not_depend_on_the_seed(planted_curve: LayerCurve) -> None:
+    other = curve(*texts(), seed=7)
+    for name in ("anisotropy", "self-similarity", "intra-sentence similarity", VARIANCE):
+        np.testing.assert_allclose(other.measures[name].value, planted_curve.measures[name].value, atol=1e-12)
+
+
+def test_intervals_cover_the_truth_over_sentences_and_words() -> None:
+    """Words, sentence effects and a common direction; truth: the mean over all draws."""
+    n_draws, names = 60, ("anisotropy", "self-similarity", "intra-sentence similarity", ABOVE_RANDOM)
+    curves = [_draw(seed).measures for seed in range(n_draws)]
+    for name in names:
+        truth = np.mean([measures[name].value[0] for measures in curves])
+        covered = [measures[name].low[0] <= truth <= measures[name].high[0] for measures in curves]
+        assert np.mean(covered) > 0.85, name  # 0.95 within three standard errors
+
+
+def _draw(seed: int) -> LayerCurve:
+    generator = np.random.default_rng(seed)
+    vocabulary = generator.normal(size=(40, 16))
+    corpus = [" ".join(f"w{w}" for w in generator.choice(40, 12, replace=False)) for _ in range(30)]
+
+    def hidden(recorded: RecordedInput) -> FloatArray:
+        words = np.stack([vocabulary[int(t[1:])] if t[0] == "w" else np.zeros(16) for t in recorded.tokens.tokens])
+        return (words + generator.normal(size=(1, 16)) + generator.normal(size=words.shape) + 0.5)[None]
+
+    data = contextuality(
+        planted.make_recording(planted.make_corpus(*corpus), [[planted.uniform_head]], hidden), None, seed=seed
+    )
+    assert isinstance(data, LayerCurve)
+    return data
 
 
 def test_a_cone_is_anisotropic_and_similarity_is_corrected_for_it(planted_curve: LayerCurve) -> None:

@@ -77,7 +77,54 @@ def test_planted_phrase_types_are_found_and_noise_is_not(english: Corpus) -> Non
     assert abs(data.measures[ADJUSTED].value[0]) < 0.05
     shuffled = data.baselines["shuffled labels"]
     assert shuffled["NMI"].value[1] < 0.15 and abs(shuffled[ADJUSTED].value[1]) < 0.05
-    assert all(estimates.interval == "range" for estimates in data.measures.values())
+    for estimates in data.measures.values():
+        assert estimates.interval == "bootstrap" and (estimates.n <= len(english)).all()
+        assert (estimates.low <= estimates.value).all() and (estimates.value <= estimates.high).all()
+    assert data.measures["NMI"].low[1] > data.measures["NMI"].high[0]
+
+
+def simulated_runs(generator: np.random.Generator, n_sentences: int) -> list[phrase_clusters.ClusteredSpans]:
+    """Spans whose clusters follow their types, less so in some sentences and seeds; each seed scores a part."""
+    n_spans, n_types, n_seeds = 6, 4, 3
+    sentences = np.repeat(np.arange(n_sentences), n_spans)
+    types = generator.integers(n_types, size=len(sentences))
+    noise = np.repeat(generator.uniform(0.1, 0.6, n_sentences), n_spans)
+    runs: list[phrase_clusters.ClusteredSpans] = []
+    for _ in range(n_seeds):
+        is_noise = generator.random(len(types)) < noise + generator.normal(0, 0.03)
+        clusters = np.where(is_noise, generator.integers(n_types, size=len(types)), types)
+        scored = generator.permutation(len(types))[: len(types) // 2]
+        runs.append(phrase_clusters.ClusteredSpans(sentences[scored], types[None, scored], clusters[None, scored]))
+    return runs
+
+
+def test_intervals_hold_as_often_as_they_say_and_agree_between_seeds() -> None:
+    generator = np.random.default_rng(0)
+    for name in ("NMI", ADJUSTED):
+        intervals: list[tuple[float, float, float]] = []
+        for seed in range(100):
+            runs = simulated_runs(generator, 40)
+            estimate = phrase_clusters.bootstrap_information(runs, "geometric", seed=seed)[name][0]
+            intervals.append((estimate.value, estimate.low, estimate.high))
+        values, lows, highs = np.array(intervals).T
+        covered = ((lows <= values.mean()) & (values.mean() <= highs)).mean()
+        assert covered >= 0.88, (name, covered)
+        disjoint = (lows[::2] > highs[1::2]) | (highs[::2] < lows[1::2])
+        assert disjoint.mean() <= 0.04, name
+
+
+def test_resampled_scores_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
+
+    run = simulated_runs(np.random.default_rng(1), 30)[0]
+    table = run.tables(np.unique(run.sentences)).sum(0)
+    labels, clusters = run.labels[0], run.clusters[0]
+    for method in ("geometric", "arithmetic"):
+        adjusted = np.array([adjusted_mutual_info_score(labels, clusters)])
+        expected = phrase_clusters._expected_information(table, adjusted)  # pyright: ignore[reportPrivateUsage]
+        scores = phrase_clusters._information(table, expected, method)  # pyright: ignore[reportPrivateUsage]
+        nmi = normalized_mutual_info_score(labels, clusters, average_method=method)
+        np.testing.assert_allclose(scores[:, 0], [nmi, adjusted[0]], atol=1e-9)
 
 
 def test_annotated_chunks_take_precedence_over_trees(english: Corpus) -> None:

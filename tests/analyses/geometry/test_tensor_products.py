@@ -11,6 +11,7 @@ import pytest
 
 import planted
 from bertology.analyses import registry
+from bertology.analyses.geometry.tensor_products.analysis import TREE_GAIN
 from bertology.analyses.geometry.tensor_products.role_schemes import SCHEMES
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import FloatArray
@@ -64,12 +65,19 @@ def test_planted_roles_reconstruct_the_vector() -> None:
 
     data = curve(hidden)
     mean_error = data.baselines["mean vector"]["tree"].value
-    errors = {name: estimates.value / mean_error for name, estimates in data.measures.items()}
+    errors = {name: data.measures[name].value / mean_error for name in SCHEMES}
     assert errors["bag of words"][0] < 0.1  # every scheme can fit a bag of words
     assert errors["left to right"][1] < 0.1 and errors["right to left"][1] < 0.1  # all sentences have four words
     assert errors["bag of words"][1] > 0.3
     assert errors["tree"][2] < 0.5 * min(errors["bag of words"][2], errors["left to right"][2])
     assert data.baselines["random tree"]["tree"].value[2] / mean_error[2] > 2 * errors["tree"][2]
+    for name, error in errors.items():
+        np.testing.assert_allclose(data.measures[f"R² ({name})"].value, 1 - error, atol=1e-6)
+    gain = data.measures[TREE_GAIN]
+    random_tree = data.baselines["random tree"]["R² (tree)"].value
+    np.testing.assert_allclose(gain.value, data.measures["R² (tree)"].value - random_tree, atol=1e-9)
+    assert gain.low[2] > 0.2  # tree roles were planted in layer 2 only
+    assert abs(gain.value[0]) < 0.1
 
 
 def test_noise_cannot_be_reconstructed() -> None:
@@ -78,9 +86,23 @@ def test_noise_cannot_be_reconstructed() -> None:
 
     data = curve(hidden, epochs=15)
     mean_error = data.baselines["mean vector"]["tree"].value[0]
-    for name, estimates in data.measures.items():
+    for name in SCHEMES:
+        estimates = data.measures[name]
         assert estimates.value[0] > 0.9 * mean_error, name
         assert estimates.value[0] < 1.5 * mean_error, name  # the epoch with the best validation error is used
+        assert data.measures[f"R² ({name})"].value[0] < 0.1
+    assert data.measures[TREE_GAIN].low[0] < 0.02
+    assert data.measures[TREE_GAIN].value[0] < 0.1
+
+
+def test_r_squared_is_missing_where_all_vectors_are_equal() -> None:
+    def hidden(recorded: RecordedInput) -> FloatArray:
+        noise = np.random.default_rng(recorded.example_index).normal(size=(len(recorded.tokens), WIDTH))
+        return np.stack([np.full((len(recorded.tokens), WIDTH), 0.1), noise])
+
+    data = curve(hidden, epochs=2)
+    r_squared = data.measures["R² (tree)"].value
+    assert np.isnan(r_squared[0]) and np.isfinite(r_squared[1])
 
 
 def test_too_few_sentences_and_missing_trees_are_refused() -> None:

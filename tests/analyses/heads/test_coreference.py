@@ -137,6 +137,28 @@ def test_mentions_have_heads_types_and_features() -> None:
     assert result[3].features == ("plural", None, "third")
 
 
+@pytest.mark.parametrize(("word", "form"), [("She's", "she"), ("he’d", "he"), ("They'll", "they"), ("it's", "it")])
+def test_a_pronoun_with_a_contracted_verb_is_a_pronoun(word: str, form: str) -> None:
+    (mention,) = extract_mentions(replace(sentence_from_text(f"{word} left"), mentions=(Span(0, 1, "a"),)))
+    assert (mention.mention_type, mention.words, mention.head_word) == ("pronoun", (form,), form)
+    (plain,) = extract_mentions(replace(sentence_from_text(f"{form} left"), mentions=(Span(0, 1, "a"),)))
+    assert mention.features == plain.features
+
+
+def test_a_name_with_a_clitic_is_no_pronoun() -> None:
+    (mention,) = extract_mentions(replace(sentence_from_text("They saw Ann's"), mentions=(Span(2, 3, "a"),)))
+    assert (mention.mention_type, mention.words) == ("proper name", ("ann's",))
+
+
+def test_every_pronoun_of_gap_is_a_pronoun() -> None:
+    """Ten of the two thousand are part of a longer word: she's, he'd, him-up."""
+    for example in load_corpus(str(shared("data/coref/gap-development.tsv"))):
+        sentence = example.segments[0]
+        (word, *_) = sentence.marked_words["pronoun"]
+        types = [mention.mention_type for mention in extract_mentions(sentence) if mention.head_word_index == word]
+        assert types == ["pronoun"], sentence.words[word]
+
+
 def test_rules_choose_antecedents_by_distance_head_word_and_agreement() -> None:
     hale, girls, lee, they, him, hale_again, girls_again = extract_mentions(annotated())
     assert nearest_antecedent(him, [hale, girls, lee, they]) == they

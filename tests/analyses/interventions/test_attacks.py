@@ -69,6 +69,9 @@ def test_a_bag_of_words_does_not_depend_on_word_order() -> None:
     edited = cell(table, "shuffled words", EDITED)
     assert edited == cell(table, "shuffled words", EDITED, RANDOM_EDITS) and edited.value > 0.6
     assert cell(table, "whitespace only (control)").n == 0
+    answers = [answer for answer in table.answers() if answer["condition"] == "shuffled words"]
+    assert len(answers) == 60
+    assert np.mean([answer["correct"] for answer in answers]) == cell(table, "shuffled words", SCORE).value
 
 
 def test_a_word_order_classifier_fails_on_shuffled_words() -> None:

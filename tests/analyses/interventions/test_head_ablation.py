@@ -13,6 +13,8 @@ import torch
 import planted_heads
 from bertology.analyses import registry
 from bertology.analyses.evaluation.evaluation import prepare_evaluation
+from bertology.analyses.evaluation.score_change import Scores
+from bertology.analyses.interventions.head_ablation import held_out_scores, select_kept_head
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import BoolArray
 from bertology.corpus.corpus import Corpus
@@ -20,11 +22,13 @@ from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.errors import Refusal
+from bertology.estimates.cross_fitting import random_halves
 from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
 from planted_heads import DEAD, EXAMPLE_COUNTS, PLANTED, RANKED
 
 HEAD_ABLATION = registry.get("interventions/head_ablation")
 SCORE, LOSS = "change in score", "change in loss"
+CHOSEN_IN = "proportion of selections of the kept head"
 USEFUL, HARMFUL = "significantly useful", "significantly harmful"
 SCORE_P, LOSS_P = "p of change in score (Holm)", "p of change in loss (Holm)"
 METHODS = ("uniform", "zero", "mean")
@@ -119,9 +123,31 @@ def test_all_but_one_keeps_the_most_useful_head() -> None:
     assert curve.measures[SCORE].value[2] < 0.0  # one of two was kept
     mean_loss = curve.baselines["mean over heads that could be kept"][LOSS].value
     assert (mean_loss > curve.measures[LOSS].value + 0.01).all()
-    assert curve.measures[LOSS].n.tolist() == [60, 60, 60]  # the half that did not select
-    assert curve.sample["examples"] == 60 == curve.sample["selection examples"]
+    assert curve.measures[LOSS].n.tolist() == [120, 120, 120]  # each example is in the half that did not select
+    assert curve.sample["examples"] == 120 and curve.sample["random halves"] == 100
+    assert (curve.measures[CHOSEN_IN].value > 0.9).all()
+    assert (curve.baselines["random heads"][CHOSEN_IN].value == 0.25).all()
     assert curve.sample["accuracy of the intact model"] == 1
+
+
+def test_the_kept_head_does_not_depend_on_the_seed() -> None:
+    curves = [run(*planted_heads.ranked_heads(), ablate="all-but-one", ablation="zero", seed=seed) for seed in range(4)]
+    for curve in curves:
+        np.testing.assert_array_equal(curve.measures["kept head"].value, [4, 3, 2])
+        np.testing.assert_allclose(curve.measures[SCORE].value, curves[0].measures[SCORE].value, atol=0.01)
+
+
+def test_kept_heads_are_scored_on_the_other_half() -> None:
+    """Heads whose losses are noise: the best of twenty on all examples is lower than the mean, held out it is not."""
+    kept, best = [], []
+    for seed in range(50):
+        losses = np.random.default_rng(seed).normal(size=(20, 60))
+        scores = [Scores.from_arrays(head_losses, np.ones(60), np.ones(60)) for head_losses in losses]
+        fit = select_kept_head(random_halves([f"{number:02d}" for number in range(60)], seed=seed), scores)
+        kept.append(held_out_scores(fit, scores).losses.mean())
+        best.append(losses.mean(1).min())
+    assert np.mean(best) < -0.15
+    assert abs(np.mean(kept)) < 3 * np.std(kept) / np.sqrt(50)
 
 
 def test_sets_of_heads_are_compared_with_random_sets() -> None:

@@ -47,6 +47,17 @@ def test_selectivity_is_the_difference_of_accuracies() -> None:
     assert abs(difference - data.measures["selectivity"].value).max() < 1e-12
 
 
+def test_the_majority_class_of_the_control_task_is_that_of_the_control_labels() -> None:
+    corpus = planted_probes.make_corpus(vocabulary=12)
+    recording = planted_probes.make_recording(corpus, None, encode_forms=False)
+    data = matrix(recording, probes="linear", n_seeds=2)
+    majority = data.baselines["majority class"]
+    assert majority["accuracy"] != majority["control-task accuracy"]
+    # States without the form: a probe can do no better than the most frequent control label.
+    control, baseline = data.measures["control-task accuracy"], majority["control-task accuracy"]
+    assert (control.value <= baseline.high + 0.02).all() and (control.value > baseline.low - 0.1).all()
+
+
 def test_an_unknown_probe_is_refused() -> None:
     recording = planted_probes.make_recording(planted_probes.make_corpus(), planted_probes.tag)
     with pytest.raises(Refusal, match="no probe called 'tree:3'"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import planted_probes
 from bertology.encoder.token_batch import RecordedInput
-from bertology.results.shapes import Table
+from bertology.results.shapes import Table, gain_measure
 
 
 def relation(recorded: RecordedInput, word: int) -> int:
@@ -25,6 +25,11 @@ def test_tasks_are_ordered_by_the_layers_that_encode_them() -> None:
     assert (data.measures["accuracy (layer 0)"].value < 0.65).all()
     assert data.baselines["equal layer weights"]["centre of gravity"].value[0] == 1.5
     assert data.attributes["labels"] == (3, 2)
+    assert data.measures["expected layer"].interval == "bootstrap"
+    assert data.measures["expected layer"].high[0] < data.measures["expected layer"].low[1]
+    shift = data.measures[gain_measure("expected layer")]
+    assert (abs(shift.value) < 0.3).all() and (shift.low <= shift.value).all()
+    assert all(n > 40 for n in data.attributes["training sentences"] if isinstance(n, int))
 
 
 def test_noise_has_no_expected_layer() -> None:

@@ -41,7 +41,7 @@ from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Arcs, Curve, LayerCurve
+from bertology.results.shapes import Arcs, Curve, LayerCurve, gain_measure
 
 SCORES = (UUAS, DISTANCE, ROOT_ACCURACY, DEPTH)
 CORPUS = planted_trees.short_sentences()
@@ -98,11 +98,44 @@ def test_noise_is_at_chance(planted_curve: LayerCurve) -> None:
 
 
 def test_all_baselines_are_included(planted_curve: LayerCurve) -> None:
-    names = {"linear chain", "embedding layer", "decayed embeddings", "random BiLSTM embeddings"}
+    names = {"linear chain", "embedding layer", "decayed embeddings", "random BiLSTM embeddings", "zero"}
     assert set(planted_curve.baselines) == names
     for name in SCORES:
         assert planted_curve.baselines["embedding layer"][name].value[1] == planted_curve.measures[name].value[0]
     assert not any("skipped" in name for name in planted_curve.sample)
+
+
+def test_the_gain_from_twice_the_training_data_is_small_for_a_planted_tree_and_none_for_noise(
+    planted_curve: LayerCurve,
+) -> None:
+    gain = planted_curve.measures[gain_measure(UUAS)]
+    assert gain.interval == "bootstrap" and (gain.n == planted_curve.sample["test sentences"]).all()
+    assert gain.high[1] < 0.1  # 72 training sentences suffice for 16 dimensions
+    assert gain.low[0] < 0 < gain.high[0]
+    for name in SCORES:
+        assert (planted_curve.baselines["zero"][gain_measure(name)].value == 0).all()
+        embeddings = planted_curve.baselines["embedding layer"][gain_measure(name)]
+        assert embeddings.value[1] == planted_curve.measures[gain_measure(name)].value[0]
+
+
+def test_gains_are_differences_of_the_scores_on_the_same_sentences() -> None:
+    generator = np.random.default_rng(0)
+    shape = (40, 2, 3)
+
+    def scores() -> StructuralScores:
+        correlations = [
+            np.where(generator.random((40, 1, 1)) < 0.2, np.nan, generator.normal(size=shape)) for _ in "12"
+        ]
+        edges, roots = generator.integers(5, size=shape).astype(float), generator.random(shape)
+        return StructuralScores(edges, np.full(40, 5.0), correlations[0], roots, correlations[1], lengths)
+
+    lengths = generator.integers(5, 9, size=40)
+    difference = scores() - scores()
+    over_sentences, over_seeds = difference.measures(seed=0), difference.measures_over_seeds(seed=0)
+    for name in SCORES:
+        np.testing.assert_allclose(over_sentences[name].value, over_seeds[name].value, atol=1e-12, err_msg=name)
+        assert (over_seeds[name].low < over_seeds[name].value).all()
+        assert (over_seeds[name].value < over_seeds[name].high).all()
 
 
 def test_ranges_over_seeds_contain_the_scores(planted_curve: LayerCurve) -> None:

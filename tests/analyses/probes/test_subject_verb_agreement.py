@@ -12,7 +12,7 @@ import torch
 from bertology.analyses import registry
 from bertology.analyses.probes.subject_verb_agreement import PLURAL, SINGULAR, agreement_verbs, replace_word
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, corpus_from_sentences, corpus_from_texts
+from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences, corpus_from_texts
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT, sentence_from_text, sentence_from_words
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput
@@ -163,3 +163,39 @@ def test_refusals_say_what_is_missing(tiny: Encoder) -> None:
     without_mask.mask_token_id = None
     with pytest.raises(Refusal, match="no mask token"):
         table(without_mask, load_corpus(PAIRS))
+
+
+def blimp_pair(good: str, bad: str, paradigm: str) -> Example:
+    segments = (sentence_from_text(good), sentence_from_text(bad))
+    return Example(segments, "minimal_pair", source=f"morphology/subject_verb_agreement/{paradigm}")
+
+
+def test_verbs_of_blimp_have_number_and_attractors() -> None:
+    one, two = "regular_plural_subject_verb_agreement_1", "regular_plural_subject_verb_agreement_2"
+    clause = "distractor_agreement_relative_clause"
+    pairs = [
+        blimp_pair("Paula sees Robert.", "Paula see Robert.", one),
+        blimp_pair("Some dogs haven't slept.", "Some dogs hasn't slept.", one),
+        blimp_pair("Boys that disturb Ann suffer.", "Boys that disturb Ann suffers.", clause),
+        blimp_pair("The cats pass.", "The cats passes.", one),
+        blimp_pair("The dogs sleep.", "The dog sleep.", two),
+        Example((sentence_from_text("A dog."), sentence_from_text("A dogs.")), "minimal_pair", source="x/y/z"),
+    ]
+    verbs, skipped = agreement_verbs(Corpus(tuple(pairs)))
+    facts = [(verb.example_index, verb.word_index, verb.number, verb.n_attractors) for verb in verbs]
+    assert facts == [(0, 1, SINGULAR, 0), (1, 2, PLURAL, 0), (2, 4, PLURAL, 1), (3, 2, PLURAL, 0)]
+    assert [verb.nearest_noun_number for verb in verbs] == [SINGULAR, PLURAL, SINGULAR, PLURAL]
+    assert skipped == {"pairs that differ in the subject": 1}
+
+
+def test_blimp_pairs_are_analysed_and_contractions_are_not_skipped(tiny: Encoder) -> None:
+    paradigm = "regular_plural_subject_verb_agreement_1"
+    pairs = [blimp_pair("The dog is here.", "The dog are here.", paradigm)] * 4
+    pairs += [
+        blimp_pair(f"{noun} haven't slept.", f"{noun} hasn't slept.", paradigm) for noun in ("Dogs", "Cats", "Men")
+    ]
+    pairs += [blimp_pair(f"The {noun} are here.", f"The {noun} is here.", paradigm) for noun in ("dogs", "cats", "men")]
+    data = table(tiny, Corpus(tuple(pairs)), train_fraction=0.5)
+    tokens = tiny.tokenise([TextInput((sentence_from_text(word),)) for word in ("haven't", "hasn't")])
+    splits_at_the_apostrophe = len(tokens[0]) == len(tokens[1])
+    assert data.sample["verbs"] == (10 if splits_at_the_apostrophe else 7)

@@ -10,11 +10,13 @@ import pytest
 
 import planted
 import planted_probes
+from bertology.analyses import registry
 from bertology.analyses.probing.train_test_split import train_mask
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
-from bertology.results.shapes import LayerCurve
+from bertology.recording.sites import RAW_SITES
+from bertology.results.shapes import LayerCurve, gain_measure
 
 NAME = "probes/word"
 
@@ -72,9 +74,35 @@ def test_labels_come_from_annotations() -> None:
     assert data.measures["accuracy"].value[0] > 0.97
 
 
-def test_compression_is_a_range_over_seeds_and_other_intervals_are_bootstrapped() -> None:
+def test_all_intervals_resample_sentences_and_seeds() -> None:
     data = curve(planted_probes.tag, n_seeds=2)
-    assert {name for name, estimates in data.measures.items() if estimates.interval == "range"} == {"compression"}
+    assert {estimates.interval for estimates in data.measures.values()} == {"bootstrap"}
+    assert (data.measures["compression"].n > data.measures["accuracy"].n).all()  # training and test sentences
+
+
+def test_the_gain_from_the_second_half_of_the_training_data_shows_whether_a_probe_still_learns() -> None:
+    gain = gain_measure("accuracy")
+    data = curve(None, planted_probes.tag, corpus=planted_probes.make_corpus(150))
+    assert data.measures[gain].high[1] < 0.02  # learnt
+    assert data.measures[gain].low[0] < 0 < data.measures[gain].high[0]  # nothing to learn
+    forms = planted_probes.with_tags_by_form(planted_probes.make_corpus(40))
+    recording = planted_probes.make_recording(forms, None, noise=0.05, encode_forms=True)
+    memorised = planted_probes.run_curve(NAME, recording, probe="mlp:32")
+    assert memorised.measures[gain].low[0] > 0.02  # one word form after the other
+    assert data.baselines["zero"][gain].value.tolist() == [0, 0]
+    assert gain_measure("selectivity") in data.measures
+
+
+def test_the_untrained_model_is_a_baseline_of_all_measures() -> None:
+    corpus = planted_probes.make_corpus()
+    model, untrained = (planted_probes.make_recording(corpus, None, tag) for tag in (planted_probes.tag, None))
+    recordings = [recording.with_sites([RAW_SITES["hidden.words"]]) for recording in (model, untrained)]
+    data = registry.get(NAME)(*recordings, None, n_seeds=2)
+    assert isinstance(data, LayerCurve)
+    baseline = data.baselines["untrained model"]
+    assert set(data.measures) - set(baseline) == {gain_measure("selectivity")}
+    assert data.measures["compression"].low[1] > baseline["compression"].high[1]
+    np.testing.assert_allclose(baseline["compression"].value, 1, atol=0.06)
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,28 @@ def test_vectors_without_context_give_the_most_frequent_sense() -> None:
     )
 
 
+def test_each_of_several_gold_senses_counts_as_right() -> None:
+    def with_further_senses(sentence: Sentence) -> Sentence:
+        """Both senses of the lemma are gold, the wrong one first in every sentence."""
+        other = {sense: f"{sense[:-1]}{1 - int(sense[-1])}" for sense in sentence.senses or () if sense}
+        return replace(
+            sentence,
+            senses=sentence.senses,
+            further_senses=tuple((other[sense],) if sense else () for sense in sentence.senses or ()),
+        )
+
+    corpus = planted_senses.corpus()
+    noise = planted_senses.recording(corpus, None, None)
+    assert curve(noise).measures["accuracy"].value[1] < 0.8
+    several = corpus.map_sentences(with_further_senses)
+    inputs = tuple(
+        replace(recorded, text=example.text_inputs[0]) for recorded, example in zip(noise.inputs, several, strict=True)
+    )
+    data = curve(replace(noise, corpus=several, inputs=inputs))
+    assert (data.measures["accuracy"].value == 1.0).all()
+    assert data.baselines["random sense"]["accuracy"].value[0] == 1.0
+
+
 @pytest.mark.parametrize(("k", "method"), [(1, "knn"), (5, "knn"), (1, "centroid")])
 def test_predictions_equal_those_of_a_simple_implementation(k: int, method: Any) -> None:
     recording = planted_senses.recording(

@@ -116,3 +116,21 @@ def test_invalid_options_are_refused() -> None:
     ):
         with pytest.raises(Refusal, match=message):
             planted_senses.run(NAME, recording, **options)
+
+
+def test_answers_have_the_accuracies_of_each_rank() -> None:
+    data = curve(make_recording(12, strength=2.0), ranks="1,2", n_seeds=2)
+    answers = data.answers()
+
+    def mean_correct(**condition: object) -> float:
+        return float(np.mean([a["correct"] for a in answers if all(a[key] == v for key, v in condition.items())]))
+
+    for number, rank in enumerate(data.x.tolist()):
+        for measure, estimates in data.measures.items():
+            found = mean_correct(series="model", measure=measure, rank=rank)
+            assert found == pytest.approx(estimates.value[number], abs=1e-6)
+        for name in ("random projection", "shuffled senses"):
+            expected = data.baselines[name]["accuracy"].value[number]
+            assert mean_correct(series=name, rank=rank) == pytest.approx(expected, abs=1e-6)
+    for name in ("no projection", "most frequent sense"):
+        assert mean_correct(series=name) == pytest.approx(data.baselines[name]["accuracy"].value[0], abs=1e-6)

@@ -140,3 +140,21 @@ def test_a_corpus_without_pairs_is_refused() -> None:
         curve(planted_senses.recording(one_sense, None, None))
     with pytest.raises(Refusal, match="--n-seeds"):
         curve(planted_senses.recording(planted_senses.corpus(), None, None), n_seeds=0)
+
+
+def test_answers_have_the_accuracy_of_each_layer() -> None:
+    recording = planted_senses.recording(
+        planted_senses.corpus(n_sentences=40), None, planted_senses.sense_direction, noise=1.0
+    )
+    data = curve(recording)
+    answers = data.answers()
+
+    def mean_correct(**condition: object) -> float:
+        return float(np.mean([a["correct"] for a in answers if all(a[key] == v for key, v in condition.items())]))
+
+    for layer, expected in enumerate(data.measures["accuracy"].value):
+        found = mean_correct(series="model", representation=f"layer {layer}")
+        assert found == pytest.approx(expected, abs=1e-6)
+    for name in ("majority class", "same word form"):
+        assert mean_correct(series=name) == pytest.approx(data.baselines[name]["accuracy"].value[0], abs=1e-6)
+    assert all((a["gold"] == a["prediction"]) == bool(a["correct"]) for a in answers)

@@ -34,16 +34,18 @@ def document(*sentences: str) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<corpus lang="en">\n<text id="d0">\n{body}\n</text>\n</corpus>\n'
 
 
-def test_words_lemmas_tags_and_first_sense(sample: ReaderSample) -> None:
+def test_words_lemmas_tags_and_senses(sample: ReaderSample) -> None:
     corpus = sample.read(document(FIRST, SECOND))
     first, second = corpus.sentences
     assert first.words == ("The", "banks", "&")
     assert first.lemmas == ("the", "bank", "&")
     assert first.pos == ("DET", "NOUN", ".")
     assert first.senses == (None, "bank%1:17:01::", None)
+    assert first.further_senses == ((), ("bank%1:14:00::",), ())
+    assert second.further_senses is None
     assert (first.id, first.document) == ("s1", "d0")
     assert second.words == ("guide dog",)
-    assert [skip.reason for skip in corpus.skipped] == ["additional gold senses ignored"]
+    assert not corpus.skipped
     assert_offsets_match(corpus)
 
 
@@ -89,3 +91,28 @@ def test_the_key_file_is_required(sample: ReaderSample) -> None:
     with pytest.raises(Refusal, match=r"other\.gold\.key\.txt"):
         read(path)
     assert len(read(path, keys=str(sample.directory / "sample.gold.key.txt"))) == 1
+
+
+def test_a_directory_is_read_as_its_data_file(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "semcor" / "semcor")
+    assert len(read(tmp_path / "semcor")) == 2
+    assert read(tmp_path / "semcor").format == "wsd_framework"
+
+
+def test_the_evaluation_sets_are_read_as_their_union(tmp_path: Path) -> None:
+    for name in ("ALL", "senseval2", "semeval2015"):
+        write_dataset(tmp_path / name / name)
+    assert len(read(tmp_path)) == 2  # not once more for each of the sets that it contains
+
+
+def test_several_training_corpora_are_refused(tmp_path: Path) -> None:
+    for name in ("semcor", "semcor+omsti"):
+        write_dataset(tmp_path / name / name)
+    with pytest.raises(Refusal, match=r"semcor\+omsti\.data\.xml.*contain each other"):
+        read(tmp_path)
+
+
+def write_dataset(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(f"{path.name}.data.xml").write_text(document(FIRST, SECOND), "utf-8")
+    path.with_name(f"{path.name}.gold.key.txt").write_text(KEYS, "utf-8")

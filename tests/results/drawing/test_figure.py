@@ -192,3 +192,14 @@ def test_many_rows_without_a_value_are_listed_instead_of_drawn() -> None:
     assert len(parsed.marks("circle", "known")) == 1 and not parsed.marks("polygon", "cinque")
     with_few_gaps = ParsedFigure(Table(**measures_and_baselines(3), row_names=("a", "b", "c")))
     assert with_few_gaps.marks("text", "not measured")
+
+
+def test_the_head_of_a_row_stands_beside_its_numbers() -> None:
+    attributes = {"head": ("8-11", "4-10", None), "best_head": ("8-11", "7-6", None)}
+    names = ("det", "amod", "obj")
+    table = Table(**measures_and_baselines(3, missing=False), row_names=names, attributes=attributes)
+    text = ParsedFigure(table).text
+    assert "det (8-11)" in text and "amod (4-10, best 7-6)" in text and "obj (" not in text
+    heads = ("1-1", "1-2")  # rows that are heads themselves do not repeat their names
+    same = Table(**measures_and_baselines(2, missing=False), row_names=heads, attributes={"head": heads})
+    assert "(1-1)" not in ParsedFigure(same).text

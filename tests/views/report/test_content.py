@@ -41,7 +41,10 @@ def test_sections_of_one_analysis_are_distinguished_by_corpus_and_options() -> N
 def test_claims_are_counted_by_outcome() -> None:
     results = [ClaimResult(CLAIM, Verdict(outcome, obstacle="why"), ()) for outcome in OUTCOMES]
     summary = content(claim_results=results).summary
-    assert summary == "4 published claims tested: 1 holds, 1 fails, 1 inconclusive, 1 not applicable."
+    assert summary == (
+        "4 published claims tested: 0 hold and are specific to the model, 1 holds without a control, 1 fails, "
+        "1 inconclusive, 1 not applicable."
+    )
 
 
 def test_the_method_is_the_first_two_sentences() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from bertology.citations import CITATIONS, short_citation
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
-from bertology.claims.verdict import OUTCOMES, Verdict
+from bertology.claims.verdict import OUTCOMES, ControlVerdict, Specificity, Verdict
 from bertology.results.shapes import LayerCurve, Table
 from bertology.views.html_view import HtmlView
 from bertology.views.report.content import ReportContent
@@ -36,13 +36,22 @@ def all_outcomes() -> ReportContent:
 
 def test_every_claim_is_shown_with_its_verdict_numbers_and_paper() -> None:
     html = report_page(all_outcomes())
-    assert "4 published claims tested: 1 holds, 1 fails, 1 inconclusive, 1 not applicable." in html
+    assert "1 holds without a control, 1 fails, 1 inconclusive, 1 not applicable." in html
     for outcome in OUTCOMES:
         assert f"why &lt;{outcome}&gt;" in html
     assert html.count('<a href="#group/name">') == 4 and 'id="group/name"' in html
     assert html.count("First sentence. Second sentence.</p>") == 4 and "a &lt;message&gt;" in html
     assert html.count("What Does BERT Look At?") == 4 + 1 and f"Published ({CLAIM.section}): " in html
     assert "1 forward passes over the corpora: mini on english." in html and "Not tested: late-one." in html
+
+
+def test_a_finding_that_is_not_specific_is_marked() -> None:
+    def page(specificity: Specificity) -> str:
+        verdict = Verdict("holds", obstacle="why", controls=(ControlVerdict("untrained model", specificity),))
+        return report_page(content(section(RESULT), claim_results=[ClaimResult(CLAIM, verdict, (RESULT,))]))
+
+    assert '<small class="unspecific">also without training</small>' in page("earned too")
+    assert "<small>specific</small>" in page("specific")
 
 
 def test_a_page_is_self_contained_and_its_links_lead_somewhere() -> None:

@@ -108,3 +108,13 @@ def test_long_tables_are_cut_and_empty_rows_listed() -> None:
 def test_the_sample_is_stated() -> None:
     shape = LayerCurve(**measures_and_baselines(2), sample={"labels": 3})
     assert "Sample: 3 labels." in render_result(result(shape))
+
+
+def test_the_selected_and_the_best_head_stand_beside_the_numbers() -> None:
+    values = {"m": estimates(1, missing=False)}
+    attributes = {"head": ("8-11",), "chosen_in": (0.875,), "best_head": ("4-10",), "direction": ("up",)}
+    shape = Table(measures=values, baselines={"b": values}, row_names=("det",), attributes=attributes)
+    html = render_result(result(shape))
+    numbers, others = html.split("</table>")[:2]
+    assert all(text in numbers for text in (">8-11<", ">chosen in<", ">0.875<", ">best head<", ">4-10<"))
+    assert "8-11" not in others and ">direction<" in others

@@ -12,6 +12,7 @@ import numpy as np
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import AverageOption, ratio_grid
 from bertology.analyses.head_selection.functions import TO_DEPENDENT, TO_GOVERNOR
+from bertology.corpus.tagsets import Subtypes, SubtypesOption, relation_labels
 from bertology.encoder.token_batch import RecordedInput, TokenBatch, word_annotations, word_governors
 from bertology.errors import Refusal
 from bertology.lazy import torch
@@ -39,26 +40,29 @@ class _EdgePairs(NamedTuple):
 
 
 @cache
-def edge_attention_site(relation: str = "") -> ReducedSite:
+def edge_attention_site(relation: str = "", subtypes: Subtypes = "included") -> ReducedSite:
     """The site with each head's attention along edges, and the total attention of the same rows."""
     is_plain = re.fullmatch(r"[a-z_]+(:[a-z_]+)*", relation)
     suffix = relation.replace(":", ".") if is_plain else relation.encode().hex()  # site names are also folder names
+    if relation and subtypes != "included":
+        suffix += f".subtypes_{subtypes}"
     return ReducedSite(
         "attention.dependency_alignment" + (f".{suffix}" if suffix else ""),
         ("sum_total", "measure"),
         f"attention along dependency edges ({relation or 'all relations'}), and the total attention of the same rows",
         _edge_attention,
         MEASURES,
-        prepare=lambda batch: _prepare(batch, relation),
+        prepare=lambda batch: _prepare(batch, relation, subtypes),
+        version=2,
     )
 
 
-def _prepare(batch: TokenBatch, relation: str) -> _EdgePairs:
+def _prepare(batch: TokenBatch, relation: str, subtypes: Subtypes) -> _EdgePairs:
     pairs: tuple[list[tuple[int, int, int, float]], ...] = ([], [])
     row_weights = np.zeros((len(batch.inputs), batch.padded_length, 3), np.float32)
     for row, recorded_input in enumerate(batch.inputs):
         tokens = recorded_input.tokens.positions_by_word()
-        for dependent, governor in dependency_edges(recorded_input, relation):
+        for dependent, governor in dependency_edges(recorded_input, relation, subtypes):
             dependent_tokens, governor_tokens = tokens.get(dependent, ()), tokens.get(governor, ())
             if not dependent_tokens or not governor_tokens:
                 continue  # a word without tokens, or outside this window
@@ -86,26 +90,25 @@ def _edge_attention(layer: LayerActivations, batch: TokenBatch, edge_pairs: _Edg
         for rows, sources, targets, weights in edge_pairs.pairs
     )
     row_weights = edge_pairs.row_weights.to(attention.dtype)
-    totals = row_statistics(layer, batch).non_special_mass @ row_weights
-    all_attention = row_weights[..., 2].sum(1)[:, None].expand_as(to_governor)
+    rows = row_statistics(layer, batch)
+    totals, all_attention = rows.non_special_mass @ row_weights, rows.mass @ row_weights[..., 2:]
     both = to_governor + to_dependent
     sums = torch.stack([to_governor, to_dependent, both, both], -1)
-    return torch.stack([sums, torch.cat([totals, all_attention[..., None]], -1)], 2)
+    return torch.stack([sums, torch.cat([totals, all_attention], -1)], 2)
 
 
-def dependency_edges(recorded_input: RecordedInput, relation: str = "") -> list[tuple[int, int]]:
+def dependency_edges(
+    recorded_input: RecordedInput, relation: str = "", subtypes: Subtypes = "included"
+) -> list[tuple[int, int]]:
     """(dependent, governor) word indices, of one relation or of all; roots have no governor."""
     relations = word_annotations(recorded_input, "relations") if relation else ()
     return [
         (word, governor)
         for word, governor in enumerate(word_governors(recorded_input))
-        if governor is not None and governor >= 0 and (not relation or _is_subtype(relations[word], relation))
+        if governor is not None
+        and governor >= 0
+        and (not relation or relation in relation_labels(relations[word] or "", subtypes))
     ]
-
-
-def _is_subtype(relation: str | None, supertype: str) -> bool:
-    """Whether a relation equals another or is a subtype of it."""
-    return relation is not None and (relation == supertype or relation.startswith(f"{supertype}:"))
 
 
 def neighbour_attention(offset: int) -> Callable[[TokenBatch], Tensor]:
@@ -128,15 +131,16 @@ def neighbour_attention(offset: int) -> Callable[[TokenBatch], Tensor]:
     special_tokens="Special tokens: excluded as sources and targets. `both directions (of all attention)` includes "
     "attention to them in the total.",
     citations=("vig2019structure", "clark2019"),
-    sites=lambda options: (edge_attention_site(options["relation"]),),
+    sites=lambda options: (edge_attention_site(options["relation"], options["subtypes"]),),
     annotations=("governors",),
-    version=2,
+    version=3,
 )
 def dependency_alignment(
     recording: Recording,
     randomised: Recording | None,
     *,
     relation: Annotated[str, "Only this dependency relation and its subtypes, such as nsubj; empty: all."] = "",
+    subtypes: SubtypesOption = "included",
     average: AverageOption = "micro",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid:
@@ -152,7 +156,7 @@ def dependency_alignment(
         recording.corpus.require_annotations(
             "relations", analysis_name=f"attention/dependency_alignment --relation {relation}"
         )
-        if not any(dependency_edges(recorded_input, relation) for recorded_input in recording.inputs):
+        if not any(dependency_edges(recorded_input, relation, subtypes) for recorded_input in recording.inputs):
             relations = {name or "" for i in recording.inputs for name in word_annotations(i, "relations")}
             raise Refusal(
                 f"{recording.corpus.name} has no edge of the relation {relation!r}",
@@ -162,7 +166,7 @@ def dependency_alignment(
     return ratio_grid(
         recording,
         randomised,
-        edge_attention_site(relation),
+        edge_attention_site(relation, subtypes),
         units=dict.fromkeys(MEASURES, "share of attention, 0 to 1"),
         average=average,
         seed=seed,

@@ -41,15 +41,14 @@ def _row_weights(batch: TokenBatch) -> Tensor:
     "tokens",
     prepare=_row_weights,
     needs=rows_only,
+    version=2,
 )
 def distance_site(layer: LayerActivations, batch: TokenBatch, row_weights: Tensor) -> Tensor:
     """(batch, head, 2, measure): sums of attention times distance, and sums of attention."""
     rows = row_statistics(layer, batch)
-    sums = rows.distance_sums
-    total = row_weights.sum(1)[:, None].expand(-1, sums.shape[1], -1)
     non_special_mass = rows.non_special_mass * batch.non_special_mask[:, None]
-    non_special_total = non_special_mass @ row_weights.to(non_special_mass.dtype)
-    return torch.stack([sums, torch.stack([total, non_special_total], -1).flatten(2)], 2)
+    totals = [mass @ row_weights.to(mass.dtype) for mass in (rows.mass, non_special_mass)]
+    return torch.stack([rows.distance_sums, torch.stack(totals, -1).flatten(2)], 2)
 
 
 @analysis(
@@ -57,7 +56,7 @@ def distance_site(layer: LayerActivations, batch: TokenBatch, row_weights: Tenso
     special_tokens="Special tokens: included, except in measures marked (no special tokens).",
     citations=("vig2019structure", "clark2019"),
     sites=(distance_site,),
-    version=2,
+    version=3,
     gallery=True,
 )
 def distance(
@@ -69,7 +68,8 @@ def distance(
 ) -> HeadGrid:
     """Mean distance of the tokens or words a head attends to: 0 the token itself, 1 its neighbours, up to n - 1.
 
-    The sum of attention times distance over the sum of attention. Distances are absolute; the paper's model attends
+    The sum of attention times distance over the sum of attention, as in the paper: attention that was rounded, whose
+    rows do not sum to 1, is not biased. Distances are absolute; the paper's model attends
     only to preceding tokens. In words, attention to a word is the sum over its tokens and attention from a word the
     mean; a special token or a token outside words counts as a word. Uniform attention over n tokens has (n² - 1) / 3n.
     """

@@ -75,7 +75,7 @@ def _build_site(name: str, description: str, *, simplex: bool) -> ReducedSite:
         description=description,
         prepare=token_kinds,
         needs_values=True,
-        version=3,
+        version=4,
     )
     def site(layer: LayerActivations, batch: TokenBatch, kinds: Tensor) -> Tensor:
         """(batch, head, measure); NaN for sentences with too few tokens or without full visibility."""
@@ -162,7 +162,7 @@ simplex_attention_site = _build_site(
     special_tokens="Special tokens: included, except in measures marked (no special tokens), which renormalise.",
     citations=("brunner2020", "sun2021"),
     sites=lambda options: (simplex_attention_site if options["simplex"] else effective_attention_site,),
-    version=3,
+    version=4,
 )
 def effective_attention(
     recording: Recording,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.importance_by_target import (
@@ -20,7 +20,7 @@ from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction
 from bertology.results.shapes import HeadGrid, LayerCurve
-from bertology.statistics.batch_features import SpecialTokens
+from bertology.statistics.batch_features import Punctuation, PunctuationOption, SpecialTokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,17 +36,19 @@ UNITS: dict[Attribution, str] = {
 }
 
 
-def _build_site(special_tokens: SpecialTokens) -> ReducedSite:
+def _build_site(special_tokens: SpecialTokens, punctuation: Punctuation) -> ReducedSite:
     without_special = special_tokens == "exclude"
+    suffix = ".non_special" * without_special + ".full_stop_and_comma" * (punctuation == ".,")
 
     @reduction(
-        "attention.gradients" + ".non_special" * without_special,
+        f"attention.gradients{suffix}",
         axes=("measure",),
         labels=tuple(f"{attribution}, {target}" for attribution in ATTRIBUTIONS.values() for target in TARGETS),
         description="mean absolute gradient of the objective with respect to attention, and gradient x attention, by "
-        "target" + " (no special tokens)" * without_special,
-        prepare=partial(target_classes, special_tokens=special_tokens),
+        "target" + " (no special tokens)" * without_special + " (full stops and commas)" * (punctuation == ".,"),
+        prepare=partial(target_classes, special_tokens=special_tokens, punctuation=punctuation),
         needs_gradient=True,
+        version=2,
     )
     def site(layer: LayerActivations, batch: TokenBatch, targets: Tensor) -> Tensor:
         """(batch, head, measure) means over rows and targets; NaN if a sentence has no such target."""
@@ -60,8 +62,12 @@ def _build_site(special_tokens: SpecialTokens) -> ReducedSite:
     return site
 
 
-gradient_site, non_special_gradient_site = _build_site("include"), _build_site("exclude")
-SITES = {"include": gradient_site, "exclude": non_special_gradient_site}
+SITES = {
+    (special_tokens, punctuation): _build_site(special_tokens, punctuation)
+    for special_tokens in get_args(SpecialTokens)
+    for punctuation in get_args(Punctuation)
+}
+gradient_site, non_special_gradient_site = SITES["include", "all"], SITES["exclude", "all"]
 
 
 @analysis(
@@ -69,7 +75,8 @@ SITES = {"include": gradient_site, "exclude": non_special_gradient_site}
     special_tokens="Special tokens: included (--special-tokens exclude removes them). Masked tokens are a separate "
     "kind of target.",
     citations=("clark2019",),
-    sites=lambda options: (SITES[options["special_tokens"]],),
+    sites=lambda options: (SITES[options["special_tokens"], options["punctuation"]],),
+    version=2,
 )
 def gradients(
     recording: Recording,
@@ -83,6 +90,7 @@ def gradients(
     normalise: NormaliseOption = "relative",
     show: LayersOrHeadsOption = "layers",
     special_tokens: SpecialTokensOption = "include",
+    punctuation: PunctuationOption = "all",
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> LayerCurve | HeadGrid:
     """Mean |∂L/∂α| of attention to a kind of token, relative to all unmasked tokens: 0 no effect, 1 like the average.
@@ -92,11 +100,11 @@ def gradients(
     both ends of an answer), or with --objective gold the loss of the gold labels: the class, the tags of all words at
     their first tokens, both ends of the first answer (the first token if the passage has none). The mean is over heads,
     source tokens and targets of a sentence, then over sentences with such a target. Clark et al. do not say how the
-    loss is reduced, so that ratios are comparable and magnitudes are not; their `. or ,` is all punctuation here, and
+    loss is reduced, so that ratios are comparable and magnitudes are not. Their `. or ,` is --punctuation ., here, and
     masked targets count only as `masked tokens`. `attention/integrated_gradients` integrates from zero attention to the
     actual attention instead of taking the gradient there.
     """
-    site, width = SITES[special_tokens], len(TARGETS)
+    site, width = SITES[special_tokens, punctuation], len(TARGETS)
     columns = slice(width) if attribution == "gradient" else slice(width, None)
     return importance_shape(
         show,

@@ -53,6 +53,7 @@ QUANTITY = "attribution"
     special_tokens="Special tokens: included (--special-tokens exclude removes them, except in the total). Masked "
     "tokens are a separate kind of target.",
     citations=("sundararajan2017", "hao2021"),
+    version=2,
 )
 def integrated_gradients(
     recording: Recording,

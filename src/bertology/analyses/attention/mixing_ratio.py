@@ -47,7 +47,7 @@ ROLLOUT_ASSUMPTION = "rollout assumption (0.5)"
     description="mixing ratio of each layer's attention block (head axis of length 1)",
     prepare=token_kinds,
     needs_values=True,
-    version=3,
+    version=4,
 )
 def mixing_site(layer: LayerActivations, batch: TokenBatch, kinds: Tensor) -> Tensor:
     """(batch, 1, measure): mixing ratios and norm shares, the same for uniform attention, and attention shares."""
@@ -115,7 +115,7 @@ def _summed_norms(weights: Tensor, products: Tensor) -> Tensor:
     special_tokens="Special tokens: included, except in measures marked (no special tokens).",
     citations=("kobayashi2020", "kobayashi2021"),
     sites=(mixing_site,),
-    version=3,
+    version=4,
 )
 def mixing_ratio(
     recording: Recording,

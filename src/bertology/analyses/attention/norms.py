@@ -64,7 +64,7 @@ TIE_TOLERANCE = 1e-4
     description="share of the summed norms of attention x f(x) by target, and correlations of norms and weights",
     prepare=token_kinds,
     needs_values=True,
-    version=3,
+    version=4,
 )
 def norms_site(layer: LayerActivations, batch: TokenBatch, kinds: Tensor) -> Tensor:
     """(batch, head, measure); shares also with equal norms of all f(x), and with uniform attention."""
@@ -112,7 +112,7 @@ def _variation(value_norms: Tensor, mask: Tensor) -> Tensor:
     special_tokens="Special tokens: included, except in measures marked (no special tokens).",
     citations=("kobayashi2020",),
     sites=(norms_site,),
-    version=3,
+    version=4,
     gallery=True,
 )
 def norms(

@@ -20,11 +20,12 @@ from bertology.analyses.evaluation.relevance_propagation import head_relevance
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.analyses.head_selection.selection import selection_half
 from bertology.analyses.run import AnalysisCache
-from bertology.arrays import BoolArray, FloatArray
+from bertology.arrays import Array, BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal, unknown_name
+from bertology.estimates.cross_fitting import random_halves
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import percentile_interval, ratio, resampled_means
 from bertology.lazy import torch
@@ -33,6 +34,8 @@ from bertology.training.data_split import sort_by_content
 
 GRADIENT, CONFIDENCE, RELEVANCE, ABLATION = "gradient", "confidence", "relevance", "ablation"
 METHODS = (GRADIENT, CONFIDENCE, RELEVANCE, ABLATION)
+CHUNK_SAMPLES = 500
+"""Samples whose counts are held in double precision at once."""
 AblationCriterion = Literal["absolute-loss-change", "loss-increase", "score-drop"]
 
 
@@ -50,13 +53,21 @@ class HeadImportance:
     @property
     def mean(self) -> FloatArray:
         """(layer, head) importance."""
-        weights = np.isfinite(self.values) * self.weights[:, None, None]
-        return self._normalise(ratio((np.nan_to_num(self.values) * weights).sum(0), weights.sum(0), empty=np.nan))
+        return self.means(np.ones((1, len(self.values))))[0]
 
     @property
     def absolute(self) -> HeadImportance:
         """The same with absolute values."""
         return replace(self, values=np.abs(self.values))
+
+    def means(self, counts: Array) -> FloatArray:
+        """(sample, layer, head) importance on samples, from (sample, example) how often each has the example."""
+        weights = np.isfinite(self.values) * self.weights[:, None, None]
+        top, bottom = (v.reshape(len(v), -1) for v in (np.nan_to_num(self.values) * weights, weights))
+        starts = range(0, len(counts), CHUNK_SAMPLES)
+        chunks = (counts[start : start + CHUNK_SAMPLES].astype(np.float64) for start in starts)
+        means = np.concatenate([ratio(chunk @ top, chunk @ bottom, empty=np.nan) for chunk in chunks])
+        return self._normalise(means.reshape(-1, *self.values.shape[1:]))
 
     def bootstrap_means(self, seed: int) -> FloatArray:
         """(resample, layer, head) importance on resampled examples."""
@@ -181,11 +192,7 @@ def split_halves(encoder: TaskEncoder, evaluation: Evaluation, *, seed: int) -> 
     texts = ["\n".join(segment.text for segment in example.segments) for example in examples]
     in_first = selection_half(texts, seed)
     if in_first.all() or not in_first.any():
-        raise Refusal(
-            f"{len(examples)} examples with the same text cannot be split into halves",
-            "at least two different texts: one half ranks heads, the other is the test set",
-            "Use a larger corpus",
-        )
+        raise _not_divisible(len(examples))
     ranking_half, test_half = (
         with_perturbed_examples(
             encoder,
@@ -196,6 +203,22 @@ def split_halves(encoder: TaskEncoder, evaluation: Evaluation, *, seed: int) -> 
         for side in (True, False)
     )
     return ranking_half, test_half
+
+
+def example_halves(evaluation: Evaluation, *, seed: int) -> BoolArray:
+    """(split, example) random halves of the examples; those with the same text are in one half."""
+    texts = ["\n".join(segment.text for segment in example.segments) for example in evaluation.examples]
+    if len(set(texts)) < 2:
+        raise _not_divisible(len(texts))
+    return random_halves(texts, seed=seed)
+
+
+def _not_divisible(n_examples: int) -> Refusal:
+    return Refusal(
+        f"{n_examples} examples with the same text cannot be split into halves",
+        "at least two different texts: one half ranks heads, the other is the test set",
+        "Use a larger corpus",
+    )
 
 
 def rank_agreement(first: FloatArray, second: FloatArray, *, within_layers: bool) -> FloatArray:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bertology.arrays import BoolArray, FloatArray, IntArray
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.hypothesis_tests import holm, paired_t_test
+from bertology.estimates.hypothesis_tests import holm, paired_test
 from bertology.estimates.metrics import Counts
 from bertology.estimates.resampling import bootstrap_mean, bootstrap_sentences_and_seeds, ratio
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES
 
 if TYPE_CHECKING:
     from bertology.analyses.evaluation.evaluation import Evaluation
+    from bertology.analyses.text_attacks.partial_scores import PartialScores
 
 SIGNIFICANCE_LEVEL = 0.05
 NEGLIGIBLE = 1e-4
@@ -95,7 +98,7 @@ def score_change(
 ) -> ScoreChange:
     """The change in score and loss of each variant, on all examples or those of the mask.
 
-    The score is pooled over examples. p values are those of two-sided paired t tests; for the pooled score, of each
+    The score is pooled over examples. p values are those of two-sided paired tests; for the pooled score, of each
     example's influence on it. Losses and scores are each corrected for the number of variants.
     """
     mask = np.ones(len(baseline.losses), np.bool_) if example_mask is None else example_mask
@@ -146,7 +149,7 @@ def _influence(counts: Counts) -> FloatArray:
 
 
 def _p_values(differences: FloatArray, n: IntArray) -> Estimates:
-    one_sided = np.minimum(paired_t_test(differences), paired_t_test(-differences))
+    one_sided = np.minimum(paired_test(differences), paired_test(-differences))
     adjusted = holm(np.minimum(1.0, 2 * one_sided))
     return Estimates.exact(adjusted, np.where(np.isfinite(adjusted), n, 0))
 
@@ -157,14 +160,6 @@ class ScoreChangeReport:
 
     evaluation: Evaluation
     baseline_scores: Scores
-
-    def restricted_to(self, example_mask: BoolArray) -> ScoreChangeReport:
-        """The report on a subset of the examples."""
-        pairs = zip(self.evaluation.examples, example_mask, strict=True)
-        examples = tuple(example for example, is_included in pairs if is_included)
-        majority = self.evaluation.majority and _subset(self.evaluation.majority, example_mask)
-        evaluation = replace(self.evaluation, examples=examples, batches=(), majority=majority)
-        return ScoreChangeReport(evaluation, self.baseline_scores.restricted_to(example_mask))
 
     def units(self) -> dict[str, str]:
         """The unit of each measure."""
@@ -198,3 +193,25 @@ class ScoreChangeReport:
             difference = self.evaluation.majority.score - self.baseline_scores.counts.score
             baselines[MAJORITY_CLASS] = {SCORE: Estimates.exact(np.full(shape, difference))}
         return baselines
+
+
+def score_answers(evaluation: Evaluation, scores: Mapping[str, Scores | PartialScores]) -> Iterator[Answer]:
+    """Loss and score of each example under each condition, such as the intact model or without a head.
+
+    `correct` is what the score counts (tokens, entities, answers) divided by their number. Examples without any, or
+    that could not be evaluated, are left out.
+    """
+    for number, example in enumerate(evaluation.examples):
+        item = {"item": example.id or str(number + 1), "text": " | ".join(part.text for part in example.segments)}
+        for condition, condition_scores in scores.items():
+            counts = condition_scores.counts
+            correct, total = float(counts.correct[number]), float(counts.total[number])
+            if not total:
+                continue
+            yield item | {
+                "series": MODEL_SERIES,
+                "condition": condition,
+                "gold": example.label or "",
+                "loss": float(condition_scores.losses[number]),
+                "correct": correct / total,
+            }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.evaluation.answers import run_answers
 from bertology.analyses.frozen_features.dataset import DatasetOptions, build_dataset
 from bertology.analyses.frozen_features.downstream_models import parse_classifiers
 from bertology.analyses.frozen_features.extractors import (
@@ -23,8 +24,10 @@ from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
+from bertology.estimates.metrics import Counts
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table
 
 NAME = "features/comparison"
 UNTRAINED, ZERO = "untrained model", "zero"
@@ -36,6 +39,7 @@ UNTRAINED, ZERO = "untrained model", "zero"
     citations=("arora2020",),
     version=3,
     cost=Cost(20.0),
+    answers=True,
 )
 def comparison(
     encoder: Encoder,
@@ -89,7 +93,7 @@ def comparison(
         )
         baselines[ZERO][difference] = Estimates.exact(np.zeros(len(rows)), len(dataset.test))
         units[difference] = f"difference of {dataset.task.metric}, -1 to 1"
-    return Table(
+    table = Table(
         row_names=rows,
         measures=measures,
         baselines=baselines,
@@ -97,6 +101,24 @@ def comparison(
         sample=dataset.sample,
         attributes=_attributes(vectors[: len(rows)]),
     )
+
+    def answers() -> Iterator[Answer]:
+        """What the classifiers on each feature, and the baselines, have right of each test example."""
+        for index, classifier in enumerate(classifier_names):
+            for number in range(len(vectors)):
+                series = {"series": MODEL_SERIES, "row": rows[number]} if number < len(rows) else {"series": UNTRAINED}
+                condition: Answer = {"row": None, "classifier": classifier} | series
+                yield from run_answers(dataset.test, _runs(counts[:, :, number, index]), condition)
+        for name, sums in baseline_counts.items():
+            condition = {"row": None, "classifier": None, "series": name}
+            yield from run_answers(dataset.test, _runs(sums), condition)
+
+    return table.with_answers(answers)
+
+
+def _runs(correct_total: CorrectTotal) -> list[Counts]:
+    """The counts of each seed, from (seed, example, 2)."""
+    return [Counts(counts[..., 0], counts[..., 1]) for counts in correct_total]
 
 
 def _difference_from_first(correct_total: CorrectTotal) -> CorrectTotal:

@@ -15,6 +15,13 @@ import numpy as np
 from annotated_types import Ge
 from numpy.typing import NDArray
 
+from bertology.analyses.probing.train_test_split import (
+    IN_TEST_CORPUS,
+    TrainFormatOption,
+    TrainFormatOptionsOption,
+    load_train_corpus,
+    without_shared_examples,
+)
 from bertology.corpus.corpus import Corpus, Example, shuffle_by_hash
 from bertology.corpus.sentence import Sentence
 from bertology.errors import Refusal
@@ -49,6 +56,8 @@ class DatasetOptions:
         str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
     ] = ""
     train_size: Annotated[int, "Maximum number of training examples: the first of --train-corpus (0: all)."] = 0
+    train_format: TrainFormatOption = ""
+    train_format_option: TrainFormatOptionsOption = ""
     n_seeds: NSeedsOption = 3
     seed: SeedOption = 0
 
@@ -63,12 +72,16 @@ class SeedSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class FrozenFeatureDataset:
-    """A task, its train and test examples, and the split of the training examples for each seed."""
+    """A task, its train and test examples, and the split of the training examples for each seed.
+
+    `n_shared` is the number of examples of --train-corpus left out because they are also in the test corpus.
+    """
 
     task: Task
     train: tuple[Example, ...]
     test: tuple[Example, ...]
     seed_splits: tuple[SeedSplit, ...]
+    n_shared: int = 0
 
     @property
     def max_train_size(self) -> int:
@@ -102,13 +115,14 @@ class FrozenFeatureDataset:
     @property
     def sample(self) -> dict[str, int]:
         """The sizes of the dataset."""
-        return {
+        sizes = {
             "labels": len(self.task.labels),
             "training examples": self.max_train_size,
             "validation examples": len(self.seed_splits[0].validation),
             "test examples": len(self.test),
             "seeds": len(self.seed_splits),
         }
+        return sizes | ({f"unused training examples ({IN_TEST_CORPUS})": self.n_shared} if self.n_shared else {})
 
 
 def example_labels(task: Task, example: Example) -> Sequence[str]:
@@ -134,8 +148,10 @@ def build_dataset(corpus: Corpus, options: DatasetOptions, *, analysis_name: str
     annotation = options.annotation or _default_annotation(corpus, name)
     usable, annotation = select_examples(corpus, name, annotation)
     sample = sort_by_content(usable.examples)[: options.sample_size or None]
+    n_shared = 0
     if options.train_corpus:
-        train, test = _read_train_examples(options, name, annotation), list(sample)
+        test = list(sample)
+        train, n_shared = _read_train_examples(options, replace(usable, examples=tuple(test)), name, annotation)
     else:
         split = split_examples(replace(usable, examples=tuple(sample)), TEST_FRACTION, seed=options.seed)
         train, test = split.train, split.validation
@@ -147,7 +163,7 @@ def build_dataset(corpus: Corpus, options: DatasetOptions, *, analysis_name: str
             "Use another corpus",
         )
     splits = tuple(_seed_split(train, seed) for seed in range(options.seed, options.seed + options.n_seeds))
-    return FrozenFeatureDataset(task, tuple(train), tuple(test), splits)
+    return FrozenFeatureDataset(task, tuple(train), tuple(test), splits, n_shared)
 
 
 def _default_annotation(corpus: Corpus, task_name: str) -> str | None:
@@ -156,14 +172,19 @@ def _default_annotation(corpus: Corpus, task_name: str) -> str | None:
     return "entities" if task_name == "token" and has_entities else None
 
 
-def _read_train_examples(options: DatasetOptions, task_name: str, annotation: str | None) -> list[Example]:
-    from bertology.corpus.read import load_corpus
+def _read_train_examples(
+    options: DatasetOptions, test: Corpus, task_name: str, annotation: str | None
+) -> tuple[list[Example], int]:
+    """The usable examples of --train-corpus that are not in the test corpus, and the number of those that are."""
     from bertology.training.data_split import sort_by_content
     from bertology.training.task_selection import select_examples
 
-    corpus = load_corpus(options.train_corpus, limit=options.train_size or None)
+    corpus = load_train_corpus(
+        options.train_corpus, options.train_size, options.train_format, options.train_format_option
+    )
+    corpus, n_shared = without_shared_examples(corpus, test)
     usable, _ = select_examples(corpus, task_name, annotation)
-    return sort_by_content(usable.examples)
+    return sort_by_content(usable.examples), n_shared
 
 
 def _seed_split(examples: Sequence[Example], seed: int) -> SeedSplit:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.probing.options import Layer, NSeedsOption, SeedOption, resolve_layer
-from bertology.arrays import Array
+from bertology.arrays import Array, FloatArray
 from bertology.corpus.chunking import runs_outside_chunks, sentence_chunks
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import range_over_seeds
+from bertology.estimates.resampling import percentile_interval, ratio, resampled_runs, resampled_sums
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Scatter
 
 NMI, ADJUSTED_MI = "NMI", "adjusted mutual information"
 NON_PHRASE = "O"
+N_LABELLINGS = 2
+"""Phrase types and shuffled phrase types."""
 MIN_SPANS = 3
 """Phrase types with fewer spans are left out."""
 
@@ -40,6 +42,7 @@ class _PhraseSpan:
     special_tokens="Special tokens: in the model's input, not analysed.",
     citations=("jawahar2019",),
     sites=("hidden",),
+    version=2,
     cost=Cost(seconds_per_sampled_word=0.004),
 )
 def phrase_clusters(
@@ -70,8 +73,10 @@ def phrase_clusters(
     its last word. There are as many clusters as phrase types; k-means is fitted on most spans and scored on the others.
     Chunks are the annotated ones, or are derived from dependency trees, which give more types to single words. Few
     spans make NMI high by chance: compare it with `shuffled labels`, or use `adjusted mutual information`, which is 0
-    by chance. The paper's NMI of 2019 divides by the geometric mean of the entropies. Intervals are ranges over seeds.
-    `points` shows the spans of one layer by their first two principal components or by t-SNE (perplexity 30).
+    by chance. The paper's NMI of 2019 divides by the geometric mean of the entropies. Seeds draw other spans to fit and
+    to score, and other initial clusters. Intervals resample the sentences of scored spans and seeds; as repeated spans
+    raise mutual information, resamples are shifted to have the mean of the score. `points` shows the spans of one layer
+    by their first two principal components or by t-SNE (perplexity 30).
     """
     spans = _extract_spans(recording)
     if show == "points":
@@ -82,14 +87,18 @@ def phrase_clusters(
 
     def curves(model_recording: Recording) -> list[dict[str, Estimates]]:
         """Scores against the phrase types, and against shuffled phrase types."""
-        runs: list[Array] = []
-        for run_seed in range(seed, seed + n_seeds):
-            sample = _sample_spans(spans, sample_size, non_phrase_spans, run_seed)
-            runs.append(_scores(model_recording, sample, train_fraction, average_method, run_seed))
-        by_labelling = np.array(runs).swapaxes(0, 1)
+        runs = [
+            _cluster(
+                model_recording,
+                _sample_spans(spans, sample_size, non_phrase_spans, run_seed),
+                train_fraction,
+                run_seed,
+            )
+            for run_seed in range(seed, seed + n_seeds)
+        ]
         return [
-            {name: range_over_seeds(scores[:, index]) for index, name in enumerate((NMI, ADJUSTED_MI))}
-            for scores in by_labelling
+            bootstrap_information([run.relabelled(labelling) for run in runs], average_method, seed=seed)
+            for labelling in range(N_LABELLINGS)
         ]
 
     measures, shuffled = curves(recording)
@@ -157,24 +166,102 @@ def _span_states(recording: Recording, spans: Sequence[_PhraseSpan]) -> list[Arr
     return [states[span.input_index] for span in spans]
 
 
-def _scores(
-    recording: Recording, spans: Sequence[_PhraseSpan], train_fraction: float, average_method: str, seed: int
-) -> Array:
-    """(labelling, measure, layer) scores of the same clusters against phrase types and shuffled phrase types."""
-    from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
+@dataclass(frozen=True)
+class ClusteredSpans:
+    """Scored spans of one seed: (span,) sentences, (labelling, span) labels and (layer, span) clusters.
 
+    The labellings are phrase types and shuffled phrase types.
+    """
+
+    sentences: Array
+    labels: Array
+    clusters: Array
+
+    def relabelled(self, labelling: int) -> ClusteredSpans:
+        """The same clusters with one labelling only."""
+        return replace(self, labels=self.labels[labelling : labelling + 1])
+
+    def scores(self, average_method: str) -> FloatArray:
+        """(measure, layer) NMI and adjusted mutual information of clusters and labels."""
+        from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
+
+        labels = self.labels[0]
+        nmi = [normalized_mutual_info_score(labels, c, average_method=average_method) for c in self.clusters]
+        return np.array([nmi, [adjusted_mutual_info_score(labels, clusters) for clusters in self.clusters]])
+
+    def tables(self, sentences: Array) -> FloatArray:
+        """(sentence, layer, label, cluster) numbers of spans, for the sentences of all seeds."""
+        rows = np.searchsorted(sentences, self.sentences)
+        labels = np.unique(self.labels[0], return_inverse=True)[1]
+        shape = (len(sentences), len(self.clusters), int(labels.max()) + 1, int(self.clusters.max()) + 1)
+        layers = np.arange(len(self.clusters))[:, None]
+        cells = np.ravel_multi_index(np.broadcast_arrays(rows, layers, labels, self.clusters), shape)
+        return np.bincount(cells.ravel(), minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+
+
+def _cluster(recording: Recording, spans: Sequence[_PhraseSpan], train_fraction: float, seed: int) -> ClusteredSpans:
+    """The clusters of the spans that k-means was not fitted on, by layer."""
     types = np.array([span.phrase_type for span in spans])
     n_types = len(set(types))
     n_train = min(max(round(train_fraction * len(spans)), n_types), len(spans) - 2)
-    labellings = [labels[n_train:] for labels in (types, np.random.default_rng(seed).permutation(types))]
+    labels = np.stack([types, np.random.default_rng(seed).permutation(types)])[:, n_train:]
     states = _span_states(recording, spans)
-    scores = np.zeros((len(labellings), 2, len(states[0])))
-    for layer in range(len(states[0])):
-        clusters = _predict_clusters(_span_vectors(states, spans, layer), n_train, n_types, seed)
-        for index, labels in enumerate(labellings):
-            scores[index, 0, layer] = normalized_mutual_info_score(labels, clusters, average_method=average_method)
-            scores[index, 1, layer] = adjusted_mutual_info_score(labels, clusters)
-    return scores
+    clusters = [
+        _predict_clusters(_span_vectors(states, spans, layer), n_train, n_types, seed)
+        for layer in range(len(states[0]))
+    ]
+    return ClusteredSpans(np.array([span.input_index for span in spans[n_train:]]), labels, np.stack(clusters))
+
+
+def bootstrap_information(runs: Sequence[ClusteredSpans], average_method: str, *, seed: int) -> dict[str, Estimates]:
+    """(layer,) NMI and adjusted mutual information, averaged over seeds, with intervals over sentences and seeds.
+
+    Expected mutual information is that of all spans of a seed. A resample has some spans several times, which raises
+    mutual information: resamples are shifted to have the mean of the score.
+    """
+    scores = np.stack([run.scores(average_method) for run in runs])
+    sentences = np.unique(np.concatenate([run.sentences for run in runs]))
+    resampled: list[FloatArray] = []
+    for run, run_scores in zip(runs, scores, strict=True):
+        # The same seed draws the same sentences for all runs.
+        table, resampled_tables = resampled_sums(run.tables(sentences)[None], seed=seed)
+        resampled.append(_information(resampled_tables, _expected_information(table, run_scores[1]), average_method))
+    values = scores.mean(0)
+    averages = resampled_runs(np.stack(resampled), seed=seed)
+    averages += values - averages.mean(0)
+    low, high = percentile_interval(averages)
+    n = np.full(values.shape[1], len(sentences))
+    return {
+        name: Estimates(value=values[i], low=np.minimum(low[i], values[i]), high=np.maximum(high[i], values[i]), n=n)
+        for i, name in enumerate((NMI, ADJUSTED_MI))
+    }
+
+
+def _entropies(tables: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(...,) mutual information and both entropies, in nats, of (..., label, cluster) counts."""
+    joint = tables / np.maximum(tables.sum((-1, -2), keepdims=True), 1)
+    entropies = [
+        np.maximum(0, -np.sum(p * np.log(np.where(p > 0, p, 1)), -1))  # rounding can give a small negative number
+        for p in (joint.sum(-1), joint.sum(-2), joint.reshape(*joint.shape[:-2], -1))
+    ]
+    return entropies[0] + entropies[1] - entropies[2], entropies[0], entropies[1]
+
+
+def _expected_information(tables: FloatArray, adjusted: FloatArray) -> FloatArray:
+    """(layer,) mutual information expected by chance, from the adjusted one."""
+    information, first, second = _entropies(tables)
+    is_perfect = adjusted >= 1
+    return np.where(
+        is_perfect, 0, (information - adjusted * (first + second) / 2) / np.where(is_perfect, 1, 1 - adjusted)
+    )
+
+
+def _information(tables: FloatArray, expected: FloatArray, average_method: str) -> FloatArray:
+    """(..., measure, layer) NMI and adjusted mutual information of (..., layer, label, cluster) counts."""
+    information, first, second = _entropies(tables)
+    arithmetic = (first + second) / 2
+    mean = np.sqrt(first * second) if average_method == "geometric" else arithmetic
+    return np.stack([ratio(information, mean), ratio(information - expected, arithmetic - expected)], -2)
 
 
 def _predict_clusters(vectors: Array, n_train: int, n_clusters: int, seed: int) -> Array:

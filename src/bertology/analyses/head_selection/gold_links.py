@@ -19,6 +19,7 @@ from bertology.corpus.sentence import ROOT
 from bertology.encoder.token_batch import RecordedInput
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
+from bertology.statistics.words import DIRECTIONS
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 FIXED_OFFSET = "best fixed offset"
@@ -42,11 +43,29 @@ class GoldLink(NamedTuple):
 LinkExtractor = Callable[[RecordedInput], Sequence[GoldLink]]
 
 
+LinkFunction = Callable[[RecordedInput, Sequence[GoldLink]], Array]
+
+
 class LinkBaseline(NamedTuple):
-    """A baseline with several variants; `p_correct` gives (variant, link) probabilities of a correct answer."""
+    """A baseline with several variants; `p_correct` gives (variant, link) probabilities of a correct answer.
+
+    `choose` gives the (variant, link) words it chooses, `NO_TARGET` if none; a baseline may not choose any.
+    """
 
     variants: tuple[str, ...]
-    p_correct: Callable[[RecordedInput, Sequence[GoldLink]], Array]
+    p_correct: LinkFunction
+    choose: LinkFunction | None = None
+
+
+@dataclass(frozen=True)
+class LinkItems:
+    """What the counts were counted from, to list single answers: for each input its unit, links and strongest words."""
+
+    units: Sequence[int]
+    inputs: Sequence[RecordedInput]
+    links: Sequence[Sequence[GoldLink]]
+    strongest: Sequence[Array]
+    baselines: Mapping[str, LinkBaseline]
 
 
 @dataclass(frozen=True)
@@ -55,7 +74,8 @@ class LinkCounts:
 
     `correct` is (unit, layer, head, direction, label), `total` (unit, label). `baseline_correct` has (unit, variant,
     label) per baseline, `baseline_variants` the names of the variants. `skipped` counts links between words that the
-    model was not shown.
+    model was not shown. `tie_rates` has the proportion of answers, over all heads and links, that were taken at random
+    from equally strong words, by direction; NaN where ties were not counted. `items` are the links themselves.
     """
 
     labels: tuple[str, ...]
@@ -66,6 +86,8 @@ class LinkCounts:
     baseline_correct: Mapping[str, Array]
     baseline_variants: Mapping[str, tuple[str, ...]]
     skipped: int = 0
+    tie_rates: tuple[float, ...] = ()
+    items: LinkItems | None = None
 
     def unravel(self, candidate: int) -> tuple[int, int, int]:
         """The layer, head and direction of a flat candidate index."""
@@ -105,6 +127,7 @@ def count_links(
     baseline_correct = {
         name: np.zeros((shape[0], len(baseline.variants), len(label_names))) for name, baseline in baselines.items()
     }
+    n_tied, n_answers = np.zeros(len(directions)), 0
     for unit, recorded_input, links, strongest in zip(
         units, recording.inputs, links_by_input, recording[site], strict=True
     ):
@@ -116,6 +139,8 @@ def count_links(
         is_correct = ((answers == targets) & (targets >= 0)).any(-1)
         correct[unit] += (is_correct @ has_label).astype(np.uint16)
         total[unit] += has_label.sum(0).astype(np.uint16)
+        n_tied += _count_ties(strongest, len(directions), read_words)
+        n_answers += strongest.shape[0] * strongest.shape[1] * len(links)
         for name, baseline in baselines.items():
             baseline_correct[name][unit] += baseline.p_correct(recorded_input, links) @ has_label
     return LinkCounts(
@@ -127,7 +152,17 @@ def count_links(
         baseline_correct,
         {name: baseline.variants for name, baseline in baselines.items()},
         sum(map(len, all_links)) - sum(map(len, links_by_input)),
+        tuple((n_tied / max(1, n_answers)).tolist()),
+        LinkItems(units, recording.inputs, links_by_input, recording[site], baselines),
     )
+
+
+def _count_ties(strongest: Array, n_directions: int, read_words: Array) -> Array:
+    """(direction,) answers that are one of several equally strong words; NaN if the site does not count them."""
+    ties = strongest[:, :, len(DIRECTIONS) : len(DIRECTIONS) + n_directions, read_words]
+    if ties.shape[2] < n_directions or np.isnan(ties).any():
+        return np.full(n_directions, np.nan)
+    return (ties > 1).sum((0, 1, 3))
 
 
 def group_units(inputs: Sequence[RecordedInput]) -> tuple[list[int], tuple[str, ...]]:
@@ -159,8 +194,8 @@ def _order_labels(links_by_input: Sequence[Sequence[GoldLink]], first: Sequence[
     return (*first, *further)
 
 
-def _fixed_offset(recorded_input: RecordedInput, links: Sequence[GoldLink]) -> Array:
-    """(offset, link) whether the word at that offset in the same segment is a target.
+def _word_at_offset(recorded_input: RecordedInput, links: Sequence[GoldLink]) -> Array:
+    """(offset, link) the word at that offset in the same segment.
 
     Before the first word of a segment is the root; beyond the last word is the last word.
     """
@@ -169,8 +204,12 @@ def _fixed_offset(recorded_input: RecordedInput, links: Sequence[GoldLink]) -> A
     segments = np.searchsorted(ends, sources, side="right")
     first, last = np.concatenate([[0], ends])[segments], ends[segments] - 1
     words = sources + np.array(OFFSETS)[:, None]
-    answers = np.where(words < first, ROOT, np.minimum(words, last))
-    return (answers[..., None] == _pad_targets(links)).any(-1)
+    return np.where(words < first, ROOT, np.minimum(words, last))
+
+
+def _fixed_offset(recorded_input: RecordedInput, links: Sequence[GoldLink]) -> Array:
+    """(offset, link) whether the word at that offset is a target."""
+    return (_word_at_offset(recorded_input, links)[..., None] == _pad_targets(links)).any(-1)
 
 
 def _random_word(recorded_input: RecordedInput, links: Sequence[GoldLink]) -> Array:
@@ -180,6 +219,6 @@ def _random_word(recorded_input: RecordedInput, links: Sequence[GoldLink]) -> Ar
 
 
 WORD_BASELINES: Mapping[str, LinkBaseline] = {
-    FIXED_OFFSET: LinkBaseline(tuple(f"{offset:+d}" for offset in OFFSETS), _fixed_offset),
+    FIXED_OFFSET: LinkBaseline(tuple(f"{offset:+d}" for offset in OFFSETS), _fixed_offset, _word_at_offset),
     CHANCE: LinkBaseline(("",), _random_word),
 }

@@ -1,11 +1,12 @@
-"""Select the best head for each label on one half of the sentences, and evaluate it on the other half.
+"""Select the best head for each label on one half of the sentences and score it on the other, over many random halves.
 
 The halves depend only on the words of the sentences, never on their order, and equal sentences stay together. Trying
-every head in every direction is accounted for in three ways: the held-out accuracy is that of a head selected on other
-sentences; the interval of the best head on all sentences is simultaneous for all heads; and the heads not significantly
-worse than the best are found by multiple comparisons with the best (see `estimates.comparison_with_best`). The p value
-compares the held-out head with a baseline by a paired t test over sentences, with Holm's correction for the labels; the
-interval of their difference resamples the same sentences for both.
+every head in every direction is accounted for in three ways: the held-out accuracy is that of heads selected on other
+sentences, with values, intervals and p values combined over all splits (see `estimates.cross_fitting`); the interval of
+the best head on all sentences is simultaneous for all heads; and the heads not significantly worse than the best are
+found by multiple comparisons with the best (see `estimates.hypothesis_tests`). Differences and p values compare the
+selected heads with a baseline on the same sentences, with Holm's correction of p values for the labels. The best fixed
+offset is selected on all sentences, which can only favour the baseline.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_selection.answers import link_answers
 from bertology.analyses.head_selection.gold_links import LinkCounts
 from bertology.arrays import Array, BoolArray
+from bertology.estimates.cross_fitting import CrossFit, cross_fit, cross_fitted_p, cross_fitted_ratio, random_halves
 from bertology.estimates.estimate import Estimate, Estimates
-from bertology.estimates.hypothesis_tests import BestCandidate, argmax_rate, compare_with_best, holm, paired_t_test
-from bertology.estimates.resampling import bootstrap_ratio
+from bertology.estimates.hypothesis_tests import MIN_UNITS, BestCandidate, compare_with_best, holm
+from bertology.estimates.resampling import bootstrap_proportion
 from bertology.results.shapes import AttributeValue, Head, Table
 
 HELD_OUT_ACCURACY = "accuracy (held out)"
@@ -32,6 +35,7 @@ ZERO = "zero"
 SIGNIFICANCE_LEVEL = 0.05
 MAX_LISTED_HEADS = 5
 ACCURACY_UNIT = "proportion of examples, 0 to 1"
+MISSING = Estimate(np.nan, np.nan, np.nan, 0, "t")
 
 
 def difference_measure(baseline: str) -> str:
@@ -50,38 +54,40 @@ def selection_half(texts: Sequence[str], seed: int) -> BoolArray:
 class HeadSelection:
     """The selection for one label.
 
-    `selected` is the best candidate on the selection half, `best` that on all sentences. `baseline_variants` has the
-    best variant of each baseline on the selection half and on all sentences.
+    `fit` has the candidates selected on each half of each split, `best` is the best candidate on all sentences.
+    `baseline_variants` has the best variant of each baseline on all sentences.
     """
 
-    selected: int
+    fit: CrossFit
     best: BestCandidate
-    baseline_variants: dict[str, tuple[int, int]]
+    baseline_variants: dict[str, int]
+
+    @property
+    def selected(self) -> int:
+        """The candidate selected most often."""
+        return self.fit.most_selected[0]
 
 
-def select_heads(
-    counts: LinkCounts, selection_mask: BoolArray, *, min_examples: int, seed: int
-) -> list[HeadSelection | None]:
+def select_heads(counts: LinkCounts, halves: BoolArray, *, min_examples: int, seed: int) -> list[HeadSelection | None]:
     """The selection for each label; None with fewer than `min_examples` examples, or none in one of the halves."""
     selections: list[HeadSelection | None] = []
     for label in range(len(counts.labels)):
         correct, total = counts.candidates(label), counts.total[:, label]
-        selected = argmax_rate(correct[selection_mask], total[selection_mask])
-        enough = total.sum() >= min_examples and selected is not None and total[~selection_mask].any()
+        enough = total.sum() >= min_examples
+        fit = cross_fit_heads(counts, halves, label) if enough else None
         best = compare_with_best(correct, total, seed=seed) if enough else None
-        if best is None or selected is None:
+        if fit is None or best is None:
             selections.append(None)
             continue
-        variants = {
-            name: (_best_variant(values[selection_mask, :, label]), _best_variant(values[..., label]))
-            for name, values in counts.baseline_correct.items()
-        }
-        selections.append(HeadSelection(selected, best, variants))
+        variants = {name: int(values[..., label].sum(0).argmax()) for name, values in counts.baseline_correct.items()}
+        selections.append(HeadSelection(fit, best, variants))
     return selections
 
 
-def _best_variant(correct: Array) -> int:
-    return int(correct.sum(0).argmax())
+def cross_fit_heads(counts: LinkCounts, halves: BoolArray, label: int) -> CrossFit | None:
+    """The heads with most correct answers for a label on each half."""
+    correct = counts.candidates(label).astype(np.float64)
+    return cross_fit(halves, counts.total[:, label], lambda half: half @ correct)
 
 
 def selection_table(
@@ -91,53 +97,41 @@ def selection_table(
 
     `baseline` is the one that p values and differences compare with. Heads, directions and counts are attributes.
     """
-    selection_mask = selection_half(counts.unit_texts, seed)
-    selections = select_heads(counts, selection_mask, min_examples=min_examples, seed=seed)
-    total = np.where([selection is not None for selection in selections], counts.total, 0).astype(np.float64)
-    held_out_total = total[~selection_mask]
-    selected = _candidate_correct(counts, [selection and selection.selected for selection in selections])
-    bests = [selection and selection.best for selection in selections]
+    halves = random_halves(counts.unit_texts, seed=seed)
+    selections = select_heads(counts, halves, min_examples=min_examples, seed=seed)
+    is_scored = np.array([selection is not None for selection in selections], np.bool_)
+    total = np.where(is_scored, counts.total, 0).astype(np.float64)
+    n_units = (total > 0).sum(0)
     baselines: dict[str, dict[str, Estimates]] = {}
     for name, correct in counts.baseline_correct.items():
-        held_out_variant, best_variant = (
-            _variant_correct(correct, [selection and selection.baseline_variants[name][i] for selection in selections])
-            for i in (0, 1)
-        )
-        baselines[name] = {
-            HELD_OUT_ACCURACY: _pooled_accuracy(held_out_variant[~selection_mask], held_out_total, seed),
-            BEST_ACCURACY: _pooled_accuracy(best_variant, total, seed),
-        }
-    compared = _variant_correct(
-        counts.baseline_correct[baseline],
-        [selection and selection.baseline_variants[baseline][0] for selection in selections],
+        variants = [selection and selection.baseline_variants[name] for selection in selections]
+        accuracy = bootstrap_proportion(_variant_correct(correct, variants), total, seed=seed)
+        baselines[name] = {HELD_OUT_ACCURACY: accuracy, BEST_ACCURACY: accuracy}
+    accuracies, differences, p_values = zip(
+        *(_evaluate(counts, label, selection, baseline) for label, selection in enumerate(selections)), strict=True
     )
-    p = holm(paired_t_test(np.where(total > 0, selected - compared, np.nan)[~selection_mask]))
-    n_units = (total > 0).sum(0)
-    n_worse = [np.nan if best is None else len(best.indistinguishable) for best in bests]
+    p = holm(np.array(p_values))
+    bests = [selection and selection.best for selection in selections]
     difference = difference_measure(baseline)
     measures = {
-        HELD_OUT_ACCURACY: _pooled_accuracy(selected[~selection_mask], held_out_total, seed),
-        difference: _pooled_accuracy((selected - compared)[~selection_mask], held_out_total, seed),
+        HELD_OUT_ACCURACY: Estimates.stack(accuracies),
+        difference: Estimates.stack(differences),
         BEST_ACCURACY: _best_estimates(bests, n_units),
-        INDISTINGUISHABLE: _exact(n_worse, n_units),
-        P_VALUE: _exact(p, (held_out_total > 0).sum(0) * np.isfinite(p)),
+        INDISTINGUISHABLE: _exact([np.nan if best is None else len(best.indistinguishable) for best in bests], n_units),
+        P_VALUE: _exact(p, n_units * np.isfinite(p)),
     }
     if randomised is not None:
-        baselines[UNTRAINED_MODEL] = _untrained_baseline(randomised, selections, selection_mask, total, seed)
+        baselines[UNTRAINED_MODEL] = _untrained_baseline(randomised, halves, is_scored, seed)
     n_candidates = int(np.prod(counts.correct.shape[1:4]))
     baselines["all other heads"] = {INDISTINGUISHABLE: _exact(np.full(len(bests), n_candidates - 1.0), n_units)}
     baselines["significance level"] = {P_VALUE: _exact(np.full(len(bests), SIGNIFICANCE_LEVEL), n_units)}
     baselines[ZERO] = {difference: _exact(np.zeros(len(bests)), n_units)}
-    return Table(
+    table = Table(
         measures=measures,
         baselines=baselines,
         row_names=counts.labels,
         attributes=_attributes(counts, selections),
-        notes={
-            label: f"Not scored: {n} example{'s' * (n != 1)} (minimum {min_examples})."
-            for label, selection, n in zip(counts.labels, selections, counts.total.sum(0).tolist(), strict=True)
-            if selection is None
-        },
+        notes=_notes(counts, is_scored, min_examples),
         units={
             HELD_OUT_ACCURACY: ACCURACY_UNIT,
             difference: "difference of proportions, -1 to 1",
@@ -146,46 +140,55 @@ def selection_table(
             P_VALUE: "probability, 0 to 1",
         },
     )
+    items = counts.items
+    return table if items is None else table.with_answers(lambda: link_answers(counts, items, selections))
 
 
-def _pooled_accuracy(correct: Array, total: Array, seed: int) -> Estimates:
-    return bootstrap_ratio(correct, total, seed=seed) if len(correct) else Estimates.empty(correct.shape[1])
+def _evaluate(
+    counts: LinkCounts, label: int, selection: HeadSelection | None, baseline: str
+) -> tuple[Estimate, Estimate, float]:
+    """Accuracy of the heads selected for a label, its difference from the baseline, and the p value of that."""
+    if selection is None:
+        return MISSING, MISSING, np.nan
+    total = counts.total[:, label].astype(np.float64)
+    correct = selection.fit.scores(counts.candidates(label))
+    differences = correct - counts.baseline_correct[baseline][:, selection.baseline_variants[baseline], label]
+    p = cross_fitted_p(np.where(total > 0, differences, np.nan))
+    return cross_fitted_ratio(correct, total), cross_fitted_ratio(differences, total, lowest=-1.0), p
 
 
-def _candidate_correct(counts: LinkCounts, candidates: Sequence[int | None]) -> Array:
-    """(unit, label) correct answers of the candidate of each label; 0 without a candidate."""
-    correct = np.zeros(counts.total.shape)
-    for label, candidate in enumerate(candidates):
-        if candidate is not None:
-            correct[:, label] = counts.candidates(label)[:, candidate]
-    return correct
+def _notes(counts: LinkCounts, is_scored: BoolArray, min_examples: int) -> dict[str, str]:
+    """Why a label is not scored, or has no interval."""
+    notes: dict[str, str] = {}
+    for label, scored, n, n_units in zip(
+        counts.labels, is_scored, counts.total.sum(0).tolist(), (counts.total > 0).sum(0).tolist(), strict=True
+    ):
+        if not scored:
+            notes[label] = f"Not scored: {n} example{'s' * (n != 1)} (minimum {min_examples})."
+        elif n_units < MIN_UNITS:
+            notes[label] = f"No interval and no p value: examples in {n_units} texts (minimum {MIN_UNITS})."
+    return notes
 
 
 def _variant_correct(correct: Array, variants: Sequence[int | None]) -> Array:
-    """(unit, label) correct answers of the variant of each label."""
+    """(unit, label) correct answers of the variant of each label; 0 without a variant."""
     columns = [np.zeros(len(correct)) if v is None else correct[:, v, label] for label, v in enumerate(variants)]
     return np.stack(columns, axis=1)
 
 
 def _untrained_baseline(
-    randomised: LinkCounts,
-    selections: Sequence[HeadSelection | None],
-    selection_mask: BoolArray,
-    total: Array,
-    seed: int,
+    randomised: LinkCounts, halves: BoolArray, is_scored: BoolArray, seed: int
 ) -> dict[str, Estimates]:
     """The best head of the untrained model, selected in the same way from as many candidates."""
-    selected: list[int | None] = []
+    accuracies: list[Estimate] = []
     bests: list[BestCandidate | None] = []
-    for label, selection in enumerate(selections):
-        correct, label_total = randomised.candidates(label), randomised.total[:, label]
-        selected.append(argmax_rate(correct[selection_mask], label_total[selection_mask]) if selection else None)
-        bests.append(compare_with_best(correct, label_total, seed=seed) if selection else None)
-    held_out = _candidate_correct(randomised, selected)[~selection_mask]
-    return {
-        HELD_OUT_ACCURACY: _pooled_accuracy(held_out, total[~selection_mask], seed),
-        BEST_ACCURACY: _best_estimates(bests, (total > 0).sum(0)),
-    }
+    for label, scored in enumerate(is_scored):
+        correct, total = randomised.candidates(label), randomised.total[:, label]
+        fit = cross_fit_heads(randomised, halves, label) if scored else None
+        accuracies.append(MISSING if fit is None else cross_fitted_ratio(fit.scores(correct), total.astype(np.float64)))
+        bests.append(compare_with_best(correct, total, seed=seed) if scored else None)
+    n_units = np.where(is_scored, (randomised.total > 0).sum(0), 0)
+    return {HELD_OUT_ACCURACY: Estimates.stack(accuracies), BEST_ACCURACY: _best_estimates(bests, n_units)}
 
 
 def _best_estimates(bests: Sequence[BestCandidate | None], n: Array) -> Estimates:
@@ -225,11 +228,12 @@ def format_candidate(counts: LinkCounts, candidate: int) -> str:
 def _attributes(
     counts: LinkCounts, selections: Sequence[HeadSelection | None]
 ) -> dict[str, tuple[AttributeValue, ...]]:
-    """The held-out head of each row, the best head on all sentences, and the variant of each baseline on all."""
+    """The head selected most often for each row and how often, the best head on all sentences, baseline variants."""
     scored = list(enumerate(selections))
     attributes = head_attributes([s and candidate_head(counts, s.selected) for s in selections])
     if any(counts.directions):
         attributes["direction"] = tuple(s and candidate_direction(counts, s.selected) for s in selections)
+    attributes["chosen_in"] = tuple(s and round(s.fit.most_selected[1], 3) for s in selections)
     attributes["best_head"] = tuple(s and str(candidate_head(counts, s.best.index)) for s in selections)
     if any(counts.directions):
         attributes["best_direction"] = tuple(s and candidate_direction(counts, s.best.index) for s in selections)
@@ -238,7 +242,7 @@ def _attributes(
     attributes["not_significantly_worse"] = tuple(s and _list_indistinguishable(counts, n, s.best) for n, s in scored)
     for name, variants in counts.baseline_variants.items():
         if any(variants):
-            attributes[name] = tuple(s and variants[s.baseline_variants[name][1]] for s in selections)
+            attributes[name] = tuple(s and variants[s.baseline_variants[name]] for s in selections)
     return attributes
 
 
@@ -259,7 +263,7 @@ def append_row(
     note: str,
 ) -> Table:
     """The table with one more row; measures, baselines and attributes that the row does not have are missing there."""
-    return Table(
+    appended = Table(
         measures={key: _append_estimate(column, measures.get(key)) for key, column in table.measures.items()},
         baselines={
             baseline: {key: _append_estimate(c, baselines.get(baseline, {}).get(key)) for key, c in columns.items()}
@@ -271,6 +275,7 @@ def append_row(
         attributes={key: (*values, attributes.get(key)) for key, values in table.attributes.items()},
         notes={**table.notes, name: note},
     )
+    return appended.with_answers(table.answers)
 
 
 def _append_estimate(column: Estimates, estimate: Estimate | None) -> Estimates:

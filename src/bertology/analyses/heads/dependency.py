@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import numpy as np
+
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.head_selection.functions import TO_DEPENDENT, TO_GOVERNOR
 from bertology.analyses.head_selection.gold_links import CHANCE, FIXED_OFFSET, GoldLink, LinkCounts, count_links
 from bertology.analyses.head_selection.selection import selection_table
+from bertology.analyses.label_criteria import OTHER, WORD_CHOICE, HeadLabelling
 from bertology.corpus.sentence import ROOT
-from bertology.corpus.tagsets import is_relation, stanford_relation, universal_relation
+from bertology.corpus.tagsets import (
+    Subtypes,
+    SubtypesOption,
+    is_relation,
+    relation_labels,
+    stanford_relation,
+    universal_relation,
+)
 from bertology.encoder.token_batch import RecordedInput, word_annotations, word_governors
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_ratio
+from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
 from bertology.recording.sites import strongest_word_site
 from bertology.results.shapes import HeadGrid, Table
@@ -30,7 +40,10 @@ CLITICS = frozenset({"'s", "’s", "s'", "s’", "'", "’"})
 
 
 def dependency_links(
-    recorded_input: RecordedInput, relation_names: RelationNames = "corpus", possessive_clitic: bool = False
+    recorded_input: RecordedInput,
+    relation_names: RelationNames = "corpus",
+    possessive_clitic: bool = False,
+    subtypes: Subtypes = "included",
 ) -> list[GoldLink]:
     """One link per word that has a governor, from the word to its governor."""
     words = recorded_input.text.words
@@ -44,8 +57,8 @@ def dependency_links(
         name = rename(relation) if relation is not None else "unnamed"
         inner = governor != ROOT and (relation or "").split(":")[0] not in {"root", "punct"}
         use_clitic = possessive_clitic and name in POSSESSIVES and word + 1 < len(words) and words[word + 1] in CLITICS
-        with_supertype = dict.fromkeys((name.split(":")[0], name)) if governor != ROOT else ()
-        labels = (ALL_RELATIONS, *([INNER_EDGES] if inner else []), *with_supertype)
+        relations = relation_labels(name, subtypes) if governor != ROOT else ()
+        labels = (ALL_RELATIONS, *([INNER_EDGES] if inner else []), *relations)
         links.append(GoldLink(word, (governor,), labels, word + 1 if use_clitic else word))
     return links
 
@@ -56,8 +69,9 @@ def dependency_links(
     citations=("clark2019", "voita2019"),
     sites=lambda options: (strongest_word_site(options["from_word"]),),
     annotations=("governors",),
-    version=2,
-    labels_heads=2,
+    version=3,
+    answers=("relations",),
+    labels_heads=HeadLabelling(rank=2, criteria={OTHER: WORD_CHOICE}),
 )
 def dependency(
     recording: Recording,
@@ -70,6 +84,7 @@ def dependency(
         "Names of relations: as in the `corpus`, or mapped to `universal` or `stanford` dependencies where the edges "
         "agree.",
     ] = "corpus",
+    subtypes: SubtypesOption = "included",
     possessive_clitic: Annotated[
         bool, "Test the possessive clitic ('s) instead of the possessor, as Clark et al. do."
     ] = False,
@@ -79,36 +94,42 @@ def dependency(
         "the `max`.",
     ] = "mean",
     min_examples: Annotated[int, "Minimum number of examples for a relation to be scored (Clark et al. use 100)."] = 20,
-    seed: Annotated[int, "Random seed (split into halves, bootstrap)."] = 0,
+    seed: Annotated[int, "Random seed (splits into halves, bootstrap)."] = 0,
 ) -> Table | HeadGrid:
     """Proportion of words whose governor receives most of their attention: 0 none, 1 all.
 
     `dependent to governor`: the word that a dependent attends to most, apart from itself and special tokens, is its
     governor. `governor to dependent`: the word that attends most to a dependent is its governor. Attention to a word is
-    the sum over its tokens.
+    the sum over its tokens. Of equally strong words a random one is taken, which is right at the rate of chance; the
+    sample below the table has the proportion of such ties. They occur where attention was rounded or underflows.
 
-    The head and direction of each relation are selected on one half of the sentences and evaluated on the other
-    (`accuracy (held out)`), as is the best fixed offset; further baselines are chance and the best head of the
-    untrained model. `accuracy of the best head (not held out)` is selected and evaluated on all sentences, as in
-    papers; its interval is simultaneous for all heads and directions. `heads not significantly worse` counts the other
-    heads and directions that may be the best, given how many were tried. `p (Holm)` tests the held-out head against
-    the held-out offset over sentences, and `accuracy - best fixed offset` is their difference: both are evaluated on
-    the same examples, and the interval resamples pairs.
+    The head and direction of each relation are selected on one half of the sentences and evaluated on the other, in
+    both directions, for 100 random halves. `accuracy (held out)` is the mean, `head` the head selected most often and
+    `chosen_in` the proportion of selections that chose it: near 1, the head is the same whichever sentences are used.
+    The ends of the interval are means over splits of the ends of t intervals over sentences. Baselines are the best
+    fixed offset, selected on all sentences, chance, and the best head of the untrained model. `accuracy - best fixed
+    offset` is the difference on the same examples. `p (Holm)` combines the p values of paired tests over sentences in
+    all splits (e times their geometric mean) and is corrected for the number of relations. With fewer than five
+    sentences there is neither interval nor p value.
 
-    A relation includes its subtypes, which also have their own rows. `all relations` includes punctuation, and roots,
-    which are always wrong, as in the paper. The released code uses the row of the first token (--from-word first),
-    though the paper says the mean, and tries offsets from -3 to 2; here to 3.
+    `accuracy of the best head (not held out)` is selected and evaluated on all sentences, as in papers; its interval is
+    simultaneous for all heads and directions. `heads not significantly worse` counts the other heads and directions
+    that may be the best, given how many were tried.
+
+    A relation includes its subtypes, which also have their own rows (--subtypes). `all relations` includes punctuation,
+    and roots, which are always wrong, as in the paper. The released code uses the row of the first token (--from-word
+    first), though the paper says the mean, and tries offsets from -3 to 2; here to 3.
     """
     site = strongest_word_site(from_word)
     first_labels = (ALL_RELATIONS, INNER_EDGES) if not relation else ()
 
     def extract_links(recorded_input: RecordedInput) -> list[GoldLink]:
-        links = dependency_links(recorded_input, relation_names, possessive_clitic)
+        links = dependency_links(recorded_input, relation_names, possessive_clitic, subtypes)
         return [link._replace(labels=(relation,)) for link in links if relation in link.labels] if relation else links
 
     counts = count_links(recording, site, extract_links, directions=DIRECTIONS, labels=first_labels)
     if not counts.total.any():
-        raise _no_links_refusal(recording, relation, relation_names)
+        raise _no_links_refusal(recording, relation, relation_names, subtypes)
     untrained = (
         None
         if randomised is None
@@ -117,15 +138,25 @@ def dependency(
     if show == "heads":
         return _build_grid(counts, untrained, min_examples, seed)
     table = selection_table(counts, untrained, baseline=FIXED_OFFSET, min_examples=min_examples, seed=seed)
-    sample = {"words": int(counts.total[:, 0].sum()), "words skipped (no token)": counts.skipped}
+    sample: dict[str, int | float] = {
+        "words": int(counts.total[:, 0].sum()),
+        "words skipped (no token)": counts.skipped,
+    }
+    sample |= {
+        f"proportion of ties ({direction})": round(rate, 6)
+        for direction, rate in zip(DIRECTIONS, counts.tie_rates, strict=True)
+        if np.isfinite(rate)
+    }
     return table.model_copy(update={"notes": _notes(table, counts), "sample": sample})
 
 
-def _no_links_refusal(recording: Recording, relation: str, relation_names: RelationNames) -> Refusal:
+def _no_links_refusal(
+    recording: Recording, relation: str, relation_names: RelationNames, subtypes: Subtypes
+) -> Refusal:
     labels = {
         label
         for recorded_input in recording.inputs
-        for link in dependency_links(recorded_input, relation_names)
+        for link in dependency_links(recorded_input, relation_names, subtypes=subtypes)
         for label in link.labels
     }
     if not relation or not labels:
@@ -161,14 +192,14 @@ def _build_grid(counts: LinkCounts, randomised: LinkCounts | None, min_examples:
         total = counts.total[:, label, None, None]
         for index, direction in enumerate(DIRECTIONS):
             name = f"{counts.labels[label]}, {direction}"
-            measures[name] = bootstrap_ratio(counts.correct[..., index, label], total, seed=seed)
+            measures[name] = bootstrap_proportion(counts.correct[..., index, label], total, seed=seed)
             grid = measures[name].shape
             for baseline in (FIXED_OFFSET, CHANCE):
                 correct = counts.baseline_correct[baseline][..., label]
                 best = correct[:, [int(correct.sum(0).argmax())]]
-                baselines[baseline][name] = bootstrap_ratio(best, total[..., 0], seed=seed)[0].broadcast_to(grid)
+                baselines[baseline][name] = bootstrap_proportion(best, total[..., 0], seed=seed)[0].broadcast_to(grid)
             if randomised is not None:
-                baselines[UNTRAINED_MODEL][name] = bootstrap_ratio(
+                baselines[UNTRAINED_MODEL][name] = bootstrap_proportion(
                     randomised.correct[..., index, label], total, seed=seed
                 )
     return HeadGrid(

@@ -10,28 +10,27 @@ import numpy as np
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.head_selection.functions import (
+    STRONGEST_WORD,
     FunctionThresholds,
     HeadFunction,
     assign_functions,
-    baseline_correct,
+    count_function_links,
     function_kind,
     function_links,
-    word_frequencies,
+    rarest_words,
 )
-from bertology.analyses.head_selection.gold_links import GoldLink, LinkCounts, LinkExtractor, count_links, group_units
-from bertology.analyses.head_selection.selection import SIGNIFICANCE_LEVEL, ZERO, head_attributes, selection_half
-from bertology.arrays import BoolArray
-from bertology.corpus.read import load_corpus
+from bertology.analyses.head_selection.gold_links import GoldLink, LinkCounts, LinkExtractor
+from bertology.analyses.head_selection.selection import SIGNIFICANCE_LEVEL, ZERO, head_attributes
+from bertology.analyses.label_criteria import POSITION, WORD_CHOICE, HeadLabelling
+from bertology.corpus.word_frequencies import WordFrequencies, load_frequencies
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_ratio
+from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
-from bertology.recording.sites import strongest_word_site
 from bertology.results.shapes import Examples, HighlightedSentence, Table
 
 HeadFunctionsView = Literal["heads", "examples"]
-STRONGEST_WORD = strongest_word_site()
 N_EXAMPLES, MIN_LINKS, MAX_PAIRS = 3, 2, 3
 KIND_ORDER = ("positional", "syntactic", "rarest word")
 COUNTEREXAMPLE = "counterexample"
@@ -48,7 +47,10 @@ _PredictedLink = tuple[int, int, tuple[int, ...]]
     citations=("voita2019", "clark2019"),
     sites=(STRONGEST_WORD,),
     annotations=("governors", "relations"),
-    labels_heads=1,
+    version=3,
+    labels_heads=HeadLabelling(
+        rank=1, criteria={"positional": POSITION, "syntactic": WORD_CHOICE, "rarest word": WORD_CHOICE}
+    ),
 )
 def functions(
     recording: Recording,
@@ -59,15 +61,19 @@ def functions(
     ] = "heads",
     positional_threshold: Annotated[
         float, "Minimum proportion of words whose most attended word is at one offset."
-    ] = 0.9,
-    syntactic_threshold: Annotated[float, "Minimum gain over the best fixed offset for a relation."] = 0.1,
+    ] = POSITION.min_score,
+    syntactic_threshold: Annotated[
+        float, "Minimum gain over the baseline for a relation, and for the rarest word."
+    ] = WORD_CHOICE.min_margin,
     rare_word_threshold: Annotated[
         float, "Minimum proportion of words that attend most to the rarest word of the sentence."
-    ] = 0.5,
+    ] = WORD_CHOICE.min_score,
     n_frequent_words: Annotated[int, "This many of the most frequent words never count as the rarest word."] = 500,
-    frequency_corpus: Annotated[str, "Corpus that word frequencies are counted in; empty: the analysed corpus."] = "",
+    frequency_corpus: Annotated[
+        str, "Large corpus that word frequencies are counted in; empty: the built-in list for English."
+    ] = "",
     min_examples: Annotated[int, "Minimum number of examples for a relation to be a function."] = 20,
-    seed: Annotated[int, "Random seed (split into halves, bootstrap)."] = 0,
+    seed: Annotated[int, "Random seed (random halves, bootstrap)."] = 0,
 ) -> Table | Examples:
     """Proportion of words from which a head attends most to the target of its function: 0 never, 1 always.
 
@@ -75,21 +81,34 @@ def functions(
     - syntactic: for a relation and a direction, the strongest target is the governor (or a dependent) 10 points more
       often than the word at the most frequent distance of the relation.
     - rarest word: the strongest target of every second word is the rarest word of the sentence, in sentences whose
-      rarest word is not one of the 500 most frequent. Voita et al. give no threshold; one half is our choice.
+      rarest word is not one of the 500 most frequent. Voita et al. give no threshold; one half is our choice. Words are
+      counted in a large English text (see the data card) or in --frequency-corpus, never in the analysed corpus, where
+      most rare words occur once. Of several words with the lowest frequency, such as words not in the list, a random
+      one is taken, so that heads score at chance there; these sentences are counted below the table. Rare words are
+      split into many tokens, over which attention to a word is summed, so that even uniform attention finds half of
+      them: the baseline is the word with most tokens (or the best fixed offset), and a head must be 10 points better.
 
-    Every head is nominated, on one half of the sentences, for the function with the lowest p value among those whose
-    threshold it reaches, positions first; score, baseline and gain are those of the other half. A function is confirmed
-    only if that half reaches the threshold as well, the interval of the score lies above that of the baseline, and a
-    paired t test is significant after Holm's correction for all nominated heads. The baseline is chance for positions
-    and the best fixed offset otherwise; a further baseline is the best head of the untrained model. Voita et al. count
-    the word itself among the targets; here, as in Clark et al., it is excluded. Attention to a word is the sum over its
-    tokens, attention from a word the mean.
+    The function of a head is selected on one half of the sentences (the one with the lowest p value among those whose
+    threshold it reaches, positions first) and scored on the other half, over 100 random halves in both directions.
+    `function` is the one selected most often, `chosen_in` the proportion of selections that chose it; score, baseline
+    and gain are means over these, on the halves that did not select it. A function is confirmed only if at least half
+    of the selections chose it, the score reaches the threshold as well, its interval lies above that of the baseline,
+    and a paired test is significant after Holm's correction for all heads. The test is combined over all splits, and a
+    half counts as no gain if the other half selected another function. The baseline is chance for positions and the
+    best fixed offset on all sentences for relations; a further baseline is the best head of the untrained model on all
+    sentences. Voita et al. count the word itself among the targets; here, as in Clark et al., it is excluded. Attention
+    to a word is the sum over its tokens, attention from a word the mean.
 
-    Heads with a function come first. Their notes give three sentences of the second half that show the function and
-    one that does not, with pairs of words; for heads without a function the attributes name the closest one.
+    Heads with a function come first. Their notes give three sentences that show the function and one that does not,
+    with pairs of words; for heads without a function the attributes name the closest one.
     """
-    extract_links = _link_extractor(recording, n_frequent_words, frequency_corpus)
-    counts = count_links(recording, STRONGEST_WORD, extract_links, directions=("",))
+    frequencies = load_frequencies(frequency_corpus)
+    frequent_words = frequencies.most_frequent(n_frequent_words)
+
+    def extract_links(recorded_input: RecordedInput) -> list[GoldLink]:
+        return function_links(recorded_input, frequencies, frequent_words)
+
+    counts = count_function_links(recording, extract_links)
     head_functions = assign_functions(
         counts,
         FunctionThresholds(positional_threshold, syntactic_threshold, rare_word_threshold),
@@ -109,24 +128,29 @@ def functions(
             function.head,
         )
     )
-    examples = _FunctionExamples(recording, extract_links, counts, seed)
+    examples = _FunctionExamples(recording, extract_links)
     if show == "examples":
         confirmed = [function for function in head_functions if function.is_confirmed]
         return Examples(examples=tuple(example for function in confirmed for example in examples.select(function)))
     untrained = None
     if randomised is not None:
-        untrained = count_links(randomised, STRONGEST_WORD, extract_links, directions=("",), labels=counts.labels)
-    return _build_table(head_functions, counts, untrained, examples, seed)
+        untrained = count_function_links(randomised, extract_links, counts.labels)
+    table = _build_table(head_functions, counts, untrained, examples, seed)
+    return table.model_copy(update={"sample": _rare_word_sample(recording, frequencies, frequent_words)})
 
 
-def _link_extractor(recording: Recording, n_frequent_words: int, frequency_corpus: str) -> LinkExtractor:
-    corpus = load_corpus(frequency_corpus) if frequency_corpus else recording.corpus
-    word_counts, frequent_words = word_frequencies([sentence.words for sentence in corpus.sentences], n_frequent_words)
-
-    def extract_links(recorded_input: RecordedInput) -> list[GoldLink]:
-        return function_links(recorded_input, word_counts, frequent_words)
-
-    return extract_links
+def _rare_word_sample(
+    recording: Recording, frequencies: WordFrequencies, frequent_words: frozenset[str]
+) -> dict[str, int]:
+    """How many inputs have a rarest word, in how many it is tied, and how many words have no frequency."""
+    rarest = [rarest_words(recorded_input, frequencies, frequent_words) for recorded_input in recording.inputs]
+    words = [word for recorded_input in recording.inputs for word in recorded_input.text.words]
+    return {
+        "inputs with a rarest word": sum(map(bool, rarest)),
+        "of these with tied rarest words (scored at chance)": sum(len(forms) > 1 for forms in rarest),
+        "words": len(words),
+        "words without a frequency": sum(frequencies[word] == 0 for word in words),
+    }
 
 
 def _build_table(
@@ -136,7 +160,6 @@ def _build_table(
     examples: _FunctionExamples,
     seed: int,
 ) -> Table:
-    selection_mask = selection_half(counts.unit_texts, seed)
     scores = Estimates.stack([function.accuracy for function in head_functions])
     labels = [counts.labels.index(function.label) for function in head_functions]
     p = np.array([function.p for function in head_functions])
@@ -146,17 +169,15 @@ def _build_table(
         "significance level": {P_VALUE: Estimates.exact(np.full(len(head_functions), SIGNIFICANCE_LEVEL))},
     }
     if randomised is not None:
-        totals = randomised.correct[~selection_mask].sum(0).reshape(-1, len(randomised.labels))
+        totals = randomised.correct.sum(0).reshape(-1, len(randomised.labels))
         best = [int(totals[:, label].argmax()) for label in labels]
         correct = np.stack([randomised.candidates(label)[:, head] for label, head in zip(labels, best, strict=True)], 1)
-        baselines[UNTRAINED_MODEL] = {
-            SCORE: bootstrap_ratio(correct[~selection_mask], counts.total[~selection_mask][:, labels], seed=seed)
-        }
+        baselines[UNTRAINED_MODEL] = {SCORE: bootstrap_proportion(correct, randomised.total[:, labels], seed=seed)}
     confirmed = [function for function in head_functions if function.is_confirmed]
     return Table(
         measures={
             SCORE: scores,
-            GAIN: _estimate_gains(head_functions, counts, labels, selection_mask, seed),
+            GAIN: Estimates.stack([function.gain for function in head_functions]),
             P_VALUE: Estimates.exact(p, np.where(np.isfinite(p), scores.n, 0)),
         },
         baselines=baselines,
@@ -171,34 +192,18 @@ def _build_table(
             "function": tuple(f.label if f.is_confirmed else None for f in head_functions),
             "function_kind": tuple(function_kind(f.label) if f.is_confirmed else None for f in head_functions),
             "closest_function": tuple(None if f.is_confirmed else f.label for f in head_functions),
+            "chosen_in": tuple(round(function.chosen_in, 3) for function in head_functions),
         },
         notes={str(function.head): examples.note(function) for function in confirmed},
     )
 
 
-def _estimate_gains(
-    head_functions: list[HeadFunction], counts: LinkCounts, labels: list[int], selection_mask: BoolArray, seed: int
-) -> Estimates:
-    """The paired difference of score and baseline, as a proportion of the same examples."""
-    baseline = baseline_correct(counts, selection_mask)[:, labels]
-    correct = np.stack(
-        [counts.correct[(slice(None), *f.head, 0, label)] for f, label in zip(head_functions, labels, strict=True)], 1
-    )
-    return bootstrap_ratio((correct - baseline)[~selection_mask], counts.total[~selection_mask][:, labels], seed=seed)
-
-
 class _FunctionExamples:
-    """Sentences of the second half that show a head's function best, and the one that shows it least."""
+    """Sentences that show a head's function best, and the one that shows it least."""
 
-    def __init__(self, recording: Recording, extract_links: LinkExtractor, counts: LinkCounts, seed: int) -> None:
-        units, _ = group_units(recording.inputs)
-        is_scored = ~selection_half(counts.unit_texts, seed)
+    def __init__(self, recording: Recording, extract_links: LinkExtractor) -> None:
         self._recording = recording
-        self._links = {
-            index: extract_links(recorded_input)
-            for index, (recorded_input, unit) in enumerate(zip(recording.inputs, units, strict=True))
-            if is_scored[unit]
-        }
+        self._links = [extract_links(recorded_input) for recorded_input in recording.inputs]
 
     def note(self, function: HeadFunction) -> str:
         """The examples in one line."""
@@ -225,7 +230,7 @@ class _FunctionExamples:
     def _rank(self, function: HeadFunction) -> list[tuple[int, str]]:
         """The indices of the inputs shown, and whether each is an example or a counterexample."""
         ranked: list[tuple[float, str, int]] = []
-        for index in self._links:
+        for index in range(len(self._links)):
             links = self._predicted_links(function, index)
             if len(links) >= MIN_LINKS:
                 accuracy = float(np.mean([predicted in targets for _, predicted, targets in links]))

@@ -8,14 +8,15 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.evaluation.options import AttackOptions
+from bertology.analyses.evaluation.score_change import Scores, score_answers
 from bertology.analyses.run import AnalysisCache
-from bertology.analyses.text_attacks.partial_scores import paired_score_drop
+from bertology.analyses.text_attacks.partial_scores import PartialScores, paired_score_drop
 from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean, bootstrap_ratio
+from bertology.estimates.resampling import bootstrap_mean, bootstrap_proportion
 from bertology.results.shapes import Table
 
 SCORE, DROP = "score under attack", "score drop"
@@ -30,6 +31,8 @@ ATTRIBUTES = (
     question="How much accuracy is lost when the input is shuffled, truncated or otherwise attacked at test time?",
     special_tokens="Special tokens: included. Classes are read at the first token.",
     citations=("si2019",),
+    version=2,
+    answers=True,
 )
 def attacks(
     encoder: Encoder,
@@ -70,7 +73,7 @@ def attacks(
     attacked, random = [result.attacked for result in results], [result.random for result in results]
     measures, random_measures = (
         {
-            SCORE: bootstrap_ratio(
+            SCORE: bootstrap_proportion(
                 np.stack([version.scores.counts.correct for version in versions], axis=1),
                 np.stack([version.scores.counts.total for version in versions], axis=1),
                 seed=seed,
@@ -82,13 +85,17 @@ def attacks(
         for versions in (attacked, random)
     )
     baselines = {
-        CLEAN_INPUT: {SCORE: bootstrap_ratio(clean.correct, clean.total, seed=seed)[()].broadcast_to(shape)},
+        CLEAN_INPUT: {SCORE: bootstrap_proportion(clean.correct, clean.total, seed=seed)[()].broadcast_to(shape)},
         RANDOM_EDITS: random_measures,
     }
     if majority is not None:
-        majority_score = bootstrap_ratio(majority.correct, majority.total, seed=seed)[()]
+        majority_score = bootstrap_proportion(majority.correct, majority.total, seed=seed)[()]
         baselines[MAJORITY_CLASS] = {SCORE: majority_score.broadcast_to(shape)}
-    return Table(
+    scores: dict[str, Scores | PartialScores] = {CLEAN_INPUT: runner.clean_scores}
+    for result in results:
+        scores[result.attack.name] = result.attacked.scores
+        scores[f"{result.attack.name}: {RANDOM_EDITS}"] = result.random.scores
+    table = Table(
         row_names=tuple(result.attack.name for result in results),
         measures=measures,
         baselines=baselines,
@@ -102,3 +109,4 @@ def attacks(
         notes={result.attack.name: result.attack.description for result in results},
         sample={"examples": len(runner.examples), "skipped examples": runner.evaluation.skipped},
     )
+    return table.with_answers(lambda: score_answers(runner.evaluation, scores))

@@ -16,20 +16,21 @@ from bertology.analyses.evaluation.score_change import (
     ScoreChangeReport,
     Scores,
     mean_scores,
+    score_answers,
     score_change,
 )
-from bertology.analyses.head_selection.selection import selection_half
 from bertology.analyses.run import AnalysisCache
 from bertology.arrays import BoolArray
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Encoder, parse_head_mask
+from bertology.encoder.encoder import Encoder, Head, parse_head_mask
 from bertology.errors import Refusal
+from bertology.estimates.cross_fitting import CrossFit, cross_fit, random_halves
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import range_over_seeds
 from bertology.results.shapes import HeadGrid, LayerCurve, Table
 from bertology.training.data_split import content_hash
 
-KEPT_HEAD = "kept head"
+KEPT_HEAD, CHOSEN_IN = "kept head", "proportion of selections of the kept head"
 LAYER_MEAN = "mean of the layer's heads"
 MEAN_OVER_KEPT = "mean over heads that could be kept"
 RANDOM_HEADS = "random heads (same layers)"
@@ -40,8 +41,9 @@ N_RANDOM_SETS = 20
     question="How much does the task score change when a head, or all heads of a layer, is disabled?",
     special_tokens="Special tokens: included. Uniform attention and mean outputs are over all tokens.",
     citations=("kovaleva2019", "michel2019"),
-    version=2,
+    version=4,
     cost=Cost(45.0),
+    answers=True,
 )
 def head_ablation(
     encoder: Encoder,
@@ -67,15 +69,16 @@ def head_ablation(
 
     An increase in loss means that the head is useful, a decrease that the model is better without it; nothing is
     retrained. The score is the task's: accuracy, F1 of entities or answers, or accuracy on masked tokens (15 % of all).
-    Intervals resample examples, the same before and after. p values are those of two-sided paired t tests with Holm's
+    Intervals resample examples, the same before and after. p values are those of two-sided paired tests with Holm's
     correction for all heads or layers; a change in an example's loss below 0.0001 nats, which rounding errors reach,
     counts as none. `significantly useful` and `significantly harmful` are 1 if the p of the loss is below 0.05. The
     baseline `mean of the layer's heads` is the mean effect of disabling one head of the layer.
 
     With `--ablate all-but-one` the kept head is selected by the loss on one half of the examples, and the change is
-    measured on the other half; the baseline is the mean over all heads that could be kept. Michel et al. select on the
-    examples that they report. With `--head-sets` the baseline is the mean, and the range, of 20 random sets with as
-    many heads of the same layers.
+    measured on the other half; each example's change is the mean over 100 random halves in both directions. `kept head`
+    is the one selected most often, with the proportion of selections that chose it. The baseline is the mean over all
+    heads that could be kept. Michel et al. select on the examples that they report. With `--head-sets` the baseline is
+    the mean, and the range, of 20 random sets with as many heads of the same layers.
 
     Kovaleva et al. report one model each without intervals, on test sets in which one example may be 0.4 points.
     """
@@ -90,19 +93,29 @@ def head_ablation(
     runner = prepare_ablation(encoder, evaluation, ablation)
     intact, *ablated = runner.evaluate(evaluation, [HeadAblation(mask) for mask in masks], cache)
     report = ScoreChangeReport(evaluation, intact)
+    conditions = {"intact model": intact} | dict(zip(_condition_names(masks), ablated, strict=True))
     if len(named_sets):
-        return _build_table(report, ablated, [heads.strip() for heads in head_sets.split(";")], seed)
-    if ablate == "all-but-one":
-        return _kept_head_curve(report, ablated, encoder.heads, seed)
-    if ablate == "layer":
-        return LayerCurve(
+        data = _build_table(report, ablated, [heads.strip() for heads in head_sets.split(";")], seed)
+    elif ablate == "all-but-one":
+        data = _kept_head_curve(report, ablated, encoder.heads, seed)
+    elif ablate == "layer":
+        data = LayerCurve(
             measures=score_change(intact, ablated, seed=seed).measures(),
             baselines=report.baselines((len(ablated),)),
             units=report.units(),
             sample=report.sample(),
             first_layer=1,
         )
-    return _build_grid(report, ablated, shape, seed)
+    else:
+        data = _build_grid(report, ablated, shape, seed)
+    return data.with_answers(lambda: score_answers(evaluation, conditions))
+
+
+def _condition_names(masks: BoolArray) -> list[str]:
+    """The disabled heads of each intervention; a number tells equal random sets apart."""
+    names = [f"without {','.join(str(Head(*head)) for head in np.argwhere(mask).tolist())}" for mask in masks]
+    earlier = [names[:index].count(name) for index, name in enumerate(names)]
+    return [f"{name} ({count + 1})" if count else name for name, count in zip(names, earlier, strict=True)]
 
 
 def _ablation_masks(ablate: str, n_layers: int, n_heads: int) -> BoolArray:
@@ -147,35 +160,49 @@ def _build_grid(report: ScoreChangeReport, ablated: Sequence[Scores], shape: tup
 
 
 def _kept_head_curve(report: ScoreChangeReport, ablated: Sequence[Scores], n_heads: int, seed: int) -> LayerCurve:
-    """Select each layer's kept head on one half of the examples, and measure the change on the other half."""
-    in_selection = selection_half([content_hash([example]) for example in report.evaluation.examples], seed)
-    if not 0 < in_selection.sum() < len(in_selection):
-        raise Refusal(
-            f"--ablate all-but-one has {len(in_selection)} example{'s' * (len(in_selection) != 1)}",
-            "at least 2: one half selects the head to keep, the other evaluates it",
-            "Use a larger corpus or --sample-size",
-        )
+    """Select each layer's kept head on one half of the examples and score it on the other, over many random halves."""
+    halves = random_halves([content_hash([example]) for example in report.evaluation.examples], seed=seed)
     layers = _split_by_layer(ablated, n_heads)
-    kept_heads = [int(np.argmin([scores.losses[in_selection].mean() for scores in layer])) for layer in layers]
-    kept_scores = [layer[head] for layer, head in zip(layers, kept_heads, strict=True)]
-    mean_over_heads = [mean_scores(layer) for layer in layers]
+    fits = [select_kept_head(halves, layer) for layer in layers]
+    kept_scores = [held_out_scores(fit, layer) for fit, layer in zip(fits, layers, strict=True)]
     change, mean_change = (
-        score_change(report.baseline_scores, scores, seed=seed, example_mask=~in_selection)
-        for scores in (kept_scores, mean_over_heads)
+        score_change(report.baseline_scores, scores, seed=seed)
+        for scores in (kept_scores, [mean_scores(layer) for layer in layers])
     )
-    test_report = report.restricted_to(~in_selection)
-    baselines = test_report.baselines((len(layers),))
+    kept_heads, proportions = np.array([fit.most_selected for fit in fits]).T
+    baselines = report.baselines((len(layers),))
     baselines[MEAN_OVER_KEPT] = {SCORE: mean_change.score, LOSS: mean_change.loss}
+    baselines["random heads"] = {CHOSEN_IN: Estimates.exact(np.full(len(layers), 1 / n_heads))}
     return LayerCurve(
         measures={
             **change.measures(),
-            KEPT_HEAD: Estimates.exact(np.array(kept_heads) + 1.0, int(in_selection.sum())),
+            KEPT_HEAD: Estimates.exact(kept_heads + 1, halves.shape[1]),
+            CHOSEN_IN: Estimates.exact(proportions, halves.shape[1]),
         },
         baselines=baselines,
-        units={**test_report.units(), KEPT_HEAD: f"head, 1 to {n_heads}"},
-        sample=test_report.sample() | {"selection examples": int(in_selection.sum())},
+        units={**report.units(), KEPT_HEAD: f"head, 1 to {n_heads}", CHOSEN_IN: "proportion of selections, 0 to 1"},
+        sample=report.sample() | {"random halves": len(fits[0].halves)},
         first_layer=1,
     )
+
+
+def select_kept_head(halves: BoolArray, layer: Sequence[Scores]) -> CrossFit:
+    """The head with the lowest loss on each half, if it is the only one kept."""
+    losses = np.stack([scores.losses for scores in layer], 1)
+    fit = cross_fit(halves, np.ones(len(losses)), lambda half: -half @ losses)
+    if fit is None:
+        raise Refusal(
+            "--ablate all-but-one has " + ("1 example" if len(losses) == 1 else f"{len(losses)} equal examples"),
+            "at least 2 that differ: one half selects the head to keep, the other evaluates it",
+            "Use a larger corpus or --sample-size",
+        )
+    return fit
+
+
+def held_out_scores(fit: CrossFit, layer: Sequence[Scores]) -> Scores:
+    """Each example's scores with the head selected on the other half, mean over the splits."""
+    arrays = ([s.losses for s in layer], [s.counts.correct for s in layer], [s.counts.total for s in layer])
+    return Scores.from_arrays(*(fit.scores(np.stack(values, 1)).mean(0) for values in arrays))
 
 
 def _split_by_layer(ablated: Sequence[Scores], n_heads: int) -> list[Sequence[Scores]]:

@@ -14,18 +14,19 @@ from bertology.analyses.evaluation.options import BatchSizeOption, HalvedEvaluat
 from bertology.analyses.evaluation.pruning_curves import curve_estimates
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.analyses.head_selection.functions import (
+    STRONGEST_WORD,
     FunctionKind,
     FunctionThresholds,
     assign_functions,
+    count_function_links,
     function_kind,
     function_links,
-    word_frequencies,
 )
-from bertology.analyses.head_selection.gold_links import count_links
 from bertology.analyses.run import AnalysisCache, ProgressCallback
 from bertology.arrays import BoolArray
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
+from bertology.corpus.word_frequencies import english_frequencies
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
@@ -33,7 +34,6 @@ from bertology.estimates.metrics import bootstrap_score
 from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
-from bertology.recording.sites import strongest_word_site
 from bertology.results.shapes import Curve
 from bertology.training.data_split import content_hash, sort_by_content
 
@@ -62,7 +62,7 @@ GateRun = tuple[BoolArray, Scores]
     question="Which heads survive an L0 penalty on open heads, and how well does the model do with them alone?",
     special_tokens="Special tokens: included. The output of a closed head is zero at every token.",
     citations=("voita2019", "louizos2018"),
-    version=2,
+    version=4,
     cost=Cost(300.0),
 )
 def head_gates(
@@ -182,14 +182,11 @@ def heads_by_function(
     treebank = load_corpus(function_corpus or DEFAULT_CORPUS) if function_corpus or not has_trees else corpus
     treebank.require_annotations("governors", "relations", analysis_name="--function-corpus")
     sample = replace(treebank, examples=tuple(sort_by_content(treebank.examples)[:MAX_SENTENCES]))
-    site = strongest_word_site()
-    recording = record(encoder, sample, [site], config=RecordingConfig(overflow="truncate"))
-    word_counts, frequent = word_frequencies([sentence.words for sentence in treebank.sentences], N_FREQUENT_WORDS)
-    counts = count_links(
-        recording,
-        site,
-        lambda recorded_input: function_links(recorded_input, word_counts, frequent),
-        directions=("",),
+    recording = record(encoder, sample, [STRONGEST_WORD], config=RecordingConfig(overflow="truncate"))
+    frequencies = english_frequencies()
+    frequent_words = frequencies.most_frequent(N_FREQUENT_WORDS)
+    counts = count_function_links(
+        recording, lambda recorded_input: function_links(recorded_input, frequencies, frequent_words)
     )
     masks: dict[FunctionKind, BoolArray] = {}
     for function in assign_functions(counts, FunctionThresholds(), min_examples=MIN_EXAMPLES, seed=seed):

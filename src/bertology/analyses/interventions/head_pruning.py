@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from bertology.analyses.evaluation.pruning_curves import (
     prune_by_importance,
     pruning_steps,
 )
-from bertology.analyses.evaluation.score_change import Scores
+from bertology.analyses.evaluation.score_change import Scores, score_answers
 from bertology.analyses.run import AnalysisCache, ProgressCallback
 from bertology.arrays import BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
@@ -25,6 +25,7 @@ from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import bootstrap_score
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, ratio, widen_by_rule_of_three
+from bertology.results.answers import Answer
 from bertology.results.shapes import Curve
 from bertology.training.data_split import content_hash
 
@@ -42,6 +43,7 @@ BATCH_SIZE = 8
     citations=("michel2019", "voita2019"),
     version=2,
     cost=Cost(90.0),
+    answers=True,
 )
 def head_pruning(
     encoder: Encoder,
@@ -80,6 +82,9 @@ def head_pruning(
     changes an example's loss (`--ablation-criterion`). By loss increase, heads without which the loss is lower go
     first; in an overconfident model these are the most important ones, because anything that makes it less confident
     lowers its loss.
+
+    The halves are one random split, since every further order would have to be evaluated: intervals do not include how
+    the order depends on the split, which another --seed shows.
 
     Intervals resample the examples and, for the random orders, the orders. `change in score` is the score minus that
     of the model with all heads, `- score (random)` minus that of the random orders. Both are differences on the same
@@ -131,7 +136,19 @@ def head_pruning(
     }
     differences = paired_differences(scores_by_order, intact, loss=loss, seed=seed)
     zero = Estimates.exact(np.zeros(len(n_removed)))
-    return Curve(
+    heads_left = [shape[0] * shape[1] - count for count in n_removed]
+
+    def answers() -> Iterator[Answer]:
+        """Loss and score of each test example with fewer and fewer heads, by order of removal."""
+        for answer in score_answers(test_half, {"all heads": intact}):
+            yield answer | {"run": None, "heads left": shape[0] * shape[1]}
+        for name, runs in scores_by_order.items():
+            for number, run in enumerate(runs):
+                for left, step_scores in zip(heads_left, run, strict=True):
+                    for answer in score_answers(test_half, {name: step_scores}):
+                        yield answer | {"run": number + 1, "heads left": left}
+
+    curve = Curve(
         x_name="heads left",
         x=shape[0] * shape[1] - np.array(n_removed, np.float64),
         measures=measures | differences,
@@ -140,6 +157,7 @@ def head_pruning(
         | dict.fromkeys(differences, "nats per example" if loss else f"change in {evaluation.metric}, -1 to 1"),
         sample={"ranking examples": len(ranking_half.examples), "test examples": len(test_half.examples)},
     )
+    return curve.with_answers(answers)
 
 
 def paired_differences(

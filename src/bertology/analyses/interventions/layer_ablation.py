@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.evaluation.options import EvaluationOptions
-from bertology.analyses.evaluation.score_change import LOSS, SCORE, ScoreChangeReport, score_change
+from bertology.analyses.evaluation.score_change import LOSS, SCORE, ScoreChangeReport, score_answers, score_change
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
@@ -22,6 +22,8 @@ OPERATIONS = ("skip", "swap", "repeat", "drop")
     "it?",
     special_tokens="Special tokens: included.",
     citations=("kovaleva2019",),
+    version=2,
+    answers=True,
 )
 def layer_ablation(
     encoder: Encoder,
@@ -70,7 +72,10 @@ def layer_ablation(
             for baseline, values in report.baselines((encoder.layers,)).items():
                 if measure in values:
                     baselines.setdefault(baseline, {})[full_name] = values[measure]
-    return LayerCurve(measures=measures, baselines=baselines, units=units, sample=report.sample(), first_layer=1)
+    conditions = [f"{name} layer {layer + 1}" for name, by_layer in orders.items() for layer in range(len(by_layer))]
+    scores = {"intact model": intact} | dict(zip(conditions, reordered, strict=True))
+    curve = LayerCurve(measures=measures, baselines=baselines, units=units, sample=report.sample(), first_layer=1)
+    return curve.with_answers(lambda: score_answers(evaluation, scores))
 
 
 def _reorder(operation: str, layer: int, layers: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
 
 from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.evaluation.answers import run_answers
 from bertology.analyses.evaluation.options import AnnotationOption, FinetuningOptions
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
@@ -17,7 +18,8 @@ from bertology.encoder.layer_variants import LayerVariant
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_runs
 from bertology.estimates.resampling import widen_by_rule_of_three
-from bertology.results.shapes import Curve
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Curve
 
 FROZEN, TRUNCATED = "first k layers frozen", "first k layers only"
 
@@ -28,6 +30,7 @@ FROZEN, TRUNCATED = "first k layers frozen", "first k layers only"
     citations=("merchant2020",),
     version=2,
     cost=Cost(300.0),
+    answers=True,
 )
 def layer_freezing(
     encoder: Encoder,
@@ -80,13 +83,26 @@ def layer_freezing(
         f"change in score ({name})": score_changes([counts[variant] for variant in curve], counts[all_trained], seed)
         for name, curve in variants.items()
     }
+    majority = next(iter(sweep.baseline_counts().values()))
     baselines = {
         "all layers trained": bootstrap_runs(counts[all_trained], seed),
-        "majority class": bootstrap_runs([next(iter(sweep.baseline_counts().values()))], seed),
+        "majority class": bootstrap_runs([majority], seed),
         "untrained model": bootstrap_runs(counts[untrained], seed),
     }
     metric, shape = sweep.job.task.metric, (len(n_layers),)
-    return Curve(
+
+    def answers() -> Iterator[Answer]:
+        """What every trained model has right of each test example."""
+        examples = sweep.test_set.examples
+        for name, curve in variants.items():
+            for k, variant in zip(n_layers, curve, strict=True):
+                condition: Answer = {"series": MODEL_SERIES, "condition": name, "layers": k}
+                yield from run_answers(examples, counts[variant], condition)
+        others = {"all layers trained": counts[all_trained], "majority class": [majority]}
+        for series, runs in (others | {"untrained model": counts[untrained]}).items():
+            yield from run_answers(examples, runs, {"series": series, "condition": None, "layers": None})
+
+    curve = Curve(
         x_name="layers",
         x=np.array(n_layers, np.float64),
         measures=scores | changes,
@@ -101,6 +117,7 @@ def layer_freezing(
             "seeds": options.n_seeds,
         },
     )
+    return curve.with_answers(answers)
 
 
 def score_changes(runs_by_point: Sequence[Sequence[Counts]], full_model_runs: Sequence[Counts], seed: int) -> Estimates:

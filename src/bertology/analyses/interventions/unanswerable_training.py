@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.evaluation.answers import run_answers
 from bertology.analyses.evaluation.options import FinetuningOptions
 from bertology.analyses.run import AnalysisCache
 from bertology.analyses.text_attacks.perturbations import ShuffleDistanceOption, shuffle_words
@@ -20,7 +21,8 @@ from bertology.encoder.layer_variants import LayerVariant
 from bertology.errors import Refusal, unknown_name
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_runs
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table
 
 if TYPE_CHECKING:
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep
@@ -46,6 +48,7 @@ SEGMENT_NAMES = {"P": "passages", "Q": "questions", "PQ": "passages and question
     citations=("si2019",),
     version=2,
     cost=Cost(900.0),
+    answers=True,
     test_corpus="generated:reading_comprehension@0:8",
 )
 def unanswerable_training(
@@ -111,7 +114,7 @@ def _build_table(
     baselines[UNTRAINED_MODEL] = bootstrap_runs(untrained, seed)
     uncorrupted = bootstrap_runs(counts[UNCORRUPTED], seed).value
     metric, shape = sweep.job.task.metric, (len(counts),)
-    return Table(
+    table = Table(
         row_names=tuple(counts),
         measures={
             SCORE: Estimates.stack([bootstrap_runs(runs, seed) for runs in counts.values()]),
@@ -145,6 +148,18 @@ def _build_table(
             "test questions with a truncated passage": sweep.test_set.n_truncated,
         },
     )
+    baseline_runs = {UNTRAINED_MODEL: untrained} | {name: [correct] for name, correct in baseline_counts.items()}
+    return table.with_answers(lambda: _answers(sweep.test_set.examples, counts, baseline_runs))
+
+
+def _answers(
+    examples: Sequence[Example], counts: Mapping[str, Sequence[Counts]], baseline_runs: Mapping[str, Sequence[Counts]]
+) -> Iterator[Answer]:
+    """What every trained model, and every baseline, has right of each test question."""
+    for row, runs in counts.items():
+        yield from run_answers(examples, runs, {"series": MODEL_SERIES, "row": row})
+    for series, runs in baseline_runs.items():
+        yield from run_answers(examples, runs, {"series": series, "row": None})
 
 
 def _baseline_counts(sweep: FinetuningSweep) -> dict[str, Counts]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
+from bertology.analyses.probing.answers import probe_answers
 from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset, task_datasets
 from bertology.analyses.probing.fitting import (
     ProbeConfig,
+    ProbePredictions,
     accuracy,
+    accuracy_difference,
+    control_labels,
     fit_and_predict,
     majority_baseline,
     majority_by_type,
     parse_probe,
-    selectivity,
 )
 from bertology.analyses.probing.options import MinExamplesOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit
@@ -23,9 +27,13 @@ from bertology.analyses.probing.word_labels import WORD_LABELS, LabelOption
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Matrix
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Matrix
 
 ACCURACY, CONTROL, SELECTIVITY = "accuracy", "control-task accuracy", "selectivity"
+MAJORITY, MAJORITY_OF_WORD = "majority class", "most frequent label of the word"
+CONTROL_TASK, UNTRAINED = "control task", "untrained model"
+PredictionPair = tuple[ProbePredictions, ProbePredictions]
 
 
 @analysis(
@@ -33,7 +41,8 @@ ACCURACY, CONTROL, SELECTIVITY = "accuracy", "control-task accuracy", "selectivi
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("hewitt2019control",),
     sites=(WORD_SITE,),
-    version=3,
+    version=4,
+    answers=True,
 )
 def control_tasks(
     recording: Recording,
@@ -64,20 +73,34 @@ def control_tasks(
     dataset, untrained = task_datasets(
         recording, randomised, encoder, WORD_LABELS[label], split, min_examples, analysis_name=name
     )
-    measures = _measure_probes(dataset, configs)
+    predictions = {name: fit_and_predict(dataset, config) for name, config in configs.items()}
+    rules = {MAJORITY: majority_baseline(dataset), MAJORITY_OF_WORD: majority_by_type(dataset)}
+    measures = _measure_probes(dataset, predictions, split.seed)
     shape = measures[ACCURACY].shape
-    majority, majority_of_word = (
-        accuracy(dataset, rule(dataset), split.seed).broadcast_to(shape)
-        for rule in (majority_baseline, majority_by_type)
-    )
+    majority, majority_of_word = (accuracy(dataset, rule, split.seed).broadcast_to(shape) for rule in rules.values())
+    majority_of_control = accuracy(dataset, _majority_control_label(dataset, split.seeds), split.seed)
     baselines = {
-        "majority class": {ACCURACY: majority, CONTROL: majority},
-        "most frequent label of the word": {ACCURACY: majority_of_word},
+        MAJORITY: {ACCURACY: majority, CONTROL: majority_of_control.broadcast_to(shape)},
+        MAJORITY_OF_WORD: {ACCURACY: majority_of_word},
         "zero": {SELECTIVITY: Estimates.exact(np.zeros(shape))},
     }
+    untrained_predictions: dict[str, PredictionPair] = {}
     if untrained is not None:
-        baselines["untrained model"] = _measure_probes(untrained, configs)
-    return Matrix(
+        untrained_predictions = {name: fit_and_predict(untrained, config) for name, config in configs.items()}
+        baselines[UNTRAINED] = _measure_probes(untrained, untrained_predictions, split.seed)
+
+    def answers() -> Iterator[Answer]:
+        """The predictions of each probe for labels and control labels, and those of the baselines."""
+        for name, (labels, control) in predictions.items():
+            series = {MODEL_SERIES: labels, CONTROL_TASK: control}
+            if name in untrained_predictions:
+                series |= {UNTRAINED: untrained_predictions[name][0]}
+            for answer in probe_answers(dataset, series, split.seeds):
+                yield {"probe": name} | answer
+        for answer in probe_answers(dataset, rules, split.seeds):
+            yield {"probe": None} | answer
+
+    matrix = Matrix(
         measures=measures,
         baselines=baselines,
         units={
@@ -89,14 +112,23 @@ def control_tasks(
         row_names=tuple(f"layer {layer}" for layer in range(shape[0])),
         column_names=tuple(configs),
     )
+    return matrix.with_answers(answers)
 
 
-def _measure_probes(dataset: ProbeDataset, configs: dict[str, ProbeConfig]) -> dict[str, Estimates]:
+def _measure_probes(
+    dataset: ProbeDataset, predictions_by_probe: dict[str, PredictionPair], seed: int
+) -> dict[str, Estimates]:
     """(layer, probe) estimates of each measure."""
     columns: dict[str, list[Estimates]] = {ACCURACY: [], CONTROL: [], SELECTIVITY: []}
-    for config in configs.values():
-        predictions, control = fit_and_predict(dataset, config)
-        columns[ACCURACY].append(accuracy(dataset, predictions, config.seeds[0]))
-        columns[CONTROL].append(accuracy(dataset, control, config.seeds[0]))
-        columns[SELECTIVITY].append(selectivity(dataset, predictions, control, config.seeds[0]))
+    for predictions, control in predictions_by_probe.values():
+        columns[ACCURACY].append(accuracy(dataset, predictions, seed))
+        columns[CONTROL].append(accuracy(dataset, control, seed))
+        columns[SELECTIVITY].append(accuracy_difference(dataset, [predictions], [control], seed))
     return {name: Estimates.stack(by_probe, axis=1) for name, by_probe in columns.items()}
+
+
+def _majority_control_label(dataset: ProbeDataset, seeds: tuple[int, ...]) -> ProbePredictions:
+    """The most frequent control label of the training data for every example, by seed."""
+    train, gold = (control_labels(dataset, examples.control_types, seeds) for examples in (dataset.train, dataset.test))
+    most_frequent = np.array([np.bincount(labels).argmax() for labels in train])
+    return ProbePredictions(np.broadcast_to(most_frequent[None, :, None], (1, *gold.shape)), gold)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
+from bertology.analyses.probing.answers import probe_answers
 from bertology.analyses.probing.dataset import WORD_SITE, task_datasets
 from bertology.analyses.probing.edge_labels import EDGES, Edge
 from bertology.analyses.probing.fitting import ProbeConfig, accuracy, parse_probe
 from bertology.analyses.probing.layer_curves import ACCURACY, probe_curve
-from bertology.analyses.probing.layer_mixing import fit_layer_mixes
+from bertology.analyses.probing.layer_mixing import fit_layer_mixes, layer_gains
 from bertology.analyses.probing.options import MinExamplesOption, NormaliseLayersOption, ProbeOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.recording import Recording
+from bertology.results.answers import Answer
 from bertology.results.shapes import LayerCurve
 
+CUMULATIVE_SERIES = "model (all layers up to this one)"
 CUMULATIVE_ACCURACY, GAIN, MIXING_WEIGHT = "cumulative accuracy", "accuracy gain of the layer", "scalar-mix weight"
 
 
@@ -29,7 +33,8 @@ CUMULATIVE_ACCURACY, GAIN, MIXING_WEIGHT = "cumulative accuracy", "accuracy gain
     "mean of its words.",
     citations=("tenney2019edge", "tenney2019"),
     sites=(WORD_SITE,),
-    version=3,
+    version=4,
+    answers=True,
 )
 def edge(
     recording: Recording,
@@ -61,7 +66,6 @@ def edge(
     """
     config = ProbeConfig(parse_probe(probe), split.seeds)
     name = f"probes/edge --label {label}"
-    name = f"probes/edge --label {label}"
     dataset, untrained = task_datasets(
         recording, randomised, encoder, EDGES[label], split, min_examples, analysis_name=name
     )
@@ -71,7 +75,7 @@ def edge(
     measures = dict(curve.measures) | {
         CUMULATIVE_ACCURACY: accuracy(dataset, mixes.cumulative_predictions, split.seed),
         # Layer 0 has no gain.
-        GAIN: Estimates.concatenate([Estimates.empty(1), range_over_seeds(mixes.gains)]),
+        GAIN: Estimates.concatenate([Estimates.empty(1), layer_gains(dataset, mixes, split.seed)]),
         MIXING_WEIGHT: range_over_seeds(mixes.mixing_weights),
     }
     baselines = {baseline: dict(estimates) for baseline, estimates in curve.baselines.items()}
@@ -86,4 +90,11 @@ def edge(
         GAIN: "change in accuracy, -1 to 1",
         MIXING_WEIGHT: "weight in the mix, 0 to 1",
     }
-    return LayerCurve(measures=measures, baselines=baselines, units=units, sample=dataset.sample)
+    edge_curve = LayerCurve(measures=measures, baselines=baselines, units=units, sample=dataset.sample)
+
+    def answers() -> Iterator[Answer]:
+        """The predictions from each layer, and those from a mix of all layers up to it."""
+        yield from curve.answers()
+        yield from probe_answers(dataset, {CUMULATIVE_SERIES: mixes.cumulative_predictions}, split.seeds)
+
+    return edge_curve.with_answers(answers)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.probing.train_test_split import CorpusSplit, TrainTestSplit, randomised_encoder
-from bertology.arrays import Array, FloatArray
+from bertology.analyses.probing.train_test_split import (
+    CorpusSplit,
+    TrainFormatOption,
+    TrainFormatOptionsOption,
+    TrainTestSplit,
+    randomised_encoder,
+)
+from bertology.arrays import Array, FloatArray, IntArray
 from bertology.corpus.corpus import Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
@@ -19,10 +25,12 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, LayerCurve
 
 NAME = "probes/hierarchical_generalisation"
 TRAIN, TEST = "train", "test"
+UNTRAINED = "untrained model"
 ADDITIVE_INVERSE_PENALTY = 10.0
 """Inverse L2 penalty of the classifier on word forms and positions."""
 FILE_SPLITS = {"gen": "generalisation", "gen_comp": "compound", "gen_apost": "possessive"}
@@ -30,8 +38,12 @@ FILE_SPLITS = {"gen": "generalisation", "gen_comp": "compound", "gen_apost": "po
 
 @dataclass(frozen=True)
 class _TargetSentence:
-    """A sentence with a marked target: its split, words with tokens, index of the target, and (layer, word) states."""
+    """A sentence with a marked target: its split, words with tokens, index of the target, and (layer, word) states.
 
+    `item` is its id, or its number in the corpus.
+    """
+
+    item: str
     split: str
     words: tuple[str, ...]
     target: int
@@ -46,6 +58,7 @@ class _TargetSentence:
     sites=("hidden",),
     annotations=("marked_words",),
     version=3,
+    answers=True,
     cost=Cost(seconds_per_word=0.001),
 )
 def hierarchical_generalisation(
@@ -57,6 +70,8 @@ def hierarchical_generalisation(
         str, "Corpus to train on, by name or path; empty: the train split, or a part, of --corpus."
     ] = "",
     train_size: Annotated[int, "Maximum number of training sentences: the first of --train-corpus (0: all)."] = 0,
+    train_format: TrainFormatOption = "",
+    train_format_option: TrainFormatOptionsOption = "",
     l2_penalty: Annotated[
         float, "L2 penalty on the weights of the classifier: half of it times the squared norm is added to the loss."
     ] = 0.01,
@@ -81,8 +96,10 @@ def hierarchical_generalisation(
     generated with `first=known`: then forms, untrained model and embeddings get 0 right, and the middle layers of
     `mini` up to 0.78. Intervals are over sentences.
     """
-    split = CorpusSplit(train_corpus, train_size, seed=seed)
-    train, test = _train_test_sentences(recording, encoder, split)
+    split = CorpusSplit(
+        train_corpus, train_size, train_format=train_format, train_format_option=train_format_option, seed=seed
+    )
+    train, test, unused = _train_test_sentences(recording, encoder, split)
     split_names = list(dict.fromkeys(sentence.split for sentence in test))
     shape = (recording["hidden"][0].shape[0],)
 
@@ -94,17 +111,37 @@ def hierarchical_generalisation(
             estimates[f"accuracy ({name})"] = bootstrap_mean(values, seed=seed)
         return estimates
 
-    measures = estimate_by_split(_probe_correctness(train, test, l2_penalty))
-    baselines = {name: estimate_by_split(correct[:, None]) for name, correct in _rule_baselines(train, test).items()}
+    choices = {MODEL_SERIES: _probe_choices(train, test, l2_penalty)}
+    rules = _rule_baselines(train, test)
+    measures = estimate_by_split(_correctness(test, choices[MODEL_SERIES]))
+    baselines = {name: estimate_by_split(correct[:, None]) for name, correct in rules.items()}
     if randomised is not None:
-        untrained = _train_test_sentences(randomised, randomised_encoder(encoder), split)
-        baselines["untrained model"] = estimate_by_split(_probe_correctness(*untrained, l2_penalty))
-    return LayerCurve(
+        first, second, _ = _train_test_sentences(randomised, randomised_encoder(encoder), split)
+        choices[UNTRAINED] = _probe_choices(first, second, l2_penalty)
+        baselines[UNTRAINED] = estimate_by_split(_correctness(second, choices[UNTRAINED]))
+    curve = LayerCurve(
         measures=measures,
         baselines=baselines,
         units=dict.fromkeys(measures, "proportion of sentences, 0 to 1"),
-        sample={"training sentences": len(train), "test sentences": len(test)},
+        sample={"training sentences": len(train), "test sentences": len(test), **unused},
     )
+    return curve.with_answers(lambda: _answers(test, choices, rules))
+
+
+def _answers(
+    test: Sequence[_TargetSentence], choices: Mapping[str, IntArray], rules: Mapping[str, FloatArray]
+) -> Iterator[Answer]:
+    """The word that the probe of each layer picks, and the probability that a rule picks the target."""
+    for row, sentence in enumerate(test):
+        item = {"item": sentence.item, "text": " ".join(sentence.words), "split": sentence.split}
+        gold = {"gold": sentence.words[sentence.target]}
+        for series, by_layer in choices.items():
+            for layer, word in enumerate(by_layer[row].tolist()):
+                answer = {"prediction": sentence.words[word], "correct": float(word == sentence.target)}
+                yield item | {"series": series, "layer": layer} | gold | answer
+        for series, p_correct in rules.items():
+            answer = {"prediction": None, "correct": float(p_correct[row])}
+            yield item | {"series": series, "layer": None} | gold | answer
 
 
 def example_split(example: Example) -> str:
@@ -115,15 +152,14 @@ def example_split(example: Example) -> str:
 
 def _train_test_sentences(
     recording: Recording, encoder: Encoder | None, split: TrainTestSplit
-) -> tuple[list[_TargetSentence], list[_TargetSentence]]:
-    """Training and test sentences, sorted."""
+) -> tuple[list[_TargetSentence], list[_TargetSentence], dict[str, int]]:
+    """Training and test sentences, sorted, and training sentences left out."""
+    unused: dict[str, int] = {}
     split_names = {example_split(example) for example in recording.corpus}
     if split.train_corpus or TRAIN not in split_names or len(split_names) == 1:
-        (train_recording, train_indices), (test_recording, test_indices) = split.split(
-            recording, encoder, ("hidden",), analysis_name=NAME, annotations=("marked_words",)
-        )
-        train = _target_sentences(train_recording, train_indices, TRAIN)
-        test = _target_sentences(test_recording, test_indices, TEST)
+        data = split.split(recording, encoder, ("hidden",), analysis_name=NAME, annotations=("marked_words",))
+        train, test = _target_sentences(*data.train, TRAIN), _target_sentences(*data.test, TEST)
+        unused = data.sample
     else:
         sentences = _target_sentences(recording, range(len(recording)), TRAIN)
         train = [sentence for sentence in sentences if sentence.split == TRAIN]
@@ -136,7 +172,7 @@ def _train_test_sentences(
         )
     train.sort(key=lambda sentence: (sentence.split, *sentence.words))
     test.sort(key=lambda sentence: (sentence.split, *sentence.words))
-    return train, test
+    return train, test, unused
 
 
 def _target_sentences(recording: Recording, indices: Sequence[int], default_split: str) -> list[_TargetSentence]:
@@ -154,14 +190,13 @@ def _target_sentences(recording: Recording, indices: Sequence[int], default_spli
             name = default_split
         states = np.asarray(recording["hidden"][index])[:, list(first_tokens.values())]
         words = tuple(recorded_input.text.words[word].lower() for word in first_tokens)
-        sentences.append(_TargetSentence(name, words, list(first_tokens).index(targets[0]), states))
+        item = recorded_input.text.segments[0].id or str(recorded_input.example_index + 1)
+        sentences.append(_TargetSentence(item, name, words, list(first_tokens).index(targets[0]), states))
     return sentences
 
 
-def _probe_correctness(
-    train: Sequence[_TargetSentence], test: Sequence[_TargetSentence], l2_penalty: float
-) -> FloatArray:
-    """(test sentence, layer) 1 if the probe of the layer picks the target, else 0."""
+def _probe_choices(train: Sequence[_TargetSentence], test: Sequence[_TargetSentence], l2_penalty: float) -> IntArray:
+    """(test sentence, layer) the index of the word that the probe of the layer picks."""
     features = np.concatenate([sentence.states for sentence in train], 1)
     labels = _is_target(train).astype(np.int64)
     config = ClassifierConfig(l2_penalties=(l2_penalty,), max_iterations=300, tolerance=1e-5)
@@ -169,9 +204,12 @@ def _probe_correctness(
     log_probs = probes.predict_log_proba(np.concatenate([sentence.states for sentence in test], 1))[:, 0]
     ends = np.cumsum([len(sentence.words) for sentence in test])
     scores = np.split(log_probs[..., 1] - log_probs[..., 0], ends[:-1], axis=1)
-    return np.stack(
-        [by_layer.argmax(1) == sentence.target for by_layer, sentence in zip(scores, test, strict=True)]
-    ).astype(np.float64)
+    return np.stack([by_layer.argmax(1) for by_layer in scores])
+
+
+def _correctness(test: Sequence[_TargetSentence], choices: IntArray) -> FloatArray:
+    """(test sentence, layer) 1 if the target is picked, else 0."""
+    return (choices == np.array([sentence.target for sentence in test])[:, None]).astype(np.float64)
 
 
 def _is_target(sentences: Sequence[_TargetSentence]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from bertology.analyses.probing.pseudo_likelihood import (
     masked_copies,
     masked_log_probs,
     require_mlm,
+    tokeniser_words,
 )
 from bertology.analyses.probing.train_test_split import randomised_encoder
 from bertology.arrays import BoolArray, FloatArray
@@ -26,7 +27,8 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_ratio
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table
 
 SUM_ACCURACY, MEAN_ACCURACY = "accuracy", "accuracy (mean log-probability)"
 ALL_PARADIGMS = "all paradigms"
@@ -37,12 +39,13 @@ RowMasks = dict[str, BoolArray]
 
 @dataclass(frozen=True)
 class _MinimalPair:
-    """The inputs of an acceptable and an unacceptable sentence, with their phenomenon and paradigm."""
+    """The inputs of an acceptable and an unacceptable sentence, their phenomenon, paradigm and id or number."""
 
     acceptable: tuple[RecordedInput, ...]
     unacceptable: tuple[RecordedInput, ...]
     phenomenon: str
     paradigm: str
+    id: str
 
 
 @analysis(
@@ -50,6 +53,8 @@ class _MinimalPair:
     special_tokens="Special tokens: in the model's input, never masked or scored.",
     citations=("warstadt2020", "salazar2020", "kauf2023"),
     annotations=("minimal pairs",),
+    version=2,
+    answers=True,
 )
 def minimal_pairs(
     recording: Recording,
@@ -68,11 +73,12 @@ def minimal_pairs(
     Each non-special token is masked in turn, and the log-probabilities of the masked tokens are summed (`accuracy`) or
     averaged (`accuracy (mean log-probability)`, which does not favour the shorter sentence). A token of a long word is
     easily predicted from the tokens after it, which makes rare words too likely: `word-l2r` masks those too (kauf2023),
-    `word` the whole word. A tie counts as wrong. Rows: all paradigms, each phenomenon, each paradigm; over several
-    paradigms the mean over paradigms, whatever their sizes. Intervals are over pairs. `fewer tokens` prefers the
-    sentence with fewer tokens (0.5 if both have equally many): a paradigm far from 0.5 there can be solved, or is made
-    hard, by length alone. `untrained model` is one random initialisation: if all pairs of a paradigm differ in the same
-    words, it prefers the same word in all of them, and is far from 0.5.
+    `word` the whole word. Words are those of the tokeniser, as in minicons: BERT's splits contractions. A tie counts as
+    wrong. Rows: all paradigms, each phenomenon, each paradigm; over several paradigms the mean over paradigms, whatever
+    their sizes. Intervals are over pairs. `fewer tokens` prefers the sentence with fewer tokens (0.5 if both have
+    equally many): a paradigm far from 0.5 there can be solved, or is made hard, by length alone. `untrained model` is
+    one random initialisation: if all pairs of a paradigm differ in the same words, it prefers the same word in all of
+    them, and is far from 0.5.
     """
     require_mlm(encoder, analysis_name="probes/minimal_pairs")
     pairs = _minimal_pairs(recording)
@@ -81,14 +87,32 @@ def minimal_pairs(
         "chance": {name: Estimates.exact(np.full(len(row_masks), 0.5)) for name in (SUM_ACCURACY, MEAN_ACCURACY)},
         "fewer tokens": {SUM_ACCURACY: _estimate_rows(row_masks, _is_shorter(pairs), pairs, seed)},
     }
+    log_probs = {MODEL_SERIES: _log_probs(encoder, pairs, masking)}
     if randomised is not None and (untrained := randomised_encoder(encoder)) is not None:
-        baselines["untrained model"] = _accuracies(untrained, pairs, row_masks, masking, seed)
-    return Table(
-        measures=_accuracies(encoder, pairs, row_masks, masking, seed),
+        log_probs["untrained model"] = _log_probs(untrained, pairs, masking)
+        baselines["untrained model"] = _accuracies(log_probs["untrained model"], pairs, row_masks, seed)
+    table = Table(
+        measures=_accuracies(log_probs[MODEL_SERIES], pairs, row_masks, seed),
         baselines=baselines,
         units=dict.fromkeys((SUM_ACCURACY, MEAN_ACCURACY), "proportion of pairs, 0 to 1"),
         row_names=tuple(row_masks),
     )
+    return table.with_answers(lambda: _answers(pairs, log_probs))
+
+
+def _answers(pairs: Sequence[_MinimalPair], log_probs: dict[str, FloatArray]) -> Iterator[Answer]:
+    """The pseudo-log-likelihoods of both sentences of each pair."""
+    for series, values in log_probs.items():
+        for pair, (acceptable, unacceptable) in zip(pairs, values[0].tolist(), strict=True):
+            yield {
+                "item": pair.id,
+                "text": " ".join(recorded_input.text.segments[0].text for recorded_input in pair.acceptable),
+                "paradigm": f"{pair.phenomenon}/{pair.paradigm}",
+                "series": series,
+                "score (acceptable)": acceptable,
+                "score (unacceptable)": unacceptable,
+                "correct": float(acceptable > unacceptable),
+            }
 
 
 def _minimal_pairs(recording: Recording) -> list[_MinimalPair]:
@@ -101,7 +125,7 @@ def _minimal_pairs(recording: Recording) -> list[_MinimalPair]:
         acceptable, unacceptable = inputs.get((index, 0)), inputs.get((index, 1))
         if example.kind == "minimal_pair" and acceptable and unacceptable:
             names = _phenomenon_and_paradigm(example)
-            pairs.append(_MinimalPair(tuple(acceptable), tuple(unacceptable), *names))
+            pairs.append(_MinimalPair(tuple(acceptable), tuple(unacceptable), *names, example.id or str(index + 1)))
     if not pairs:
         raise Refusal(
             f"No minimal pair of {recording.corpus.name} was recorded with both sentences",
@@ -131,23 +155,28 @@ def _row_masks(pairs: Sequence[_MinimalPair]) -> RowMasks:
     return masks
 
 
-def _accuracies(
-    encoder: Encoder, pairs: Sequence[_MinimalPair], row_masks: RowMasks, masking: Masking, seed: int
-) -> dict[str, Estimates]:
+def _log_probs(encoder: Encoder, pairs: Sequence[_MinimalPair], masking: Masking) -> FloatArray:
+    """(2, pair, 2) sums and means of log-probabilities of the acceptable and the unacceptable sentence."""
     sentences = [inputs for pair in pairs for inputs in (pair.acceptable, pair.unacceptable)]
     copies: list[MaskedCopy] = []
     owners: list[int] = []
     for owner, inputs in enumerate(sentences):
-        for recorded_input in inputs:
-            input_copies = list(masked_copies(recorded_input.tokens, masking))
+        for recorded_input, words in zip(inputs, tokeniser_words(encoder, inputs), strict=True):
+            input_copies = list(masked_copies(recorded_input.tokens, masking, words))
             copies += input_copies
             owners += [owner] * len(input_copies)
     sums = np.bincount(owners, masked_log_probs(encoder, copies), len(sentences)).astype(np.float64)
     counts = np.bincount(owners, minlength=len(sentences))
     means = np.divide(sums, counts, out=np.full(len(sentences), np.nan), where=counts > 0)
+    return np.stack([sums, means]).reshape(2, -1, 2)
+
+
+def _accuracies(
+    log_probs: FloatArray, pairs: Sequence[_MinimalPair], row_masks: RowMasks, seed: int
+) -> dict[str, Estimates]:
     return {
-        name: _estimate_rows(row_masks, _prefers_acceptable(scores.reshape(-1, 2)), pairs, seed)
-        for name, scores in ((SUM_ACCURACY, sums), (MEAN_ACCURACY, means))
+        name: _estimate_rows(row_masks, _prefers_acceptable(scores), pairs, seed)
+        for name, scores in zip((SUM_ACCURACY, MEAN_ACCURACY), log_probs, strict=True)
     }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.probing.answers import probe_answers
+from bertology.analyses.probing.code_length import half_of_training_data
 from bertology.analyses.probing.dataset import WORD_SITE, ProbeDataset, task_dataset
 from bertology.analyses.probing.edge_labels import EDGES, Edge
 from bertology.analyses.probing.fitting import (
@@ -17,20 +20,29 @@ from bertology.analyses.probing.fitting import (
     majority_by_type,
     parse_probe,
 )
-from bertology.analyses.probing.layer_mixing import LayerMixResult, fit_layer_mixes
+from bertology.analyses.probing.layer_mixing import (
+    LayerMixResult,
+    expected_layer,
+    expected_layer_shift,
+    fit_layer_mixes,
+    gain_concentration,
+    stack_mixes,
+)
 from bertology.analyses.probing.options import MinExamplesOption, NormaliseLayersOption, ProbeOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
-from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table, gain_measure
 
 LAYER_0_ACCURACY, ALL_LAYERS_ACCURACY = "accuracy (layer 0)", "accuracy (all layers)"
 EXPECTED_LAYER, CENTRE_OF_GRAVITY = "expected layer", "centre of gravity"
+SHIFT = gain_measure(EXPECTED_LAYER)
 GAIN_CONCENTRATION, WEIGHT_CONCENTRATION = "concentration of gains (KL)", "concentration of weights (KL)"
+MAJORITY, MAJORITY_OF_WORD, UNTRAINED = "majority class", "most frequent label of the word", "untrained model"
 
 
 @analysis(
@@ -39,8 +51,9 @@ GAIN_CONCENTRATION, WEIGHT_CONCENTRATION = "concentration of gains (KL)", "conce
     "mean of its words.",
     citations=("tenney2019",),
     sites=(WORD_SITE,),
-    version=2,
-    cost=Cost(seconds_per_sampled_word=0.018),
+    version=3,
+    answers=True,
+    cost=Cost(seconds_per_sampled_word=0.025),
 )
 def pipeline(
     recording: Recording,
@@ -59,17 +72,36 @@ def pipeline(
     of gravity` is the mean layer, weighted by the weights of the mix of all layers. `concentration` is the KL
     divergence in bits of gains (negative ones set to 0), or of weights, from uniform: 0 if all layers are equal, log2
     of the number of layers if all is in one layer. See probes/edge for the probes. Baselines: the most frequent label,
-    and that of the word; equal layer weights; the untrained model. Intervals are ranges over seeds, those of accuracies
-    over test sentences and seeds.
+    and that of the word; equal layer weights; the untrained model. Intervals resample test sentences and seeds; those
+    of mixing weights, which belong to no sentence, are ranges over seeds. An expected layer that is undefined in more
+    than a twentieth of the resamples has no interval. `expected layer - expected layer (half the training data)` is how
+    far the second half of the training sentences, another for each seed, moves the expected layer: if it is not small
+    beside the distance between tasks, the probes still learn.
     """
     config = ProbeConfig(parse_probe(probe), split.seeds)
     datasets, refusals = _edge_datasets(recording, encoder, split, min_examples)
     if not datasets:
         raise refusals[0]
 
-    def measure(model_datasets: Mapping[Edge, ProbeDataset]) -> dict[str, Estimates]:
-        mixes = [fit_layer_mixes(model_datasets[edge], config, normalise_layers=normalise_layers) for edge in datasets]
-        return _measures([model_datasets[edge] for edge in datasets], mixes, split.seed)
+    def fit(dataset: ProbeDataset, seeds: tuple[int, ...] = split.seeds) -> LayerMixResult:
+        return fit_layer_mixes(dataset, replace(config, seeds=seeds), normalise_layers=normalise_layers)
+
+    by_series: dict[str, Sequence[LayerMixResult]] = {}
+
+    def measure(
+        model_datasets: Mapping[Edge, ProbeDataset], series: str, *, shift: bool = False
+    ) -> dict[str, Estimates]:
+        """(task,) estimates of each measure, and of the shift from half of the training data."""
+        used = [model_datasets[edge] for edge in datasets]
+        mixes = by_series[series] = [fit(dataset) for dataset in used]
+        measures = _measures(used, mixes, split.seed)
+        if not shift:
+            return measures
+        shifts: list[Estimates] = []
+        for dataset, mix in zip(used, mixes, strict=True):
+            half = stack_mixes([fit(half_of_training_data(dataset, seed), (seed,)) for seed in split.seeds])
+            shifts.append(expected_layer_shift(dataset, mix, half, split.seed))
+        return measures | {SHIFT: Estimates.stack(shifts)}
 
     n_layers, n_tasks = len(next(iter(datasets.values())).train.features), len(datasets)
     majority, majority_of_word = (
@@ -77,29 +109,31 @@ def pipeline(
         for rule in (majority_baseline, majority_by_type)
     )
     baselines = {
-        "majority class": {LAYER_0_ACCURACY: majority, ALL_LAYERS_ACCURACY: majority},
-        "most frequent label of the word": {
+        MAJORITY: {LAYER_0_ACCURACY: majority, ALL_LAYERS_ACCURACY: majority},
+        MAJORITY_OF_WORD: {
             LAYER_0_ACCURACY: majority_of_word,
             ALL_LAYERS_ACCURACY: majority_of_word,
         },
         "equal layer weights": {
             EXPECTED_LAYER: Estimates.exact(np.full(n_tasks, n_layers / 2)),
             CENTRE_OF_GRAVITY: Estimates.exact(np.full(n_tasks, (n_layers - 1) / 2)),
+            SHIFT: Estimates.exact(np.zeros(n_tasks)),
             GAIN_CONCENTRATION: Estimates.exact(np.zeros(n_tasks)),
             WEIGHT_CONCENTRATION: Estimates.exact(np.zeros(n_tasks)),
         },
     }
-    measures = measure(datasets)
+    measures = measure(datasets, MODEL_SERIES, shift=True)
     if randomised is not None:
         untrained, _ = _edge_datasets(randomised, randomised_encoder(encoder), split, min_examples)
-        baselines["untrained model"] = measure(untrained)
-    return Table(
+        baselines[UNTRAINED] = measure(untrained, UNTRAINED)
+    table = Table(
         measures=measures,
         baselines=baselines,
         units={
             LAYER_0_ACCURACY: "proportion of examples, 0 to 1",
             ALL_LAYERS_ACCURACY: "proportion of examples, 0 to 1",
             EXPECTED_LAYER: f"layer, 1 to {n_layers - 1} (outside if gains are negative)",
+            SHIFT: "difference of layers",
             CENTRE_OF_GRAVITY: f"layer, 0 to {n_layers - 1}",
             GAIN_CONCENTRATION: "bits, 0 if all layers are equal",
             WEIGHT_CONCENTRATION: "bits, 0 if all layers are equal",
@@ -108,6 +142,20 @@ def pipeline(
         attributes=_sample_attributes(list(datasets.values())),
         notes={EDGES[edge].name: EDGES[edge].description for edge in datasets},
     )
+    return table.with_answers(lambda: _answers(datasets, by_series, split.seeds))
+
+
+def _answers(
+    datasets: Mapping[Edge, ProbeDataset],
+    by_series: Mapping[str, Sequence[LayerMixResult]],
+    seeds: tuple[int, ...],
+) -> Iterator[Answer]:
+    """What is predicted in each task from the layers up to `layer`, and by the most frequent label."""
+    for number, (edge, dataset) in enumerate(datasets.items()):
+        predictions = {series: mixes[number].cumulative_predictions for series, mixes in by_series.items()}
+        predictions |= {MAJORITY: majority_baseline(dataset), MAJORITY_OF_WORD: majority_by_type(dataset)}
+        for answer in probe_answers(dataset, predictions, seeds):
+            yield {"row": EDGES[edge].name} | answer
 
 
 def _edge_datasets(
@@ -128,27 +176,22 @@ def _edge_datasets(
 def _measures(datasets: list[ProbeDataset], mixes: list[LayerMixResult], seed: int) -> dict[str, Estimates]:
     """(task,) estimates of each measure."""
     accuracies = {LAYER_0_ACCURACY: 0, ALL_LAYERS_ACCURACY: -1}
+    by_sentence = {EXPECTED_LAYER: expected_layer, GAIN_CONCENTRATION: gain_concentration}
     by_seed = {
-        EXPECTED_LAYER: [mix.expected_layer for mix in mixes],
         CENTRE_OF_GRAVITY: [mix.centre_of_gravity for mix in mixes],
-        GAIN_CONCENTRATION: [mix.gain_concentration for mix in mixes],
         WEIGHT_CONCENTRATION: [mix.weight_concentration for mix in mixes],
     }
+    pairs = list(zip(datasets, mixes, strict=True))
 
     def accuracy_at(dataset: ProbeDataset, mix: LayerMixResult, level: int) -> Estimate:
         predictions = mix.cumulative_predictions
         return accuracy(dataset, ProbePredictions(predictions.predicted[level][None], predictions.gold), seed)[0]
 
-    return {
-        name: Estimates.stack([accuracy_at(dataset, mix, level) for dataset, mix in zip(datasets, mixes, strict=True)])
-        for name, level in accuracies.items()
-    } | {name: Estimates.stack([_range_over_seeds(values) for values in rows]) for name, rows in by_seed.items()}
-
-
-def _range_over_seeds(values: Array) -> Estimates:
-    """The range over the seeds with a value; missing if there are none."""
-    defined = values[np.isfinite(values)]
-    return range_over_seeds(defined) if len(defined) else Estimates.empty(())
+    return (
+        {name: Estimates.stack([accuracy_at(*pair, level) for pair in pairs]) for name, level in accuracies.items()}
+        | {name: Estimates.stack([measure(*pair, seed) for pair in pairs]) for name, measure in by_sentence.items()}
+        | {name: Estimates.stack([range_over_seeds(values) for values in rows]) for name, rows in by_seed.items()}
+    )
 
 
 def _sample_attributes(datasets: list[ProbeDataset]) -> dict[str, tuple[int, ...]]:

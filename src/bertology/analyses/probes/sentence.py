@@ -12,7 +12,13 @@ from bertology.analyses.probing.dataset import ProbeCase, ProbeDataset, ProbeExa
 from bertology.analyses.probing.fitting import ProbeConfig, parse_probe
 from bertology.analyses.probing.layer_curves import probe_curve
 from bertology.analyses.probing.options import MinExamplesOption, ProbeOption
-from bertology.analyses.probing.train_test_split import CorpusSplit, TrainTestSplit, for_both_models
+from bertology.analyses.probing.train_test_split import (
+    CorpusSplit,
+    DataPart,
+    TrainTestData,
+    TrainTestSplit,
+    for_both_models,
+)
 from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
@@ -32,9 +38,10 @@ TRAIN_SOURCES, TEST_SOURCES = frozenset({"train", "validation"}), frozenset({"te
     citations=("conneau2018", "jawahar2019", "hewitt2019control", "voita2020"),
     sites=("hidden",),
     annotations=("label",),
-    version=3,
+    version=4,
     cost=Cost(10.0),
     test_corpus="tasks:bigram_shift:english",
+    answers=True,
 )
 def sentence(
     recording: Recording,
@@ -58,25 +65,22 @@ def sentence(
     config = ProbeConfig(parse_probe(probe), split.seeds)
 
     def dataset(model_recording: Recording, model: Encoder | None) -> ProbeDataset:
-        train, test = (
-            sentence_examples(part, indices, pooling) for part, indices in _split(model_recording, model, split)
-        )
-        return probe_dataset(train, test, min_examples, analysis_name=NAME)
+        data = _split(model_recording, model, split)
+        train, test = (sentence_examples(*part, pooling) for part in (data.train, data.test))
+        return probe_dataset(train, test, min_examples, analysis_name=NAME, unused=data.sample)
 
     datasets = for_both_models(dataset, recording, randomised, encoder)
     return probe_curve(*datasets, config, unit_name="sentences", control_type="longest word")
 
 
-def _split(
-    recording: Recording, encoder: Encoder | None, split: TrainTestSplit
-) -> tuple[tuple[Recording, list[int]], tuple[Recording, list[int]]]:
+def _split(recording: Recording, encoder: Encoder | None, split: TrainTestSplit) -> TrainTestData:
     """Training and test data: the splits of the corpus if it has both, else those of the options."""
     sources = [recording.corpus[recorded_input.example_index].source for recorded_input in recording.inputs]
     train, test = (
         [index for index, source in enumerate(sources) if source in names] for names in (TRAIN_SOURCES, TEST_SOURCES)
     )
     if train and test and not split.train_corpus:
-        return (recording, train), (recording, test)
+        return TrainTestData(DataPart(recording, train), DataPart(recording, test), {})
     return split.split(recording, encoder, ("hidden",), analysis_name=NAME, annotations=("label",))
 
 

@@ -1,6 +1,7 @@
 """Prediction of the number of a masked verb by the masked language model and by probes (jawahar2019, goldberg2019).
 
-Verbs come from minimal pairs that mark them, or from a treebank (linzen2016): a finite present verb (the governor of a
+Verbs come from minimal pairs that mark them, from the pairs of BLiMP that differ in the verb (warstadt2020: two of its
+paradigms have an attractor), or from a treebank (linzen2016): a finite present verb (the governor of a
 nominal subject, its auxiliary or its copula) after its subject, a noun of the same number. The other form of a verb is
 the most frequent one of its lemma in the corpus; with Penn Treebank tags, and thus English text, the plural is the
 lemma. Attractors are nouns of the other number between subject and verb; verbs with attractors and other nouns in
@@ -9,6 +10,7 @@ between are skipped, as in the published evaluation.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +34,8 @@ from bertology.estimates.resampling import bootstrap_mean
 from bertology.lazy import torch
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,6 +47,10 @@ _PENN_NUMBERS = {"VBZ": SINGULAR, "VBP": PLURAL, "NN": SINGULAR, "NNP": SINGULAR
 MAX_ATTRACTORS = 4
 """Verbs with this many attractors or more are reported together."""
 MASKED_LM = "masked LM"
+BLIMP_PHENOMENON, BLIMP_ATTRACTORS = "subject_verb_agreement", "/distractor_agreement"
+BLIMP_PARADIGMS = ("agreement_1", "agreement_relational_noun", "agreement_relative_clause")
+"""Ends of the names of the paradigms whose pairs differ in the verb; the others differ in the subject."""
+_NEGATION = re.compile("n['’]t$")
 
 VerbForms = Mapping[str, Mapping[int, str]]
 """Lemma -> number -> present form."""
@@ -69,7 +76,7 @@ class AgreementVerb:
 
 @dataclass(frozen=True)
 class _MaskedVerb:
-    """A verb with both forms in the vocabulary: its input, its position, and the token ids of both forms."""
+    """A verb whose forms differ in one token: its input, the position of that token, and its id in both forms."""
 
     verb: AgreementVerb
     recorded_input: RecordedInput
@@ -81,10 +88,11 @@ class _MaskedVerb:
 @analysis(
     question="Does the model predict the number of a masked verb when nouns of the other number intervene?",
     special_tokens="Special tokens: in the model's input, not analysed; only the masked verb is.",
-    citations=("jawahar2019", "goldberg2019", "linzen2016"),
+    citations=("jawahar2019", "goldberg2019", "linzen2016", "warstadt2020"),
     version=3,
     cost=Cost(seconds_per_word=0.0005),
     test_corpus="generated:minimal_pairs",
+    answers=True,
 )
 def subject_verb_agreement(
     recording: Recording,
@@ -101,7 +109,8 @@ def subject_verb_agreement(
 ) -> Table:
     """Proportion of masked verbs whose number is predicted, by number of attractors, 0 to 1; chance is about 0.5.
 
-    The verb is masked; each verb and its other form must be a single token. `masked LM` (if the model has that task
+    The verb is masked; each verb and its other form must be a single token; of a contraction (haven't, hasn't) the
+    first token is masked if only that one differs. `masked LM` (if the model has that task
     head): the right form is more probable than the wrong one. `layer n`: a linear probe on the hidden state of the mask
     predicts singular or plural, trained on some sentences and tested on the others; layer 0, the embeddings, has only
     the mask and its position. The paper's probe has 50 hidden units and is trained on a tenth of the data. Its released
@@ -152,7 +161,8 @@ def subject_verb_agreement(
         }
 
     measures = estimate(correct)
-    return Table(
+    row_names = (*((MASKED_LM,) if has_mlm else ()), *(f"layer {layer}" for layer in range(n_layers)))
+    table = Table(
         measures=measures,
         baselines={name: estimate(values) for name, values in baselines.items()},
         units=dict.fromkeys(measures, "proportion of verbs, 0 to 1"),
@@ -162,13 +172,36 @@ def subject_verb_agreement(
             "test verbs": int((~is_train).sum()),
             **{f"skipped ({reason})": count for reason, count in sorted(skipped.items())},
         },
-        row_names=(*((MASKED_LM,) if has_mlm else ()), *(f"layer {layer}" for layer in range(n_layers))),
+        row_names=row_names,
         attributes={"layer": (*((None,) if has_mlm else ()), *range(n_layers))},
     )
+    by_series = {MODEL_SERIES: correct, **baselines}
+    return table.with_answers(lambda: _answers(recording.corpus, verbs, row_names, by_series))
+
+
+def _answers(
+    corpus: Corpus, verbs: Sequence[_MaskedVerb], row_names: Sequence[str], correct: Mapping[str, FloatArray]
+) -> Iterator[Answer]:
+    """The number predicted for each test verb, by series and row."""
+    names = {number: name for name, number in list(NUMBERS.items())[2:]}
+    for index, masked in enumerate(verbs):
+        verb, text = masked.verb, masked.recorded_input.text
+        item = {
+            "item": f"{corpus[verb.example_index].id or verb.example_index + 1}:{verb.word_index + 1}",
+            "text": text.segments[0].text,
+            "word": text.words[verb.word_index],
+            "attractors": verb.n_attractors,
+            "gold": names[verb.number],
+        }
+        for series, values in correct.items():
+            for row, is_correct in zip(row_names, values[:, index].tolist(), strict=True):
+                if not np.isnan(is_correct):
+                    prediction = names[verb.number if is_correct else 1 - verb.number]
+                    yield item | {"series": series, "row": row, "prediction": prediction, "correct": is_correct}
 
 
 def _masked_verbs(recording: Recording, encoder: Encoder) -> tuple[list[_MaskedVerb], Counter[str]]:
-    """The verbs with both forms in the vocabulary, and how many were skipped, by reason."""
+    """The verbs whose forms differ in one token, and how many were skipped, by reason."""
     if encoder.mask_token_id is None:
         raise Refusal(
             f"probes/subject_verb_agreement masks verbs, and {encoder.name} has no mask token",
@@ -188,7 +221,8 @@ def _masked_verbs(recording: Recording, encoder: Encoder) -> tuple[list[_MaskedV
         ids = recorded_input.tokens.ids
         positions = recorded_input.tokens.positions_by_word().get(verb.word_index, [])
         other_positions = np.flatnonzero(other.word_ids == verb.word_index).tolist()
-        if len(positions) == len(other_positions) == 1 and ids[positions[0]] != other.ids[other_positions[0]]:
+        word = recorded_input.text.words[verb.word_index]
+        if _differ_in_one_token(ids[positions].tolist(), other.ids[other_positions].tolist(), word):
             correct_id, incorrect_id = int(ids[positions[0]]), int(other.ids[other_positions[0]])
             masked.append(_MaskedVerb(verb, recorded_input, positions[0], correct_id, incorrect_id))
         else:
@@ -198,9 +232,17 @@ def _masked_verbs(recording: Recording, encoder: Encoder) -> tuple[list[_MaskedV
         raise Refusal(
             f"{recording.corpus.name} has no verb that agrees with a noun before it{reasons}",
             "a treebank with lemmas and morphology, or minimal pairs of agreement",
-            "Use a CoNLL-U treebank, or --corpus generated:minimal_pairs --format-option paradigm=agreement",
+            "Use a CoNLL-U treebank, BLiMP's files of subject-verb agreement, or "
+            "--corpus generated:minimal_pairs --format-option paradigm=agreement",
         )
     return masked, skipped
+
+
+def _differ_in_one_token(ids: Sequence[int], other_ids: Sequence[int], word: str) -> bool:
+    """Whether two forms are one token each, or contractions that differ in their first token only."""
+    if len(ids) != len(other_ids) or not ids or ids[0] == other_ids[0]:
+        return False
+    return len(ids) == 1 or (_NEGATION.search(word) is not None and ids[1:] == other_ids[1:])
 
 
 def _run_masked(encoder: Encoder, verbs: Sequence[_MaskedVerb], legacy: bool) -> tuple[FloatArray | None, Array]:
@@ -231,7 +273,9 @@ def agreement_verbs(corpus: Corpus) -> tuple[list[AgreementVerb], Counter[str]]:
     forms = _verb_forms(corpus)
     verbs: list[AgreementVerb] = []
     for index, example in enumerate(corpus):
-        if example.kind == "minimal_pair":
+        if example.kind == "minimal_pair" and _phenomenon(example) == BLIMP_PHENOMENON:
+            verbs.extend(_verbs_from_blimp(index, example, skipped))
+        elif example.kind == "minimal_pair":
             verbs.extend(_verbs_from_pair(index, example))
         elif example.kind == "sentence" and example.segments[0].governors is not None:
             verbs.extend(_verbs_from_treebank(index, example.segments[0], forms, skipped))
@@ -247,6 +291,37 @@ def _verbs_from_pair(example_index: int, example: Example) -> Iterator[Agreement
         number, n_attractors = NUMBERS[factors["number"]], int(factors.get("attractors", "0"))
         nearest = 1 - number if n_attractors else number
         yield AgreementVerb(example_index, targets[0], TextInput((unacceptable,)), number, nearest, n_attractors)
+
+
+def _phenomenon(example: Example) -> str:
+    """The phenomenon of a BLiMP pair, from its source `field/phenomenon/paradigm`."""
+    return (example.source.split("/") + ["", ""])[1]
+
+
+def _verbs_from_blimp(example_index: int, example: Example, skipped: Counter[str]) -> Iterator[AgreementVerb]:
+    """The verb in which the sentences of a BLiMP pair differ; in half of the paradigms they differ in the subject."""
+    acceptable, unacceptable = example.segments
+    pairs = zip(acceptable.words, unacceptable.words, strict=False)
+    differing = [word for word, (form, other_form) in enumerate(pairs) if form != other_form]
+    if len(acceptable) != len(unacceptable) or len(differing) != 1:
+        skipped["pairs that differ in more than one word"] += 1
+        return
+    number = _number_of_form(acceptable.words[differing[0]], unacceptable.words[differing[0]])
+    if number is None or not example.source.endswith(BLIMP_PARADIGMS):
+        skipped["pairs that differ in the subject"] += 1
+        return
+    n_attractors = int(BLIMP_ATTRACTORS in example.source)
+    nearest = 1 - number if n_attractors else number
+    yield AgreementVerb(example_index, differing[0], TextInput((unacceptable,)), number, nearest, n_attractors)
+
+
+def _number_of_form(form: str, other_form: str) -> int | None:
+    """The number of the first of two English verb forms: the singular ends in s, and is the longer if both do."""
+    stem, other_stem = (_NEGATION.sub("", word.lower()) for word in (form, other_form))
+    ends_in_s, other_ends_in_s = stem.endswith("s"), other_stem.endswith("s")
+    if ends_in_s != other_ends_in_s:
+        return SINGULAR if ends_in_s else PLURAL
+    return None if not ends_in_s else SINGULAR if len(stem) > len(other_stem) else PLURAL
 
 
 def _verbs_from_treebank(

@@ -14,7 +14,7 @@ from bertology.arrays import Array, BoolArray
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table
 
@@ -31,6 +31,7 @@ SURFACE_FEATURES: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
     special_tokens="Special tokens: not used; only words are.",
     citations=("conneau2018",),
     annotations=("label",),
+    version=2,
 )
 def surface_baselines(
     recording: Recording,
@@ -72,7 +73,7 @@ def surface_baselines(
         )
     shuffled_labels = labels.copy()
     shuffled_labels[is_train] = np.random.default_rng(seed).permutation(labels[is_train])
-    majority = bootstrap_mean((labels[is_test] == names[counts.argmax()]).astype(float), seed=seed)
+    majority = _accuracy(labels[is_test] == names[counts.argmax()], seed)
 
     words = [[word.lower() for word in recorded_input.text.words] for recorded_input in inputs]
     train, test = ([words[index] for index in np.flatnonzero(mask).tolist()] for mask in (is_train, is_test))
@@ -83,7 +84,7 @@ def surface_baselines(
             vectoriser = CountVectorizer(analyzer=extract_features)  # pyright: ignore[reportArgumentType]  # a function is allowed
             classifier = MultinomialNB().fit(vectoriser.fit_transform(train), train_labels[is_train])
             correct = classifier.predict(vectoriser.transform(test)) == labels[is_test]
-            accuracies.append(bootstrap_mean(correct.astype(float), seed=seed))
+            accuracies.append(_accuracy(correct, seed))
         return {"accuracy": Estimates.stack(accuracies)}
 
     return Table(
@@ -100,6 +101,10 @@ def surface_baselines(
         },
         row_names=tuple(SURFACE_FEATURES),
     )
+
+
+def _accuracy(is_correct: BoolArray, seed: int) -> Estimates:
+    return bootstrap_proportion(is_correct.astype(np.float64), np.ones(len(is_correct)), seed=seed)
 
 
 def _train_test_masks(

@@ -19,8 +19,9 @@ from bertology.results.shapes import LayerCurve
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("liu2019", "hewitt2019control", "voita2020"),
     sites=(WORD_SITE,),
-    version=3,
+    version=4,
     cost=Cost(seconds_per_sampled_word=0.015),
+    answers=True,
 )
 def word(
     recording: Recording,
@@ -44,8 +45,12 @@ def word(
     `selectivity` is the accuracy minus that of the same probe on a control task, in which every word form has one
     random label wherever it occurs, in the proportions of the training labels; forms not seen in training can only be
     guessed, in both tasks. `compression` is that of the online code (see probes/description_length). Baselines: the
-    most frequent label; the most frequent label of the word form; the untrained model; the control task. Intervals of
-    the first three measures are over test sentences and seeds; that of compression is the range over seeds.
+    most frequent label; the most frequent label of the word form; the untrained model; the control task. Intervals are
+    over test sentences and seeds, those of compression over sentences of the message and seeds.
+
+    `accuracy - accuracy (half the training data)` is what the second half of the training sentences adds, on the same
+    test sentences: the probe of the other half is that of the last portion of the online code. While it is not close to
+    0, accuracy and selectivity say little about the model, as probes still learn.
     """
     config = ProbeConfig(parse_probe(probe), split.seeds)
     name = f"probes/word --label {label}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -84,15 +84,15 @@ class ProbeExamples:
 class ProbeDataset:
     """Training and test examples, and their labels by decreasing frequency in the training data.
 
-    `rare_labels` counts the examples of each label that was left out; `n_unused` is the number of training sentences
-    left out by the maximum training size.
+    `rare_labels` counts the examples of each label that was left out; `unused` are training sentences left out before,
+    as entries of the sample.
     """
 
     train: ProbeExamples
     test: ProbeExamples
     labels: tuple[str, ...]
     rare_labels: dict[str, int]
-    n_unused: int = 0
+    unused: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def label_ids(self, examples: ProbeExamples) -> IntArray:
         """(example,) the index of its label."""
@@ -110,11 +110,12 @@ class ProbeDataset:
         """Sizes of the dataset, and of what was left out."""
         sizes = {
             "labels": len(self.labels),
+            "training sentences": len(set(self.train.input_index.tolist())),
             "training examples": len(self.train),
             "test examples": len(self.test),
             "rare labels": len(self.rare_labels),
             "examples with rare labels": sum(self.rare_labels.values()),
-            "unused training sentences": self.n_unused,
+            **self.unused,
         }
         return {name: size for name, size in sizes.items() if size}
 
@@ -164,10 +165,9 @@ def task_dataset(
 ) -> ProbeDataset:
     """The dataset of a task; corpora without its annotations are refused."""
     recording.corpus.require_annotations(*task.annotations, analysis_name=analysis_name)
-    parts = split.split(recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=task.annotations)
-    train, test = (span_examples(part, indices, task.cases) for part, indices in parts)
-    n_unused = split.n_unused(recording)
-    return probe_dataset(train, test, min_examples, analysis_name=analysis_name, n_unused=n_unused)
+    data = split.split(recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=task.annotations)
+    train, test = (span_examples(*part, task.cases) for part in (data.train, data.test))
+    return probe_dataset(train, test, min_examples, analysis_name=analysis_name, unused=data.sample)
 
 
 def task_datasets(
@@ -186,7 +186,12 @@ def task_datasets(
 
 
 def probe_dataset(
-    train: ProbeExamples, test: ProbeExamples, min_examples: int, *, analysis_name: str, n_unused: int = 0
+    train: ProbeExamples,
+    test: ProbeExamples,
+    min_examples: int,
+    *,
+    analysis_name: str,
+    unused: Mapping[str, int] | None = None,
 ) -> ProbeDataset:
     """The examples whose label has at least `min_examples` training examples."""
     train_counts: Counter[str] = Counter(train.labels.tolist())
@@ -209,7 +214,7 @@ def probe_dataset(
             "Use a larger corpus, or lower --min-examples",
         )
     rare = {label: train_counts[label] + test_counts[label] for label in {*train_counts, *test_counts} - set(labels)}
-    return ProbeDataset(train.subset(train_subset), test.subset(test_subset), labels, rare, n_unused)
+    return ProbeDataset(train.subset(train_subset), test.subset(test_subset), labels, rare, unused or {})
 
 
 def validation_mask(train: ProbeExamples, fraction: float, seed: int) -> BoolArray:

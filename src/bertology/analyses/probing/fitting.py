@@ -156,16 +156,21 @@ def fit_and_predict(dataset: ProbeDataset, config: ProbeConfig) -> tuple[ProbePr
 
 def accuracy(dataset: ProbeDataset, predictions: ProbePredictions, seed: int) -> Estimates:
     """(layer,) proportion of correct examples."""
-    return bootstrap_sentences_and_seeds(_correct_and_total(dataset, predictions), _ratio, seed=seed)
+    return bootstrap_sentences_and_seeds(correct_and_total(dataset, predictions), _ratio, seed=seed)
 
 
-def selectivity(
-    dataset: ProbeDataset, predictions: ProbePredictions, control: ProbePredictions, seed: int
+def accuracy_difference(
+    dataset: ProbeDataset, added: Sequence[ProbePredictions], subtracted: Sequence[ProbePredictions], seed: int
 ) -> Estimates:
-    """(layer,) accuracy minus control-task accuracy on the same sentences and seeds."""
-    task_counts, control_counts = (_correct_and_total(dataset, part) for part in (predictions, control))
-    differences = np.concatenate([task_counts[..., :1] - control_counts[..., :1], task_counts[..., 1:]], -1)
-    return bootstrap_sentences_and_seeds(differences, _ratio, seed=seed)
+    """(layer,) sum of some accuracies minus the sum of others, on the same sentences and seeds.
+
+    Selectivity is the accuracy minus that on the control task.
+    """
+    added_counts, subtracted_counts = (
+        [correct_and_total(dataset, predictions) for predictions in part] for part in (added, subtracted)
+    )
+    correct = sum(c[..., :1] for c in added_counts) - sum(c[..., :1] for c in subtracted_counts)
+    return bootstrap_sentences_and_seeds(np.concatenate([correct, added_counts[0][..., 1:]], -1), _ratio, seed=seed)
 
 
 def macro_f1(dataset: ProbeDataset, predictions: ProbePredictions, seed: int) -> Estimates:
@@ -208,7 +213,7 @@ def majority_by_type(dataset: ProbeDataset) -> ProbePredictions:
     return ProbePredictions(predicted[None, None], dataset.label_ids(dataset.test)[None])
 
 
-def _correct_and_total(dataset: ProbeDataset, predictions: ProbePredictions) -> Array:
+def correct_and_total(dataset: ProbeDataset, predictions: ProbePredictions) -> Array:
     """(seed, sentence, layer, 2) correct examples and examples, of the sentences that have any."""
     n_layers, n_seeds, _ = predictions.predicted.shape
     n_sentences = len(dataset.test.inputs)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bertology.arrays import FloatArray
-from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput
-from bertology.encoder.tokens import SpecialToken, TokenisedInput
+from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, TaskEncoder
+from bertology.encoder.token_batch import RecordedInput
+from bertology.encoder.tokens import Int32Array, SpecialToken, TokenisedInput
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.recording.plan import default_tokens_per_batch, length_batches
@@ -45,9 +46,26 @@ def require_mlm(encoder: Encoder, *, analysis_name: str) -> None:
         )
 
 
-def masked_copies(tokens: TokenisedInput, masking: Masking) -> Iterator[MaskedCopy]:
-    """One copy per non-special token, which is masked alone, with the rest of its word, or with the whole word."""
-    word_ids = tokens.word_ids.tolist()
+def tokeniser_words(encoder: Encoder, inputs: Sequence[RecordedInput]) -> list[Int32Array]:
+    """The word of each token by the tokeniser's own splitting, as in minicons; by the corpus' where it has none.
+
+    A tokeniser has none for an input that was cut within a word.
+    """
+    if not isinstance(encoder, TaskEncoder):
+        return [recorded_input.tokens.word_ids for recorded_input in inputs]
+    by_input = encoder.tokeniser.pretoken_ids([recorded_input.text for recorded_input in inputs])
+    return [
+        word_ids if len(word_ids) == len(recorded_input.tokens) else recorded_input.tokens.word_ids
+        for word_ids, recorded_input in zip(by_input, inputs, strict=True)
+    ]
+
+
+def masked_copies(tokens: TokenisedInput, masking: Masking, words: Int32Array) -> Iterator[MaskedCopy]:
+    """One copy per non-special token, which is masked alone, with the rest of its word, or with the whole word.
+
+    `words` is the word of each token, such as `tokeniser_words` gives, and -1 for tokens outside words.
+    """
+    word_ids = words.tolist()
     for position in np.flatnonzero(tokens.special_kinds == SpecialToken.NONE).tolist():
         word = word_ids[position]
         masked = [other for other, other_word in enumerate(word_ids) if other_word == word and word >= 0]

@@ -100,6 +100,12 @@ class TreeDataset:
         """The same sentences with some layers only."""
         return replace(self, states=self.states.select_layers(layers))
 
+    def random_half(self, seed: int) -> TreeDataset:
+        """Half of the sentences, at least two, by a hash of the words and the seed."""
+        texts = [" ".join(recorded_input.text.words) for recorded_input in self.inputs]
+        order = sorted(range(len(texts)), key=lambda index: seeded_hash(f"half\n{texts[index]}", seed))
+        return self.subset(sorted(order[: max(2, len(order) // 2)]))
+
     def train_validation_split(self, seed: int) -> tuple[TreeDataset, TreeDataset]:
         """Nine tenths for fitting and one tenth for early stopping, by a hash of the words and the seed."""
         texts = [" ".join(recorded_input.text.words) for recorded_input in self.inputs]

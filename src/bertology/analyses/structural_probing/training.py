@@ -78,10 +78,9 @@ def split_trees(
 ) -> tuple[TreeDataset, TreeDataset]:
     """Training and test sentences with trees; refused if there are too few."""
     site = RAW_SITES[WORD_SITE]
-    parts = split.split(recording, encoder, (site,), analysis_name=analysis_name, half_precision=half_precision)
-    train, test = (tree_dataset(part, indices) for part, indices in parts)
-    if n_unused := split.n_unused(recording):
-        train = replace(train, skipped={**train.skipped, "beyond --train-size": n_unused})
+    data = split.split(recording, encoder, (site,), analysis_name=analysis_name, half_precision=half_precision)
+    train, test = tree_dataset(*data.train), tree_dataset(*data.test)
+    train = replace(train, skipped={**train.skipped, **data.left_out})
     if len(train.inputs) < 2 or not test.inputs:
         skipped = {f"{reason}: {count}" for dataset in (train, test) for reason, count in dataset.skipped.items()}
         raise Refusal(

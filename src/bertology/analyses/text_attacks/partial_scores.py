@@ -42,8 +42,12 @@ class PartialScores:
 
 def number_examples(evaluation: Evaluation) -> list[Example]:
     """The distinct examples sorted by content, with their indices as ids."""
-    distinct = {id(example): example for example in evaluation.examples}
-    return [replace(example, id=str(i)) for i, example in enumerate(sort_by_content(list(distinct.values())))]
+    return [replace(example, id=str(i)) for i, example in enumerate(distinct_examples(evaluation))]
+
+
+def distinct_examples(evaluation: Evaluation) -> list[Example]:
+    """The distinct examples sorted by content."""
+    return sort_by_content(list({id(example): example for example in evaluation.examples}.values()))
 
 
 def evaluate_perturbed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from bertology.analyses.word_senses.occurrences import (
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, ratio
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray, knn_predict, nearest_centroid_predict
+from bertology.results.answers import Answer
 
 SenseRule = Literal["knn", "centroid"]
 BackOff = Callable[[str, str], str | None]
@@ -73,6 +74,8 @@ class SenseCorrectness(NamedTuple):
     by_most_frequent: FloatArray
     by_random: FloatArray
     by_oracle: FloatArray
+    predicted: NDArray[Any]
+    """(representation, test) the predicted sense; None for unseen lemmas."""
 
 
 def disambiguate(
@@ -101,26 +104,33 @@ def _score_split(
 ) -> SenseCorrectness:
     test = sense_splits.test
     indices = split[1]
-    gold = test.senses[indices]
+    gold = [test.gold_senses[index] for index in indices.tolist()]
     row_of = {index: row for row, index in enumerate(indices.tolist())}
     n_representations, n = len(test.representations), len(indices)
     correctness = SenseCorrectness(
-        indices, np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros((n_representations, n)), *np.zeros((4, n))
+        indices,
+        np.zeros(n, np.bool_),
+        np.zeros(n, np.bool_),
+        np.zeros((n_representations, n)),
+        *np.zeros((4, n)),
+        predicted=np.full((n_representations, n), None),
     )
     for candidates in _candidate_senses(sense_splits, split, classifier, train_senses):
         rows = np.array([row_of[index] for index in candidates.test_indices.tolist()])
-        names = np.array(candidates.senses, np.object_)
+        is_gold = np.array([[sense in gold[row] for sense in candidates.senses] for row in rows.tolist()])
         correctness.lemma_in_train[rows] = True
-        correctness.is_ambiguous[rows] = len(names) > 1
-        correctness.by_vectors[:, rows] = names[_predict_senses(sense_splits, candidates, classifier)] == gold[rows]
-        correctness.by_most_frequent[rows] = names[0] == gold[rows]
-        correctness.by_oracle[rows] = np.isin(gold[rows], names)
-        correctness.by_random[rows] = correctness.by_oracle[rows] / len(names)
+        correctness.is_ambiguous[rows] = len(candidates.senses) > 1
+        predicted = _predict_senses(sense_splits, candidates, classifier)
+        correctness.by_vectors[:, rows] = is_gold[np.arange(len(rows)), predicted]
+        correctness.predicted[:, rows] = np.array(candidates.senses, np.object_)[predicted]
+        correctness.by_most_frequent[rows] = is_gold[:, 0]
+        correctness.by_oracle[rows] = is_gold.any(1)
+        correctness.by_random[rows] = is_gold.mean(1)
     if back_off_factory is not None:
         back_off = back_off_factory(train_senses[split[0]].tolist())
         for row in np.flatnonzero(~correctness.lemma_in_train).tolist():
             lemma, pos = (str(values[indices[row]]) for values in (test.lemmas, test.pos))
-            correctness.by_back_off[row] = back_off(lemma, pos) == gold[row]
+            correctness.by_back_off[row] = back_off(lemma, pos) in gold[row]
     return correctness
 
 
@@ -164,6 +174,28 @@ def _predict_senses(sense_splits: SenseSplits, candidates: CandidateSenses, clas
     k = min(classifier.k, int(np.bincount(candidates.sense_ids).min())) if classifier.clip_k else classifier.k
     cosines = representation_cosines(test, train)
     return np.stack([knn_predict(similarities, candidates.sense_ids, n_senses, k) for similarities in cosines])
+
+
+def sense_answers(sense_splits: SenseSplits, correctness: list[SenseCorrectness], series: str) -> Iterator[Answer]:
+    """The sense predicted for each test occurrence whose lemma is in training, by representation and split."""
+    test = sense_splits.test
+    for number, split in enumerate(correctness):
+        for row, index in enumerate(split.test_indices.tolist()):
+            recorded_input = test.examples.inputs[int(test.examples.input_index[index])]
+            sentence, word = recorded_input.text.segments[0], int(test.word_index[index])
+            item = {
+                "item": f"{sentence.id or recorded_input.example_index + 1}:{word + 1}",
+                "text": sentence.text,
+                "word": recorded_input.text.words[word],
+                "series": series,
+                "split": number + 1,
+                "gold": " ".join(sorted(test.gold_senses[index])),
+            }
+            for representation, name in enumerate(test.representations):
+                predicted = split.predicted[representation, row]
+                if predicted is not None:
+                    correct = float(split.by_vectors[representation, row])
+                    yield item | {"representation": name, "prediction": str(predicted), "correct": correct}
 
 
 def score_disambiguation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -62,6 +62,20 @@ class WordOccurrences:
         indices = zip(self.examples.input_index.tolist(), self.word_index.tolist(), strict=True)
         return np.array([self.examples.inputs[i].text.words[word].lower() for i, word in indices], np.object_)
 
+    @cached_property
+    def gold_senses(self) -> list[frozenset[str]]:
+        """For each occurrence, the senses that count as right: its sense, and further ones if it has several."""
+        further = [
+            [
+                senses
+                for segment in recorded_input.text.segments
+                for senses in segment.further_senses or ((),) * len(segment)
+            ]
+            for recorded_input in self.examples.inputs
+        ]
+        annotated = zip(self.senses.tolist(), self.examples.input_index.tolist(), self.word_index.tolist(), strict=True)
+        return [frozenset({sense, *further[index][word]}) for sense, index, word in annotated]
+
     def lemma_indices(self, lemma: str) -> IndexArray:
         """Indices of the occurrences of one lemma."""
         return np.flatnonzero(self.lemmas == lemma)
@@ -109,11 +123,12 @@ def _sense_annotations(sentence: Sentence) -> SenseAnnotations:
 
 @dataclass(frozen=True)
 class SenseSplits:
-    """Train and test occurrences, and the indices of both in each of several splits."""
+    """Train and test occurrences, the indices of both in each of several splits, and training sentences left out."""
 
     train: WordOccurrences
     test: WordOccurrences
     splits: tuple[tuple[IndexArray, IndexArray], ...]
+    unused: Mapping[str, int]
 
     def n_sentences(self) -> int:
         """The number of test inputs."""
@@ -130,6 +145,7 @@ class SenseSplits:
             "splits": len(self.splits),
             "lemmas": len(senses),
             "ambiguous lemmas": sum(len(names) > 1 for names in senses.values()),
+            **self.unused,
         }
 
 
@@ -137,11 +153,11 @@ def split_occurrences(
     recording: Recording, encoder: Encoder | None, split: TrainTestSplit, *, analysis_name: str
 ) -> SenseSplits:
     """Several splits of the recording by whole documents, or one with another corpus for training."""
+    unused: dict[str, int] = {}
     if split.train_corpus:
-        first, second = split.split(
-            recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=("senses",)
-        )
-        train, test = sense_occurrences(*first), sense_occurrences(*second)
+        data = split.split(recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=("senses",))
+        train, test = sense_occurrences(*data.train), sense_occurrences(*data.test)
+        unused = data.sample
         splits = [(np.arange(len(train)), np.arange(len(test)))]
     else:
         train = test = sense_occurrences(recording)
@@ -154,7 +170,7 @@ def split_occurrences(
             "sense-annotated words in at least two documents or sentences",
             "Use a larger sense-annotated corpus, or name another with --train-corpus",
         )
-    return SenseSplits(train, test, tuple(splits))
+    return SenseSplits(train, test, tuple(splits), unused)
 
 
 def last_layers(n_layers: int) -> slice:

@@ -1,8 +1,9 @@
 """The unified framework for word sense disambiguation: an XML file and a key file (raganato2017).
 
 `semcor.data.xml` contains texts, sentences, words (wf) and words with a sense (instance), `semcor.gold.key.txt` the
-sense keys of each instance. The first key is the sense; further keys are counted and ignored. Words are joined by
-spaces.
+sense keys of each instance. The first key is the sense; further keys are `further_senses`, of which each counts as
+right, as in the official scorer. Words are joined by spaces. A directory with one such file is read like the file, and
+the directory of the evaluation sets as their union, `ALL.data.xml`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from bertology.corpus.corpus import Example
-from bertology.corpus.read import first_lines_text, format_suffix, reader
+from bertology.corpus.read import find_files, first_lines_text, format_suffix, reader
 from bertology.corpus.sentence import Sentence, join_words
 from bertology.corpus.text_files import ParseError, ParseErrorHandler, lines, non_blank_lines, parse_all
 from bertology.errors import Refusal
@@ -23,23 +24,31 @@ EXAMPLE = """\
 <wf lemma="the" pos="DET">The</wf><instance id="d000.s000.t000" lemma="dog" pos="NOUN">dog</instance>
 </sentence></text></corpus>"""
 SenseKeys = dict[str, list[str]]
+FILES = r".*\.data\.xml"
+UNION = "ALL.data.xml"
+EVALUATION_SETS = frozenset(
+    f"{name}.data.xml" for name in ("senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
+)
 
 
 def matches(path: Path) -> bool:
-    """Whether an XML file has sentences of wf and instance elements."""
+    """Whether an XML file has sentences of wf and instance elements, or a directory has such files."""
+    if path.is_dir():
+        return any(matches(file) for file in find_files(path, FILES)[:1])
     text = first_lines_text(path)
     return format_suffix(path) == ".xml" and "<sentence" in text and ("<wf" in text or "<instance" in text)
 
 
 @reader(
     "wsd_framework",
-    description="word senses in the unified WSD framework: .data.xml and .gold.key.txt",
+    description="word senses in the unified WSD framework: .data.xml and .gold.key.txt (a file or its directory)",
     example=EXAMPLE,
     suffixes=(".xml",),
     matches=matches,
 )
 def read_wsd_framework(path: Path, errors: ParseErrorHandler, *, keys: str = "") -> Iterator[Example]:
     """Yield one example per sentence; `keys` is the path of the key file if it does not have the usual name."""
+    path = _data_file(path)
     key_path = Path(keys) if keys else path.with_name(path.name.removesuffix(".data.xml") + ".gold.key.txt")
     if not key_path.is_file():
         raise Refusal(
@@ -52,12 +61,28 @@ def read_wsd_framework(path: Path, errors: ParseErrorHandler, *, keys: str = "")
 
     def to_example(line: int, sentence: TaggedSentence) -> Example:
         instances.update(word.id for word in sentence.words if word.id)
-        return _to_example(path, errors, sense_keys, sentence)
+        return _to_example(sense_keys, sentence)
 
     units = ((sentence.line, sentence) for sentence in _tagged_sentences(path, errors))
     yield from parse_all(path, errors, units, to_example)
     for _ in sense_keys.keys() - instances:
         errors.count(key_path, None, "keys without an instance ignored")
+
+
+def _data_file(path: Path) -> Path:
+    """The data file itself, the only one of a directory, or the union of the evaluation sets."""
+    files = find_files(path, FILES)
+    if len(files) == 1:
+        return files[0]
+    others = [file for file in files if file.name != UNION]
+    if len(files) == len(others) + 1 and EVALUATION_SETS.issuperset(file.name for file in others):
+        return next(file for file in files if file.name == UNION)
+    names = ", ".join(str(file.relative_to(path)) for file in files) or "no data file"
+    raise Refusal(
+        f"{path} contains {names}",
+        "one file NAME.data.xml, or the evaluation sets with ALL.data.xml",
+        "Give the file or its directory to --corpus; training corpora of the framework contain each other",
+    )
 
 
 @dataclass(slots=True)
@@ -90,8 +115,8 @@ def _parse_keys(line: int, text: str) -> tuple[str, list[str]]:
     return id, senses
 
 
-def _to_example(path: Path, errors: ParseErrorHandler, sense_keys: SenseKeys, tagged: TaggedSentence) -> Example:
-    senses = tuple(_sense(path, errors, sense_keys, word) for word in tagged.words)
+def _to_example(sense_keys: SenseKeys, tagged: TaggedSentence) -> Example:
+    gold_senses = [_gold_senses(sense_keys, word) for word in tagged.words]
     words = tuple(word.text for word in tagged.words)
     if not words:
         raise ParseError("no words", "The sentence has no words", "wf or instance elements", "Remove the sentence")
@@ -104,23 +129,25 @@ def _to_example(path: Path, errors: ParseErrorHandler, sense_keys: SenseKeys, ta
         document=tagged.document,
         lemmas=tuple(word.lemma for word in tagged.words),
         pos=tuple(word.pos for word in tagged.words),
-        senses=senses,
+        senses=tuple(senses[0] if senses else None for senses in gold_senses),
+        further_senses=tuple(map(tuple, (senses[1:] for senses in gold_senses)))
+        if any(len(senses) > 1 for senses in gold_senses)
+        else None,
     )
     return Example((sentence,), id=tagged.id)
 
 
-def _sense(path: Path, errors: ParseErrorHandler, sense_keys: SenseKeys, word: TaggedWord) -> str | None:
+def _gold_senses(sense_keys: SenseKeys, word: TaggedWord) -> list[str]:
+    """The sense keys of a word, the first one first; none of a word that is no instance."""
     if not word.text:
         expected = "text in every wf and instance element"
         raise ParseError("empty word", "A word has no text", expected, "Fill it in", line=word.line)
     if word.id is None:
-        return None
+        return []
     if word.id not in sense_keys:
         problem, expected = f"The key file lacks the instance {word.id}", "a line with its id and sense keys"
         raise ParseError("missing sense", problem, expected, "Complete the key file", line=word.line)
-    for _ in sense_keys[word.id][1:]:
-        errors.count(path, word.line, "additional gold senses ignored")
-    return sense_keys[word.id][0]
+    return sense_keys[word.id]
 
 
 def _tagged_sentences(path: Path, errors: ParseErrorHandler) -> Iterator[TaggedSentence]:

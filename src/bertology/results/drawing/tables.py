@@ -52,7 +52,9 @@ def _panel(
     measure: MeasureSeries, table: Table, rows: Mapping[int, str], baselines: list[str], *, show_names: bool
 ) -> Panel:
     low, high = svg.axis_range(measure.all_values())
-    shown = {index: svg.truncate_label(name, MAX_NAME_LENGTH) for index, name in rows.items()}
+    shown = {
+        index: svg.truncate_label(name, MAX_NAME_LENGTH) + _format_heads(table, index) for index, name in rows.items()
+    }
     left = 12 + max((svg.text_width(name) for name in shown.values()), default=0.0) if show_names else 8.0
     lanes = 1 + max(len(table.baselines_of(name)) for name in table.measures)
     height = lanes * (LANE if len(rows) <= MAX_SPACED_ROWS else TIGHT_LANE) + GAP
@@ -68,12 +70,22 @@ def _panel(
     for position, (index, name) in enumerate(rows.items()):
         top = position * height
         if show_names:
-            tip = name if shown[index] != name else ""
+            tip = name if not shown[index].startswith(name) else ""
             parts.append(svg.text(left - 4, top + height / 2 + 4, shown[index], anchor="end", tip=tip))
         note = table.notes.get(table.row_names[index], "")
-        parts += _row(measure, index, name, note, baselines, x, left, top + GAP / 2, (height - GAP) / lanes)
+        label = name + _format_heads(table, index)
+        parts += _row(measure, index, label, note, baselines, x, left, top + GAP / 2, (height - GAP) / lanes)
     label = f"{measure.name}: {len(rows)} rows"
     return Panel(measure.name, measure.unit, left + WIDTH, bottom + BOTTOM, Markup().join(parts), label)
+
+
+def _format_heads(table: Table, row: int) -> str:
+    """The head of a row's numbers as a suffix of its name: ` (4-6)`, or ` (4-6, best 4-4)` if they differ."""
+    heads = table.head_attributes()
+    head, best = (heads[name][row] if name in heads else None for name in ("head", "best_head"))
+    if head is None:
+        return ""
+    return f" ({head})" if best in (None, head) else f" ({head}, best {best})"
 
 
 def _row(

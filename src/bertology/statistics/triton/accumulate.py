@@ -40,6 +40,11 @@ class FusedStatistics:
         self._sums, self._pairs, self._words = sums, pairs, words
 
     @cached_property
+    def mass(self) -> Tensor:
+        """(batch, head, from): attention to all tokens, which is 1."""
+        return torch.ones_like(self.max_weight)
+
+    @cached_property
     def mass_by_kind(self) -> Tensor:
         """(batch, head, source group, kind): attention from `SOURCE_GROUPS` to `TOKEN_KINDS`."""
         return self._sums[:, :, :3, :, :4].sum(3)

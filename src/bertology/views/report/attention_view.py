@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from bertology.errors import Refusal
 from bertology.results.result import Result
-from bertology.views.head_labels import label_rank
+from bertology.views.head_labels import head_labelling
 from bertology.views.page import fragment, page_script
-from bertology.views.view import view
+from bertology.views.view import View, view, view_recording
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus, Example
     from bertology.encoder.encoder import Encoder
+    from bertology.recording.recording import Recording
 
 MIN_TOKENS, MAX_TOKENS = 8, 48
 MAX_CANDIDATES = 50
@@ -28,13 +29,30 @@ def attention_view_fragment(encoder: Encoder, corpus: Corpus, results: Sequence[
     example = next((example for example in candidates if _has_suitable_length(encoder, example)), None)
     if example is None:
         return ""
-    labelling = [result for result in results if label_rank(result)]
-    payload = view(encoder, example, neurons=False, results=labelling or None).payload
+    labelling = [result for result in results if head_labelling(result)]
+    return _fragment(view(encoder, example, neurons=False, results=labelling or None))
+
+
+def recorded_view_fragment(recording: Recording, results: Sequence[Result] = ()) -> str:
+    """The same views of the first short input of a recording; empty if no attention was recorded."""
+    candidates = enumerate(recording.inputs[:MAX_CANDIDATES] if "attention" in recording.sites else ())
+    index = next((index for index, recorded in candidates if _is_suitable_length(len(recorded.tokens))), None)
+    if index is None:
+        return ""
+    labelling = [result for result in results if head_labelling(result)]
+    return _fragment(view_recording(recording, index, neurons=False, results=labelling or None))
+
+
+def _fragment(shown: View) -> str:
     try:
-        return fragment(payload, "view=head", "view=model") + page_script()
+        return fragment(shown.payload, "view=head", "view=model") + page_script()
     except Refusal:
         return ""
 
 
 def _has_suitable_length(encoder: Encoder, example: Example) -> bool:
-    return MIN_TOKENS <= len(encoder.tokenise([example.text_inputs[0]])[0]) <= MAX_TOKENS
+    return _is_suitable_length(len(encoder.tokenise([example.text_inputs[0]])[0]))
+
+
+def _is_suitable_length(n_tokens: int) -> bool:
+    return MIN_TOKENS <= n_tokens <= MAX_TOKENS

@@ -11,7 +11,7 @@ from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
 from bertology.citations import CITATIONS
 from bertology.claims.example_texts import ExampleTexts
 from bertology.claims.run import ClaimResult
-from bertology.claims.verdict import count_outcomes
+from bertology.claims.verdict import count_verdicts
 from bertology.results.result import Result
 
 MIN_LISTED_SECONDS = 1.0
@@ -62,7 +62,7 @@ class ReportContent:
     @property
     def summary(self) -> str:
         """The number of claims and of each outcome."""
-        outcomes = count_outcomes(result.verdict.outcome for result in self.claim_results)
+        outcomes = count_verdicts([result.verdict for result in self.claim_results])
         return f"{len(self.claim_results)} published claims tested: {outcomes}."
 
     @property

@@ -72,7 +72,7 @@ def _paragraphs(content: ReportContent) -> Iterator[str]:
 def _claim_row(claim_result: ClaimResult) -> dict[str, Any]:
     claim, verdict = claim_result.claim, claim_result.verdict
     return {
-        "verdict": verdict.outcome,
+        "verdict": verdict.label,
         "claim": claim.statement,
         "this model": verdict.reason,
         "published": f"{short_citation(claim.paper)}, {claim.section}: {claim.published_value}",

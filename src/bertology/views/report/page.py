@@ -11,6 +11,7 @@ from bertology.citations import CITATIONS, short_citation
 from bertology.claims.claim import tested_measures, tested_rows
 from bertology.claims.example_texts import ExampleTexts
 from bertology.claims.run import ClaimResult
+from bertology.claims.verdict import SPECIFIC
 from bertology.html import render
 from bertology.results.drawing.style import page_css
 from bertology.results.html_table import html_table
@@ -59,6 +60,8 @@ def _claim(claim_result: ClaimResult, content: ReportContent) -> dict[str, Any]:
     return {
         "id": claim.id,
         "outcome": verdict.outcome,
+        "qualification": verdict.qualification,
+        "is_specific": verdict.specificity in SPECIFIC,
         "text": claim.statement,
         "paper": short_citation(claim.paper),
         "reference": CITATIONS[claim.paper],

@@ -27,12 +27,13 @@ def render_result(result: Result, measures: Collection[str] = (), row_names: Col
     if isinstance(data, Table):
         return _render_table(data, measures, row_names)
     drawing = draw_shape(data, measures)
+    remarks = [] if isinstance(data, UnmeasuredShape) else [data.describe_sample(), data.describe_not_measured()]
     return render_fragment(
         "result.html",
         shape=data.shape,
         drawing=drawing,
         table=_highest_heads(data, measures) if isinstance(data, HeadGrid) else "",
-        sample="" if isinstance(data, UnmeasuredShape) else data.describe_sample(),
+        sample=" ".join(filter(None, remarks)),
     )
 
 
@@ -72,8 +73,7 @@ def _records(
         for row in rows:
             name, estimate = table.row_names[row], measure.estimates[row]
             record: dict[str, Any] = {"row": name}
-            if "head" in table.attributes:
-                record["head"] = table.attribute("head", row)
+            record |= {key.replace("_", " "): values[row] for key, values in table.head_attributes().items()}
             record |= {"measure": measure.name, header: _format_estimate(estimate), "n": estimate.n}
             record |= {baseline: float(values.value[row]) for baseline, values in measure.baselines.items()}
             records.append(record | ({"note": notes.get(name, "")} if notes else {}))
@@ -81,8 +81,8 @@ def _records(
 
 
 def _attribute_table(table: Table, rows: Sequence[int]) -> Markup:
-    """The attributes of the rows besides the head, which stands with the numbers."""
-    names = [name for name in table.attributes if name != "head"]
+    """The attributes of the rows that do not stand beside the numbers."""
+    names = [name for name in table.attributes if name not in table.head_attributes()]
     if not names:
         return Markup()
     return html_table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Literal, cast
 
 import numpy as np
@@ -47,12 +48,18 @@ UNIT = "Spearman correlation, -1 to 1"
 N_HIGHLIGHTED_WORDS = 3
 N_SHUFFLES = 20
 
+MIN_SAMPLE_SIZE, MAX_SAMPLE_SIZE = 10, 60
+WEIGHTS_PER_LAYER = 12
+"""Weights of a transformer layer, in squares of its width."""
+MAX_WORK = 1.2e12
+"""Weights times tokens of all passes of a sample: about two minutes of one core."""
+
 
 @analysis(
     question="Do attention, rollout and flow rank input tokens as gradients and input ablation do?",
     special_tokens="Special tokens: excluded from the comparison, as are masked tokens; attention flows through them.",
     citations=("abnar2020",),
-    version=2,
+    version=3,
     cost=Cost(60.0),
 )
 def attribution_agreement(
@@ -73,8 +80,11 @@ def attribution_agreement(
     residual_weight: ResidualWeightOption = 0.5,
     head_fusion: HeadFusionOption = "mean",
     sample_size: Annotated[
-        int, "Analyse a random sample of this many inputs, each of which needs many passes (0: all)."
-    ] = 60,
+        int | Literal["auto"],
+        Ge(0),
+        "Analyse a random sample of this many inputs, each of which needs many passes (0: all); `auto`: at most 60, "
+        "fewer of a large model.",
+    ] = "auto",
     skip_longer_than: Annotated[
         int, "Skip inputs with more tokens than this; input ablation needs one forward pass per token."
     ] = 128,
@@ -93,15 +103,19 @@ def attribution_agreement(
     are those of the Jacobian, estimated with random directions. Correlations are averaged over sentences; sentences
     with fewer than three tokens to compare, or with equal values, are skipped. `shuffled tokens` shuffles the tokens of
     one side within each sentence, 20 times; a single untrained model prefers some words, which shifts its correlations
-    by about 0.2 in either direction, equally in all sentences. Abnar & Zuidema ablate with [UNK] and use a probability,
-    which has the same order; their released code for SST-2 uses the highest weight from any position, not that of
-    [CLS].
+    by about 0.2 in either direction, equally in all sentences. An input needs a pass for each token: with the default
+    sample size the passes of a model take about two minutes of one core, and the result says how many inputs that are
+    (60 for 8 layers of width 256, 14 sentences of 30 tokens for 12 layers of width 768). Abnar & Zuidema ablate with
+    [UNK] and use a probability, which has the same order; their released code for SST-2 uses the highest weight from
+    any position, not that of [CLS].
     """
     target = resolve_target(attribution_target, encoder)
     layers = tuple(range(1, encoder.layers + 1)) if show == "layers" else (encoder.layers,)
     config = RelevanceConfig(
-        target, residual_weight, head_fusion, layers, n_directions, sample_size, skip_longer_than, seed
+        target, residual_weight, head_fusion, layers, n_directions, MAX_SAMPLE_SIZE, skip_longer_than, seed
     )
+    affordable = _affordable_sample_size(recording, encoder, config) if sample_size == "auto" else sample_size
+    config = replace(config, sample_size=affordable)
     sentences = _sorted_relevances(recording, encoder, config)
     if not any(len(sentence.positions) for sentence in sentences):
         raise Refusal(
@@ -117,6 +131,20 @@ def attribution_agreement(
         untrained = _sorted_relevances(randomised, cast("Randomisable", encoder).randomised(seed=0), config)
     build = _build_curve if show == "layers" else _build_table
     return build(sentences, untrained, seed).model_copy(update={"sample": _sample(recording, config)})
+
+
+def _affordable_sample_size(recording: Recording, encoder: Encoder, config: RelevanceConfig) -> int:
+    """The number of inputs whose passes stay within the budget; it depends on sizes only, not on the machine."""
+    indices = sample_inputs(recording, config.sample_size, config.seed)
+    lengths = np.array([len(recording.inputs[index].tokens) for index in indices], np.float64)
+    lengths = lengths[lengths <= config.max_length]
+    n_backward = config.n_directions if config.target in {"cls", "mean"} else 1
+    # One pass for each ablated token, one for attention and one for gradients; a backward pass costs two.
+    tokens_per_input = float((lengths * (lengths + 2 + 2 * n_backward)).mean()) if len(lengths) else 0.0
+    work_per_input = WEIGHTS_PER_LAYER * encoder.layers * encoder.width**2 * tokens_per_input
+    if work_per_input * config.sample_size <= MAX_WORK:
+        return config.sample_size
+    return max(MIN_SAMPLE_SIZE, int(MAX_WORK / work_per_input))
 
 
 def _sorted_relevances(recording: Recording, encoder: Encoder, config: RelevanceConfig) -> list[TokenRelevance]:

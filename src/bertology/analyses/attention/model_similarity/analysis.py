@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from bertology.analyses.attention.model_similarity.head_functions import STRONGEST_WORD, function_changes
+from bertology.analyses.attention.model_similarity.head_functions import function_changes
 from bertology.analyses.attention_patterns.site import (
     PATTERN_CLASSIFIERS,
     PatternClassifierOption,
@@ -15,6 +15,7 @@ from bertology.analyses.attention_patterns.site import (
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_selection.functions import STRONGEST_WORD
 from bertology.analyses.head_selection.selection import head_attributes
 from bertology.analyses.importance_by_target import curve_or_grid
 from bertology.arrays import Array, FloatArray
@@ -96,7 +97,7 @@ model_similarity_site = PairedSite(
     citations=("kovaleva2019",),
     sites=lambda options: (STRONGEST_WORD,) if options["show"] == "functions" else (pattern_class_site(),),
     paired_sites=(model_similarity_site,),
-    version=2,
+    version=4,
     report_section="Effects of fine-tuning",
 )
 def model_similarity(

@@ -8,20 +8,20 @@ from bertology.analyses.head_selection.functions import (
     FunctionThresholds,
     assign_functions,
     baseline_correct,
+    count_function_links,
     function_links,
-    word_frequencies,
+    selection_halves,
 )
-from bertology.analyses.head_selection.gold_links import GoldLink, count_links
-from bertology.analyses.head_selection.selection import ZERO, head_attributes, selection_half
+from bertology.analyses.head_selection.gold_links import GoldLink
+from bertology.analyses.head_selection.selection import ZERO, head_attributes
+from bertology.corpus.word_frequencies import english_frequencies
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
-from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_ratio
+from bertology.estimates.cross_fitting import held_out_ratio
+from bertology.estimates.estimate import Estimate, Estimates
 from bertology.recording.recording import Recording
-from bertology.recording.sites import strongest_word_site
 from bertology.results.shapes import Table
 
-STRONGEST_WORD = strongest_word_site()
 N_FREQUENT_WORDS = 500
 SCORE, SCORE_AGAINST, CHANGE = "score (model)", "score (against)", "change in score"
 
@@ -29,51 +29,64 @@ SCORE, SCORE_AGAINST, CHANGE = "score (model)", "score (against)", "change in sc
 def function_changes(recording: Recording, against: Recording, *, min_examples: int, seed: int) -> Table:
     """Every function that a head has in one of the models: its score in each, and the difference.
 
-    Functions are nominated and confirmed separately in each model, as in `heads/functions`; scores are those of the
-    half of the sentences that did not nominate. Heads that gained or lost their function come first.
+    Functions are selected and confirmed separately in each model, as in `heads/functions`; scores are means over
+    the halves of the sentences that did not select the function. Heads that gained or lost their function come first.
     """
     recording.corpus.require_annotations(
         "governors", "relations", analysis_name="attention/model_similarity --show functions"
     )
-    texts = [sentence.words for sentence in recording.corpus.sentences]
-    word_counts, frequent_words = word_frequencies(texts, N_FREQUENT_WORDS)
+    frequencies = english_frequencies()
+    frequent_words = frequencies.most_frequent(N_FREQUENT_WORDS)
 
     def extract_links(recorded_input: RecordedInput) -> list[GoldLink]:
-        return function_links(recorded_input, word_counts, frequent_words)
+        return function_links(recorded_input, frequencies, frequent_words)
 
-    model_counts = count_links(recording, STRONGEST_WORD, extract_links, directions=("",))
-    against_counts = count_links(against, STRONGEST_WORD, extract_links, directions=("",), labels=model_counts.labels)
+    model_counts = count_function_links(recording, extract_links)
+    against_counts = count_function_links(against, extract_links, model_counts.labels)
     before, after = (
         {
-            (function.head, function.label)
+            (function.head, function.label): function
             for function in assign_functions(counts, FunctionThresholds(), min_examples=min_examples, seed=seed)
             if function.is_confirmed
         }
         for counts in (model_counts, against_counts)
     )
-    functions = sorted(before | after, key=lambda function: (function in before and function in after, function))
+    functions = sorted(
+        before.keys() | after.keys(), key=lambda function: (function in before and function in after, function)
+    )
     if not functions:
         raise Refusal(
             f"No head of {recording.encoder.name} or {against.encoder.name} has a function on {recording.corpus.name}",
             "models and a treebank on which `heads/functions` finds functions",
             "Use a larger corpus, or lower --min-examples",
         )
-    held_out = ~selection_half(model_counts.unit_texts, seed)
-    labels = [model_counts.labels.index(label) for _, label in functions]
-    total = model_counts.total[held_out][:, labels]
-    model_correct, against_correct = (
-        np.stack(
-            [counts.correct[(held_out, *head, 0, label)] for (head, _), label in zip(functions, labels, strict=True)], 1
+    baselines, halves = baseline_correct(model_counts), selection_halves(model_counts, seed)
+    scores: list[tuple[Estimate, Estimate, Estimate, Estimate]] = []
+    for key in functions:
+        label = model_counts.labels.index(key[1])
+        held_out = ~halves[
+            np.concatenate([functions_of[key].selections for functions_of in (before, after) if key in functions_of])
+        ]
+        total = model_counts.total[:, label].astype(np.float64)
+        model_correct, against_correct = (
+            counts.correct[(slice(None), *key[0], 0, label)].astype(np.float64)
+            for counts in (model_counts, against_counts)
         )
-        for counts in (model_counts, against_counts)
-    )
-    baseline = bootstrap_ratio(baseline_correct(model_counts, ~held_out)[held_out][:, labels], total, seed=seed)
+        scores.append(
+            (
+                held_out_ratio(held_out, model_correct, total),
+                held_out_ratio(held_out, against_correct, total),
+                held_out_ratio(held_out, against_correct - model_correct, total, lowest=-1.0),
+                held_out_ratio(held_out, baselines[:, label], total),
+            )
+        )
+    score, score_against, change, baseline = (Estimates.stack(estimates) for estimates in zip(*scores, strict=True))
     unit = "proportion of examples, 0 to 1"
     return Table(
         measures={
-            SCORE: bootstrap_ratio(model_correct, total, seed=seed),
-            SCORE_AGAINST: bootstrap_ratio(against_correct, total, seed=seed),
-            CHANGE: bootstrap_ratio(against_correct.astype(np.float64) - model_correct, total, seed=seed),
+            SCORE: score,
+            SCORE_AGAINST: score_against,
+            CHANGE: change,
         },
         baselines={
             "baseline": {SCORE: baseline, SCORE_AGAINST: baseline},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
@@ -41,11 +42,10 @@ SPECIAL_KINDS: dict[Sink, tuple[SpecialToken, ...]] = {
 STATISTICS = (
     "attention to the sink",
     "highest attention to one token",
-    "weighted norm",
-    "weighted norm of an average token",
     "attention to the sink, uniform",
     "highest attention to one token, uniform",
 )
+NORMS = ("weighted norm", "weighted norm of an average token")
 ATTENTION, SINK_RATE, NO_OP_INDEX = "attention to the sink", "sink rate", "no-op index"
 EFFECT = "effect of removing the sink's value"
 UNITS = {
@@ -53,6 +53,12 @@ UNITS = {
     SINK_RATE: "proportion of heads, 0 to 1",
     NO_OP_INDEX: "index, at most 1 (1: no effect, 0: like an average token)",
 }
+NOT_MEASURED = {
+    NO_OP_INDEX: "it needs value vectors, which the recording lacks; use --model and --corpus instead of --recording, "
+    "or record the site attention.sink_norms",
+    EFFECT: "the model runs again without the sink's values; use --model and --corpus instead of --recording",
+}
+"""Why a recording may lack a measure."""
 
 
 def sink_tokens(batch: TokenBatch, sink: Sink) -> Tensor:
@@ -69,30 +75,53 @@ def sink_tokens(batch: TokenBatch, sink: Sink) -> Tensor:
     "attention.sinks",
     axes=("sink", "statistic"),
     labels=STATISTICS,
-    description="attention received by [SEP], [CLS], both, and the first token, and the norms of their weighted values",
-    needs_values=True,
-    version=2,
+    description="attention received by [SEP], [CLS], both, and the first token",
+    version=3,
 )
 def sink_site(layer: LayerActivations, batch: TokenBatch, _: None) -> Tensor:
     """(batch, head, sink, statistic) means over rows; NaN if a sentence has no such token or no other token."""
     weights = layer.attention.float()
     visible = visibility_mask(layer, batch).float()
-    value_norms = transformed_values_per_head(layer).norm(dim=-1)
     uniform = visible / visible.sum(-1, keepdim=True).clamp(min=1)
+
+    def statistics(tokens: Tensor, _others: Tensor) -> tuple[Tensor, ...]:
+        received = _received_attention(weights, visible, tokens, batch)
+        return *received, *_received_attention(uniform, visible, tokens, batch)
+
+    return _by_sink(batch, statistics)
+
+
+@reduction(
+    "attention.sink_norms",
+    axes=("sink", "statistic"),
+    labels=NORMS,
+    description="norms of the weighted values of [SEP], [CLS], both, and the first token, and of an average token",
+    needs_values=True,
+)
+def sink_norm_site(layer: LayerActivations, batch: TokenBatch, _: None) -> Tensor:
+    """(batch, head, sink, norm) means over rows; NaN if a sentence has no such token or no other token."""
+    weights = layer.attention.float()
+    visible = visibility_mask(layer, batch).float()
+    value_norms = transformed_values_per_head(layer).norm(dim=-1)
+    weighted_norms = (weights * visible).sum(2) * value_norms
+
+    def statistics(tokens: Tensor, others: Tensor) -> tuple[Tensor, ...]:
+        attention, _ = _received_attention(weights, visible, tokens, batch)
+        mean_norm = (value_norms * others).sum(-1) / others.sum(-1)
+        norm = (weighted_norms * tokens.unsqueeze(1)).sum(-1) / batch.lengths[:, None]
+        return norm, attention * mean_norm
+
+    return _by_sink(batch, statistics)
+
+
+def _by_sink(batch: TokenBatch, statistics: Callable[[Tensor, Tensor], tuple[Tensor, ...]]) -> Tensor:
+    """(batch, head, sink, statistic) statistics of the tokens of each sink and of the other non-special tokens."""
     by_sink: list[Tensor] = []
     for sink in SINKS:
         tokens = sink_tokens(batch, sink)
         others = (batch.non_special_mask & ~tokens).unsqueeze(1).float()
-        mean_norm = (value_norms * others).sum(-1) / others.sum(-1)
-        attention, highest = _received_attention(weights, visible, tokens, batch)
-        uniform_attention, uniform_highest = _received_attention(uniform, visible, tokens, batch)
-        weighted_norms = (weights * visible).sum(2) * value_norms
-        norm = (weighted_norms * tokens.unsqueeze(1)).sum(-1) / batch.lengths[:, None]
-        statistics = torch.stack(
-            [attention, highest, norm, attention * mean_norm, uniform_attention, uniform_highest], -1
-        )
         is_defined = tokens.any(1) & (others.sum((1, 2)) > 0)
-        by_sink.append(statistics.where(is_defined[:, None, None], torch.nan))
+        by_sink.append(torch.stack(statistics(tokens, others), -1).where(is_defined[:, None, None], torch.nan))
     return torch.stack(by_sink, 2)
 
 
@@ -111,13 +140,13 @@ def _received_attention(weights: Tensor, visible: Tensor, tokens: Tensor, batch:
     question="Is attention to [SEP] or [CLS] a no-op: does the output change if their value vectors are removed?",
     special_tokens="Special tokens: included. Effects are measured on non-special tokens.",
     citations=("clark2019", "kobayashi2020", "gu2025"),
-    sites=(sink_site,),
+    sites=(sink_site, sink_norm_site),
     version=2,
 )
 def sinks(
     recording: Recording,
     randomised: Recording | None,
-    encoder: GatedEncoder,
+    encoder: GatedEncoder | None,
     *,
     sink: Annotated[
         Sink,
@@ -149,6 +178,9 @@ def sinks(
     output if the sink's value vectors are zero in a layer (or head) while attention is unchanged: the mean over
     non-special tokens of ‖Δh‖ / ‖h‖, or the increase of the loss, or the divergence of the scores. The baseline `random
     other token` is the same for as many random other tokens, which receive far less attention.
+
+    Recorded attention gives the attention to the sink and the sink rate. The index needs value vectors and the effect
+    needs the model; without them they are not measured.
     """
     index = list(SINKS).index(sink)
     statistics = recording.stack(sink_site)[..., index, :]
@@ -159,34 +191,44 @@ def sinks(
             f"Choose another with --sink: {', '.join(SINKS)}",
         )
     config = ValueZeroing(effect, scope, by_head=show == "heads", seed=seed)
-    effects, control_effects = zeroing_effects(recording, encoder, lambda batch: sink_tokens(batch, sink), config)
-    measures = _sink_measures(statistics, sink_threshold, show, seed) | {EFFECT: bootstrap_mean(effects, seed=seed)}
+
+    def measures_of(model: Recording, runnable: GatedEncoder | None) -> tuple[dict[str, Estimates], Estimates | None]:
+        """The measures, and the effect of removing random other tokens."""
+        attention, highest = (model.stack(sink_site)[..., index, column] for column in range(2))
+        values = _attention_measures(attention, highest, sink_threshold, show, seed)
+        if sink_norm_site.storage_key in model.sites:
+            values[NO_OP_INDEX] = _no_op_index(model.stack(sink_norm_site)[..., index, :], show, seed)
+        if runnable is None:
+            return values, None
+        effects, control = zeroing_effects(model, runnable, lambda batch: sink_tokens(batch, sink), config)
+        return values | {EFFECT: bootstrap_mean(effects, seed=seed)}, bootstrap_mean(control, seed=seed)
+
+    measures, control_effect = measures_of(recording, encoder)
     baselines: dict[str, dict[str, Estimates]] = {
-        UNIFORM_ATTENTION: _attention_measures(statistics[..., 4], statistics[..., 5], sink_threshold, show, seed)
+        UNIFORM_ATTENTION: _attention_measures(statistics[..., 2], statistics[..., 3], sink_threshold, show, seed)
     }
     if randomised is not None:
-        untrained = cast("Randomisable", encoder).randomised(seed=0)
-        untrained_effects, _ = zeroing_effects(randomised, untrained, lambda batch: sink_tokens(batch, sink), config)
-        untrained_statistics = randomised.stack(sink_site)[..., index, :]
-        baselines[UNTRAINED_MODEL] = _sink_measures(untrained_statistics, sink_threshold, show, seed) | {
-            EFFECT: bootstrap_mean(untrained_effects, seed=seed)
-        }
-    baselines["random other token"] = {
-        NO_OP_INDEX: Estimates.exact(np.zeros(measures[ATTENTION].shape)),
-        EFFECT: bootstrap_mean(control_effects, seed=seed),
-    }
-    return curve_or_grid(show, measures, baselines, {**UNITS, EFFECT: EFFECT_UNITS[effect]})
+        untrained = None if encoder is None else cast("Randomisable", encoder).randomised(seed=0)
+        untrained_measures, _ = measures_of(randomised, untrained)
+        baselines[UNTRAINED_MODEL] = {name: values for name, values in untrained_measures.items() if name in measures}
+    random_token: dict[str, Estimates] = {}
+    if NO_OP_INDEX in measures:
+        random_token[NO_OP_INDEX] = Estimates.exact(np.zeros(measures[ATTENTION].shape))
+    if control_effect is not None:
+        random_token[EFFECT] = control_effect
+    if random_token:
+        baselines["random other token"] = random_token
+    units = {**UNITS, EFFECT: EFFECT_UNITS[effect]}
+    result = curve_or_grid(show, measures, baselines, {name: units[name] for name in measures})
+    missing = {name: reason for name, reason in NOT_MEASURED.items() if name not in measures}
+    return result.model_copy(update={"not_measured": missing})
 
 
-def _sink_measures(statistics: Array, sink_threshold: float, show: LayersOrHeads, seed: int) -> dict[str, Estimates]:
-    attention, highest, norm, average_norm = (statistics[..., index] for index in range(4))
+def _no_op_index(norms: Array, show: LayersOrHeads, seed: int) -> Estimates:
+    norm, average_norm = (norms[..., index] for index in range(2))
     sums = [np.where(np.isfinite(norm), values, 0.0) for values in (norm, average_norm)]
     norm_sum, average_sum = sums if show == "heads" else (values.sum(axis=2) for values in sums)
-    ratio = bootstrap_ratio(norm_sum, average_sum, seed=seed)
-    return {
-        **_attention_measures(attention, highest, sink_threshold, show, seed),
-        NO_OP_INDEX: ratio.map(lambda values: 1 - values),
-    }
+    return bootstrap_ratio(norm_sum, average_sum, seed=seed).map(lambda values: 1 - values)
 
 
 def _attention_measures(

@@ -5,6 +5,7 @@ After Clark et al. (2019), Kovaleva et al. (2019) and Vig & Belinkov (2019).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from bertology.analyses.attention.targets.linguistic import (
@@ -19,9 +20,9 @@ from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction
 from bertology.results.shapes import HeadGrid
-from bertology.statistics.batch_features import SOURCE_GROUPS, token_kinds
+from bertology.statistics.batch_features import KINDS_BY_PUNCTUATION, SOURCE_GROUPS, Punctuation, PunctuationOption
 from bertology.statistics.pairs import StatisticNeeds, TokenPairs, pair_sums
-from bertology.statistics.rows import row_statistics
+from bertology.statistics.rows import attention_received, row_statistics
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,8 +63,8 @@ class _TargetIndex(NamedTuple):
     n_sources: Tensor
 
 
-def _prepare(batch: TokenBatch) -> _TargetIndex:
-    tokens, non_special, kinds = batch.token_mask, batch.non_special_mask, token_kinds(batch)
+def _prepare(batch: TokenBatch, punctuation: Punctuation) -> _TargetIndex:
+    tokens, non_special, kinds = batch.token_mask, batch.non_special_mask, KINDS_BY_PUNCTUATION[punctuation](batch)
     other_kind, n_separators = kinds[..., 3], kinds[..., 1].sum(1)
     row, source, target = _same_word_pairs(batch).unbind(1)
     distant = other_kind[row, target] & ((source - target).abs() > 1)
@@ -100,18 +101,16 @@ def _needs(prepared: _TargetIndex) -> StatisticNeeds:
     return StatisticNeeds(pairs=prepared.pairs)
 
 
-@reduction(
-    "attention.targets",
-    axes=("target",),
-    labels=MEASURES,
-    description="share of each head's attention by target, averaged over source tokens",
-    prepare=_prepare,
-    needs=_needs,
-)
-def targets_site(layer: LayerActivations, batch: TokenBatch, target_index: _TargetIndex) -> Tensor:
+def _target_shares(
+    layer: LayerActivations, batch: TokenBatch, target_index: _TargetIndex, punctuation: Punctuation
+) -> Tensor:
     """(batch, head, measure) shares; NaN if a sentence has no such source token."""
     rows = row_statistics(layer, batch)
-    to_kind = rows.mass_by_kind[:, :, SOURCE_GROUPS.index("all")]
+    if punctuation == "all":
+        to_kind = rows.mass_by_kind[:, :, SOURCE_GROUPS.index("all")]
+    else:
+        received = attention_received(layer.attention, batch)
+        to_kind = received @ KINDS_BY_PUNCTUATION[punctuation](batch).to(received.dtype)
     sep_to_sep = rows.mass_by_kind[:, :, SOURCE_GROUPS.index("separators"), 1]
     same_word, distant_same_word = pair_sums(layer, target_index.pairs).unbind(-1)
     neighbours = torch.stack(
@@ -128,6 +127,24 @@ def targets_site(layer: LayerActivations, batch: TokenBatch, target_index: _Targ
     return sums / target_index.n_sources.to(sums.dtype)[:, None]
 
 
+def _build_site(punctuation: Punctuation) -> ReducedSite:
+    clark = punctuation == ".,"
+    return reduction(
+        "attention.targets" + ".full_stop_and_comma" * clark,
+        axes=("target",),
+        labels=MEASURES,
+        description="share of each head's attention by target, averaged over source tokens"
+        + " (punctuation: full stops and commas)" * clark,
+        prepare=partial(_prepare, punctuation=punctuation),
+        # Row statistics sum over all punctuation: full stops and commas are read off the attention itself.
+        needs=None if clark else _needs,
+        version=2,
+    )(partial(_target_shares, punctuation=punctuation))
+
+
+targets_site, clark_targets_site = _build_site("all"), _build_site(".,")
+TOKEN_SITES: dict[Punctuation, ReducedSite] = {"all": targets_site, ".,": clark_targets_site}
+
 TargetType = Literal["token", "pos", "role", "feature"]
 REQUIRED_ANNOTATIONS: dict[TargetType, tuple[str, ...]] = {
     "token": (),
@@ -137,10 +154,10 @@ REQUIRED_ANNOTATIONS: dict[TargetType, tuple[str, ...]] = {
 }
 
 
-def _site(target_type: TargetType, legacy: bool) -> ReducedSite:
+def _site(target_type: TargetType, punctuation: Punctuation, legacy: bool) -> ReducedSite:
     match target_type:
         case "token":
-            return targets_site
+            return TOKEN_SITES[punctuation]
         case "pos":
             return tag_target_site
         case "role":
@@ -154,8 +171,8 @@ def _site(target_type: TargetType, legacy: bool) -> ReducedSite:
     special_tokens="Special tokens: included, except in measures marked (no special tokens) and with --target-type pos "
     "or role.",
     citations=("clark2019", "kovaleva2019", "vig2019structure"),
-    sites=lambda options: (_site(options["target_type"], options["legacy"]),),
-    version=2,
+    sites=lambda options: (_site(options["target_type"], options["punctuation"], options["legacy"]),),
+    version=3,
     gallery=True,
 )
 def targets(
@@ -167,6 +184,7 @@ def targets(
         "How targets are grouped: `token` (special tokens, punctuation, neighbours ...), `pos`, `role` (syntactic "
         "role) or `feature` (linguistic features of Kovaleva et al.); all but `token` need annotations.",
     ] = "token",
+    punctuation: PunctuationOption = "all",
     average: Annotated[
         Average,
         "For --target-type pos and role. `micro`: pool all attention, as in the paper; `macro`: average per sentence "
@@ -179,12 +197,13 @@ def targets(
 ) -> HeadGrid:
     """Share of attention by target: 0 none, 1 all; averaged over source tokens, then over sentences.
 
-    `attention to other tokens` is attention to tokens of none of the seven kinds before it. Kinds overlap ([SEP] can be
-    the next token), so that shares need not sum to 1. `attention from [SEP] to [SEP]` has only [SEP] as sources,
-    `attention from other tokens to [SEP]` all other tokens. Measures marked (no special tokens) count only attention
-    between two non-special neighbours, from tokens that have such a neighbour: a head that always attends to the
-    previous token scores 1. Clark's released figure swaps the legends of next and previous; here previous is the token
-    before.
+    `attention to punctuation` is attention to tokens that consist of punctuation marks, among them hyphens and
+    apostrophes inside words; Clark et al. count only full stops and commas (--punctuation .,). `attention to other
+    tokens` is attention to tokens of none of the seven kinds before it. Kinds overlap ([SEP] can be the next token), so
+    that shares need not sum to 1. `attention from [SEP] to [SEP]` has only [SEP] as sources, `attention from other
+    tokens to [SEP]` all other tokens. Measures marked (no special tokens) count only attention between two non-special
+    neighbours, from tokens that have such a neighbour: a head that always attends to the previous token scores 1.
+    Clark's released figure swaps the legends of next and previous; here previous is the token before.
 
     With `pos` and `role` (Vig & Belinkov): the share of all attention among non-special tokens that falls on tokens of
     such words; the shares sum to 1. With `feature` (Kovaleva et al.): for each sentence the most attended token with
@@ -196,7 +215,7 @@ def targets(
         recording.corpus.require_annotations(
             *REQUIRED_ANNOTATIONS[target_type], analysis_name=f"attention/targets --target-type {target_type}"
         )
-    site = _site(target_type, legacy)
+    site = _site(target_type, punctuation, legacy)
     if target_type in ("token", "feature"):
         units = "share of attention, 0 to 1" if target_type == "token" else "attention weight, 0 to 1"
         return mean_grid(recording, randomised, site, units=units, seed=seed)

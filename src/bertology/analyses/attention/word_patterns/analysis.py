@@ -20,10 +20,11 @@ from bertology.analyses.attention.word_patterns.targets import (
 from bertology.analyses.declaration import Sites, analysis
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, uniform_baseline
 from bertology.analyses.head_selection.selection import SIGNIFICANCE_LEVEL, head_attributes
+from bertology.analyses.label_criteria import CONTENT_SHARE, DELIMITER_SHARE, NEIGHBOUR_SHARE, HeadLabelling
 from bertology.analyses.word_relations import WordRelations
 from bertology.arrays import FloatArray
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.hypothesis_tests import holm, paired_t_test
+from bertology.estimates.hypothesis_tests import holm, paired_test
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
@@ -32,8 +33,12 @@ from bertology.statistics.batch_features import SpecialTokens
 
 WordPatternsView = Literal["heads", "labels", "examples"]
 
-MIN_SCORES = dict.fromkeys(CONTENT_PATTERNS, 0.3) | {NEXT_WORD: 0.5, PREVIOUS_WORD: 0.5, DELIMITERS: 0.6}
-"""Minimum score of a label: at least half of the attention, less for patterns with few targets."""
+CRITERIA = {
+    NEXT_WORD: NEIGHBOUR_SHARE,
+    PREVIOUS_WORD: NEIGHBOUR_SHARE,
+    **dict.fromkeys(CONTENT_PATTERNS, CONTENT_SHARE),
+    DELIMITERS: DELIMITER_SHARE,
+}
 MIN_SOURCES = 3
 SAME_DISTANCE = "same-distance tokens"
 SCORE, P_VALUE = "score", "p (Holm)"
@@ -59,8 +64,8 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     "exclude also removes attention to them from the denominator.",
     citations=("vig2019deconstructing",),
     sites=_sites,
-    version=3,
-    labels_heads=5,
+    version=4,
+    labels_heads=HeadLabelling(rank=5, criteria=CRITERIA),
 )
 def word_patterns(
     recording: Recording,
@@ -79,8 +84,8 @@ def word_patterns(
     relations: WordRelations = WordRelations(),
     min_score: Annotated[
         float,
-        "Minimum score for a head to be labelled (0: 0.5 for next and previous word, 0.6 for delimiters, 0.3 "
-        "otherwise).",
+        "Minimum score for a head to be listed with --show labels (0: 0.5 for next and previous word, 0.6 for "
+        "delimiters, 0.3 otherwise).",
     ] = 0.0,
     seed: Annotated[int, "Random seed (bootstrap)."] = 0,
 ) -> HeadGrid | Table | Examples:
@@ -96,10 +101,11 @@ def word_patterns(
 
     Sources are non-special tokens. All sentences have equal weight; sentences without a token that has such a target
     are skipped. `same-distance tokens` is the head's attention to other pairs of the same sentence (or of the two
-    sentences) at the same distances: a head that depends only on distance scores no better. A head is labelled if its
-    score is at least --min-score, its interval lies above those of all baselines, and the difference passes a one-sided
-    paired t test over sentences at 0.05, with Holm's correction for all heads and patterns. Vig shows figures of single
-    heads and gives no definitions; these are ours.
+    sentences) at the same distances: a head that depends only on distance scores no better. With --show
+    labels a head is listed if its score is at least --min-score and twice the highest baseline, its interval lies above
+    those of all baselines, and the difference passes a one-sided paired test over sentences at 0.05, with Holm's
+    correction for all heads and patterns. Half of the attention on a neighbour is the practice of Clark et al.; Vig
+    shows figures of single heads and gives no definitions, so the others are ours.
     """
     scores = _pattern_scores(recording, randomised, pattern_site(relations, include_self), special_tokens)
     if show == "heads":
@@ -170,14 +176,17 @@ def _label_heads(scores: _PatternScores, min_score: float, seed: int) -> list[_P
     """The heads that exceed every baseline, the strongest first within a pattern."""
     estimates = bootstrap_mean(scores.scores, seed=seed)
     # A difference can be significant and still tiny: the intervals must be disjoint as well.
-    baseline_highs = [bootstrap_mean(values, seed=seed).high for values in scores.baselines.values()]
-    is_clear = ~(estimates.low <= np.stack(baseline_highs)).any(0)
-    p_values = [paired_t_test(scores.scores - values) for values in scores.baselines.values()]
+    baselines = [bootstrap_mean(values, seed=seed) for values in scores.baselines.values()]
+    is_clear = ~(estimates.low <= np.stack([baseline.high for baseline in baselines])).any(0)
+    p_values = [paired_test(scores.scores - values) for values in scores.baselines.values()]
     is_tested = np.isfinite(p_values).any(0)
     largest = np.where(is_tested, np.max(np.where(np.isfinite(p_values), p_values, -1.0), axis=0), np.nan)
     adjusted = holm(largest)
-    min_scores = np.array([min_score or MIN_SCORES[name] for name in PATTERNS])
-    selected = np.argwhere(is_clear & (adjusted < SIGNIFICANCE_LEVEL) & (estimates.value >= min_scores))
+    min_scores = np.array([min_score or CRITERIA[name].min_score for name in PATTERNS])
+    min_ratios = np.array([CRITERIA[name].min_ratio for name in PATTERNS])
+    highest = np.nan_to_num([baseline.value for baseline in baselines]).max(0)
+    is_strong = estimates.value >= np.maximum(min_scores, min_ratios * highest)
+    selected = np.argwhere(is_clear & is_strong & (adjusted < SIGNIFICANCE_LEVEL))
     labels = [
         _PatternLabel(Head(int(layer), int(head)), int(pattern), float(adjusted[layer, head, pattern]))
         for layer, head, pattern in selected

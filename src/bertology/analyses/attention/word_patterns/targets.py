@@ -48,6 +48,7 @@ def pattern_site(relations: WordRelations = WordRelations(), include_self: bool 
         LABELS,
         prepare=lambda batch: _prepare(batch, relations, include_self),
         needs=lambda prepared: StatisticNeeds(pairs=prepared.pairs),
+        version=2,
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.evaluation.answers import example_item
 from bertology.analyses.features.glue_diagnostic.scores import (
     WORD_OVERLAP,
     PairGroup,
@@ -28,14 +29,20 @@ from bertology.analyses.frozen_features.dataset import (
 )
 from bertology.analyses.frozen_features.extractors import DEFAULT_FEATURES, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all, predict_all
+from bertology.analyses.probing.train_test_split import (
+    TrainFormatOption,
+    TrainFormatOptionsOption,
+    load_train_corpus,
+    without_shared_examples,
+)
 from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus, Example
-from bertology.corpus.read import load_corpus
 from bertology.corpus.readers.glue_diagnostic import LABELS
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table
 
 NAME = "features/glue_diagnostic"
 TASK_HEAD = "task head"
@@ -50,6 +57,7 @@ MAJORITY, HYPOTHESIS_ONLY, ZERO = "majority class", "hypothesis only", "zero"
     citations=("arora2020", "wang2019"),
     cost=Cost(20.0),
     test_corpus="diagnostic",
+    answers=True,
 )
 def glue_diagnostic(
     encoder: Encoder,
@@ -63,6 +71,8 @@ def glue_diagnostic(
     ] = DEFAULT_FEATURES,
     train_corpus: Annotated[str, "Corpus of inference pairs to train on, by name or path."] = "generated:nli@7:300",
     train_size: Annotated[int, "Maximum number of training pairs: the first of --train-corpus (0: all)."] = 0,
+    train_format: TrainFormatOption = "",
+    train_format_option: TrainFormatOptionsOption = "",
     show: Annotated[
         Literal["categories", "subtypes"], "`categories`: one row per category; `subtypes`: also one row per sub-type."
     ] = "categories",
@@ -89,7 +99,8 @@ def glue_diagnostic(
     """
     head_labels = task_head_labels(encoder, LABELS, class_names)
     options = DatasetOptions("pair", sample_size=0, n_seeds=n_seeds, seed=seed)
-    dataset, n_held_out, n_skipped = _prepare_dataset(corpus, options, train_corpus, train_size, head_labels, encoder)
+    train_pairs = load_train_corpus(train_corpus, train_size, train_format, train_format_option)
+    dataset, n_held_out, n_skipped = _prepare_dataset(corpus, options, train_pairs, head_labels, encoder)
     full_pair, hypothesis_only = _predict(dataset, encoder, features, head_labels, cache)
     overlap = predict_all(dataset, [overlap_features([*dataset.train, *dataset.test])], "linear", cache)[0]
     groups = _category_groups(dataset.test, n_held_out, subtypes=show == "subtypes")
@@ -106,7 +117,25 @@ def glue_diagnostic(
     if differences:
         baselines[ZERO] = dict.fromkeys(differences, zeros)
     label_counts = [Counter(str(dataset.test[index].label) for index in group.indices) for group in groups]
-    return Table(
+
+    def answers() -> Iterator[Answer]:
+        """The labels predicted for each pair, once per category of the pair."""
+        by_series = {MODEL_SERIES: full_pair, HYPOTHESIS_ONLY: hypothesis_only, WORD_OVERLAP: {"": overlap}}
+        for group in groups:
+            for index in group.indices:
+                item = example_item(dataset.test[index], index) | {"row": group.name}
+                for series, predictions in by_series.items():
+                    for name, by_seed in predictions.items():
+                        for run, predicted in enumerate(by_seed):
+                            yield item | {
+                                "series": series,
+                                "classifier": name,
+                                "run": run + 1,
+                                "prediction": predicted[index],
+                                "correct": float(predicted[index] == item["gold"]),
+                            }
+
+    table = Table(
         row_names=tuple(group.name for group in groups),
         measures=scores | differences,
         baselines=baselines,
@@ -115,13 +144,13 @@ def glue_diagnostic(
         sample=dataset.sample | {"long pairs skipped": n_skipped},
         attributes={label: tuple(counts[label] for counts in label_counts) for label in LABELS},
     )
+    return table.with_answers(answers)
 
 
 def _prepare_dataset(
     corpus: Corpus,
     options: DatasetOptions,
-    train_corpus: str,
-    train_size: int,
+    train_corpus: Corpus,
     head_labels: tuple[str, ...] | None,
     encoder: Encoder,
 ) -> tuple[FrozenFeatureDataset, int, int]:
@@ -141,10 +170,10 @@ def _prepare_dataset(
         )
     corpus_pairs = sort_by_content(select_examples(corpus, "pair")[0].examples)
     _check_labels(corpus_pairs, corpus.name)
-    dataset = build_dataset(
-        load_corpus(train_corpus, limit=train_size or None), options, analysis_name=f"{NAME} --train-corpus"
-    )
-    _check_labels([*dataset.train, *dataset.test], train_corpus)
+    train_corpus, n_shared = without_shared_examples(train_corpus, corpus)
+    dataset = build_dataset(train_corpus, options, analysis_name=f"{NAME} --train-corpus")
+    dataset = replace(dataset, n_shared=n_shared)
+    _check_labels([*dataset.train, *dataset.test], train_corpus.name)
     held_out, test = (
         [
             example

@@ -9,17 +9,17 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from bertology.analyses.declaration import analysis
+from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.geometry.tensor_products.role_schemes import RANDOM_TREE, SCHEMES, Scheme, role_numbering
 from bertology.analyses.probing.options import EpochsOption, LearningRateOption, NSeedsOption, SeedOption
 from bertology.analyses.probing.train_test_split import for_both_models, train_mask
-from bertology.arrays import Array, IntArray
+from bertology.arrays import Array, BoolArray, FloatArray, IntArray
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.resampling import bootstrap_mean, bootstrap_sentences_and_seeds, ratio
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve
 
@@ -27,6 +27,9 @@ VALIDATION_FRACTION = 0.1
 TRAIN, VALIDATION, TEST = 0, 1, 2
 RANDOM_FILLER_SIZE = 100
 """Size of random fillers if the model's embeddings are not available."""
+
+R_SQUARED = {name: f"R² ({name})" for name in SCHEMES}
+TREE_GAIN = "R² (tree) minus R² (random tree)"
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class _DecompositionConfig:
     role_size: Annotated[int, "Dimensions of a role vector."] = 6
     epochs: EpochsOption = 100
     learning_rate: LearningRateOption = 1e-3
-    n_seeds: NSeedsOption = 1
+    n_seeds: NSeedsOption = 2
     seed: SeedOption = 0
 
     @property
@@ -64,6 +67,8 @@ class _DecompositionConfig:
     citations=("mccoy2019", "jawahar2019"),
     sites=("hidden",),
     annotations=("governors",),
+    version=2,
+    cost=Cost(seconds_per_word=0.04),
 )
 def tensor_products(
     recording: Recording,
@@ -76,39 +81,70 @@ def tensor_products(
     train_fraction: Annotated[float, "Fraction of sentences used for training, in whole documents."] = 0.7,
     config: _DecompositionConfig = _DecompositionConfig(),
 ) -> LayerCurve:
-    """Mean squared error of sentence vectors reconstructed from words in roles, by layer; 0 is exact.
+    """Mean squared error and R² of sentence vectors reconstructed from words in roles, by layer; 0 and 1 are exact.
 
     v = W vec(sum of filler x role) + b: fillers are the model's input embeddings, fixed; role vectors and W are learned
     by Adam, keeping the best epoch on validation sentences (the paper's trainable map of the fillers is part of W).
     Roles: position from the left, from the right, from both, none (bag of words), or the path to the word in a binary
     tree, here derived from the dependency tree instead of the paper's SNLI parses. Equal sentences are on one side of
     the split. The released code reads 1,000 premises and skips training for so few; here every sentence is used.
-    Compare schemes within a layer, because layers differ in scale. What cannot be learned from few sentences stays at
+    R² is 1 minus the squared error over that of the mean training vector, on the same test sentences: 0 is no better
+    than the mean, and layers and models compare; missing where all vectors are equal ([CLS] in layer 0). Mean squared
+    errors compare within a layer only. Whether the tree itself helps, and not the number of roles, is the difference
+    of R² between the tree and a random tree, paired by sentence. What cannot be learned from few sentences stays at
     the mean vector, and schemes with many roles (`bidirectional`, `tree`) need the most. Baselines: the mean training
     vector; for `tree`, a random tree over as many words; the untrained model, on its own scale. Without the model,
-    fillers are random vectors. Intervals are over test sentences.
+    fillers are random vectors. Intervals resample test sentences and seeds: single runs can fit far worse than others.
     """
     build = partial(_sentence_vectors, pooling=pooling, train_fraction=train_fraction, seed=config.seed)
     data, untrained = for_both_models(build, recording, randomised, encoder)
-    measures = {name: _errors(name, scheme, data, config) for name, scheme in SCHEMES.items()}
+    measures, random_tree = _measures(data, config)
+    mean_vector = bootstrap_mean(_mean_vector_errors(data), seed=config.seed)
+    zero = Estimates.exact(np.zeros(mean_vector.shape))
     baselines = {
-        "mean vector": dict.fromkeys(SCHEMES, _mean_vector_error(data, config.seed)),
-        "random tree": {"tree": _errors("random tree", RANDOM_TREE, data, config)},
+        "mean vector": dict.fromkeys(SCHEMES, mean_vector) | dict.fromkeys(R_SQUARED.values(), zero),
+        "random tree": random_tree,
+        "zero": {TREE_GAIN: zero},
     }
     if untrained is not None:
-        baselines["untrained model"] = {
-            name: _errors(name, scheme, untrained, config) for name, scheme in SCHEMES.items()
-        }
-        baselines["mean vector (untrained model)"] = dict.fromkeys(SCHEMES, _mean_vector_error(untrained, config.seed))
+        baselines["untrained model"] = _measures(untrained, config)[0]
+        untrained_mean_vector = bootstrap_mean(_mean_vector_errors(untrained), seed=config.seed)
+        baselines["mean vector (untrained model)"] = dict.fromkeys(SCHEMES, untrained_mean_vector)
     return LayerCurve(
         measures=measures,
         baselines=baselines,
-        units=dict.fromkeys(measures, "mean squared error, at least 0"),
+        units=dict.fromkeys(SCHEMES, "mean squared error, at least 0")
+        | dict.fromkeys(R_SQUARED.values(), "proportion of variance, at most 1")
+        | {TREE_GAIN: "difference of proportions of variance"},
         sample={
             f"{name} sentences": int((data.split == part).sum())
             for name, part in (("training", TRAIN), ("validation", VALIDATION), ("test", TEST))
         },
     )
+
+
+def _measures(
+    data: _SentenceVectors, config: _DecompositionConfig
+) -> tuple[dict[str, Estimates], dict[str, Estimates]]:
+    """The measures by layer, and those of `tree` with random trees."""
+    variance = np.where(_mean_and_std(data)[2], _mean_vector_errors(data), 0.0)
+
+    def estimate(numerators: FloatArray, denominators: FloatArray) -> Estimates:
+        sums = np.stack([numerators, np.broadcast_to(denominators, numerators.shape)], -1)
+        return bootstrap_sentences_and_seeds(
+            sums, lambda counts: ratio(counts[..., 0], counts[..., 1], empty=np.nan), seed=config.seed
+        )
+
+    one = np.ones(variance.shape)
+    errors = {name: _errors(name, scheme, data, config) for name, scheme in SCHEMES.items()}
+    random_tree = _errors("random tree", RANDOM_TREE, data, config)
+    measures = {name: estimate(scheme_errors, one) for name, scheme_errors in errors.items()}
+    r_squared = {R_SQUARED[name]: estimate(variance - values, variance) for name, values in errors.items()}
+    gain = estimate(random_tree - errors["tree"], variance)
+    return measures | r_squared | {TREE_GAIN: gain}, {
+        "tree": estimate(random_tree, one),
+        R_SQUARED["tree"]: estimate(variance - random_tree, variance),
+    }
 
 
 def _sentence_vectors(
@@ -165,8 +201,8 @@ def _filler_vectors(encoder: Encoder | None, token_ids: Sequence[int]) -> Array:
     return table / (np.linalg.norm(table, axis=1).mean() or 1.0)
 
 
-def _errors(name: str, scheme: Scheme, data: _SentenceVectors, config: _DecompositionConfig) -> Estimates:
-    """(layer,) squared error of a scheme, averaged over components, seeds and test sentences."""
+def _errors(name: str, scheme: Scheme, data: _SentenceVectors, config: _DecompositionConfig) -> FloatArray:
+    """(seed, test sentence, layer) squared error of a scheme, averaged over components."""
     # Imported here because a module class needs torch when it is defined.
     from bertology.analyses.geometry.tensor_products.decomposition import (
         PADDING_ROLE,
@@ -184,7 +220,7 @@ def _errors(name: str, scheme: Scheme, data: _SentenceVectors, config: _Decompos
         role_numbers[row, : len(sentence_roles)] = [number(role) for role in sentence_roles]
     sequences = FillerRoleSequences(np.maximum(fillers, 0), role_numbers)
     # All layers have the same scale during fitting, so that one learning rate suits all.
-    mean, std = _mean_and_std(data)
+    mean, std, _ = _mean_and_std(data)
     targets = np.repeat((data.vectors - mean) / std, len(config.seeds), axis=0)
     model = fit_decomposition(
         data.filler_vectors,
@@ -199,19 +235,23 @@ def _errors(name: str, scheme: Scheme, data: _SentenceVectors, config: _Decompos
         learning_rate=config.learning_rate,
     )
     squared = np.square(reconstruct(model, sequences[test]) - targets[:, test]).mean(-1)
-    by_layer = squared.reshape(len(mean), len(config.seeds), -1).mean(1) * np.square(std[:, :, 0])
-    return bootstrap_mean(by_layer.T, seed=config.seed)
+    by_layer = squared.reshape(len(mean), len(config.seeds), -1) * np.square(std)
+    return by_layer.transpose(1, 2, 0).astype(np.float64)
 
 
-def _mean_and_std(data: _SentenceVectors) -> tuple[Array, Array]:
-    """(layer, 1, width) means and (layer, 1, 1) standard deviations of the training vectors; 1 if they are constant."""
+def _mean_and_std(data: _SentenceVectors) -> tuple[Array, Array, BoolArray]:
+    """(layer, 1, width) means and (layer, 1, 1) standard deviations of training vectors; (layer,) whether these vary.
+
+    The standard deviation of vectors that do not vary is 1.
+    """
     vectors = data.vectors[:, data.split == TRAIN]
-    mean = vectors.mean(1, keepdims=True)
+    mean = vectors.mean(1, keepdims=True, dtype=np.float64).astype(np.float32)
     std = np.sqrt(np.square(vectors - mean).mean((1, 2), keepdims=True))
-    return mean, np.where(std > 1e-6 * np.abs(mean).max((1, 2), keepdims=True), std, 1.0)
+    varies = std > 1e-6 * np.abs(mean).max((1, 2), keepdims=True)
+    return mean, np.where(varies, std, 1.0), varies[:, 0, 0]
 
 
-def _mean_vector_error(data: _SentenceVectors, seed: int) -> Estimates:
-    """(layer,) squared error of the mean training vector."""
+def _mean_vector_errors(data: _SentenceVectors) -> FloatArray:
+    """(test sentence, layer) squared error of the mean training vector."""
     residuals = data.vectors[:, data.split == TEST] - _mean_and_std(data)[0]
-    return bootstrap_mean(np.square(residuals).mean(-1).T, seed=seed)
+    return np.square(residuals).mean(-1).T.astype(np.float64)

@@ -16,6 +16,8 @@ from bertology.arrays import Array
 from bertology.lazy import torch
 
 PADDING_ROLE = -1
+ADAM_EPSILON = 1e-6
+"""Above the rounding errors of gradients, which Adam would otherwise turn into steps of full size."""
 ROLE_STD = 0.1
 """Standard deviation of role vectors around their common initial vector, whose components have a variance of 1."""
 
@@ -92,7 +94,7 @@ def fit_decomposition(
     model = TensorProductDecomposition(table, n_roles, targets.shape[2], len(targets), role_size=role_size, seeds=seeds)
     best = {name: value.detach().clone() for name, value in model.named_parameters()}
     best_losses = watched.square().mean((1, 2))
-    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate, eps=ADAM_EPSILON)
     generator = np.random.default_rng(seeds[0])
     epochs_without_improvement = 0
     for _ in range(epochs):

@@ -14,13 +14,19 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
-from bertology.analyses.head_selection.gold_links import CHANCE, GoldLink, LinkBaseline, LinkCounts, count_links
+from bertology.analyses.head_selection.gold_links import (
+    CHANCE,
+    NO_TARGET,
+    GoldLink,
+    LinkBaseline,
+    LinkCounts,
+    count_links,
+)
 from bertology.analyses.head_selection.selection import (
     BEST_ACCURACY,
     HELD_OUT_ACCURACY,
     append_row,
     candidate_head,
-    selection_half,
     selection_table,
 )
 from bertology.analyses.heads.coreference.antecedents import (
@@ -31,19 +37,20 @@ from bertology.analyses.heads.coreference.antecedents import (
     strongest_candidate_site,
 )
 from bertology.analyses.heads.coreference.mentions import ANTECEDENT_RULES, AntecedentRule, Mention, extract_mentions
-from bertology.arrays import Array, BoolArray
+from bertology.analyses.label_criteria import OTHER, WORD_CHOICE, HeadLabelling
+from bertology.arrays import Array, BoolArray, FloatArray
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
+from bertology.estimates.cross_fitting import combine_splits, cross_fit, random_halves
 from bertology.estimates.estimate import Estimate
-from bertology.estimates.hypothesis_tests import argmax_rate
-from bertology.estimates.resampling import percentile_interval, resampled_ratios
+from bertology.estimates.resampling import percentile_interval, ratio, resampled_ratios
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
-from bertology.results.shapes import Head, Table
+from bertology.results.shapes import AttributeValue, Table
 
 ALL_MENTIONS = "all mentions"
 LABELS = (ALL_MENTIONS, "pronoun", "proper name", "common noun")
-NEAREST_MENTION = "nearest mention"
+NEAREST_MENTION, RULE_BASED = "nearest mention", "rule-based"
 GENDERS = ("masculine", "feminine")
 WINOBIAS = re.compile(r"(?P<fits>pro|anti)_stereotyped_type(?P<type>[12])\b.*")
 """The name of a WinoBias file. In type 1 either occupation may be meant, in type 2 syntax allows only one."""
@@ -93,7 +100,11 @@ class _CoreferenceLinks:
             queries = self._queries[_input_key(recorded_input)]
             return np.array([[_is_correct(queries[link.source], rule) for link in links]], np.float64)
 
-        return LinkBaseline(("",), p_correct)
+        def choose(recorded_input: RecordedInput, links: Sequence[GoldLink]) -> Array:
+            queries = self._queries[_input_key(recorded_input)]
+            return np.array([[_chosen_word(queries[link.source], rule) for link in links]])
+
+        return LinkBaseline(("",), p_correct, choose)
 
     def chance_baseline(self) -> LinkBaseline:
         """A random candidate."""
@@ -119,14 +130,21 @@ def _is_correct(query: AntecedentQuery, rule: AntecedentRule) -> bool:
     return predicted is not None and predicted.cluster == query.mention.cluster
 
 
+def _chosen_word(query: AntecedentQuery, rule: AntecedentRule) -> int:
+    """The head word of the mention that a rule chooses."""
+    predicted = rule(query.mention, query.candidates)
+    return NO_TARGET if predicted is None else query.candidate_words[query.candidates.index(predicted)]
+
+
 @analysis(
     question="Which heads attend from a mention to its antecedent?",
     special_tokens="Special tokens: excluded as sources and targets.",
     citations=("clark2019", "zhao2018", "webster2018"),
     sites=lambda options: (strongest_candidate_site(options["candidates"]),),
     annotations=("mentions",),
-    version=2,
-    labels_heads=3,
+    version=3,
+    answers=True,
+    labels_heads=HeadLabelling(rank=3, criteria={OTHER: WORD_CHOICE}, ignored_baselines=(RULE_BASED,)),
 )
 def coreference(
     recording: Recording,
@@ -138,7 +156,7 @@ def coreference(
         "names may follow the pronoun), or `all-words`.",
     ] = "preceding",
     min_examples: Annotated[int, "Minimum number of examples for a type of mention to be scored."] = 20,
-    seed: Annotated[int, "Random seed (split into halves, bootstrap)."] = 0,
+    seed: Annotated[int, "Random seed (splits into halves, bootstrap)."] = 0,
 ) -> Table:
     """Proportion of mentions whose head word attends most to the head word of an antecedent: 0 none, 1 all.
 
@@ -146,8 +164,8 @@ def coreference(
     noun. Clark et al. do not say which candidates they compare; the default is the head words of all earlier mentions.
     The head word is the root of the mention in the dependency tree, or found by rules if there is no tree. Baselines
     are the nearest mention, the nearest with the same head word, a rule-based system of four sieves, chance, and the
-    best head of the untrained model. Heads are selected on one half of the texts and evaluated on the other; see
-    heads/dependency.
+    best head of the untrained model. Heads are selected on one half of the texts and evaluated on the other, over many
+    random halves; see heads/dependency.
 
     Pronouns are also scored by gender, and in WinoBias by whether they fit the stereotype of the occupation (types 1
     and 2 separately: in type 2 the nearest occupation is always the antecedent). Rows with a difference compare two
@@ -241,47 +259,56 @@ def _append_gap_row(
     `labels` are the two kinds of pronouns and both together. The head is the one that finds most antecedents of both,
     or the one whose accuracies differ most.
     """
-    selection_mask = selection_half(counts.unit_texts, seed)
-    gaps, heads = _head_gaps(counts, selection_mask, labels, seed, largest_gap)
-    scopes = {HELD_OUT_ACCURACY: ~selection_mask, BEST_ACCURACY: np.ones_like(selection_mask)}
-    baselines = {
-        baseline: {
-            measure: _difference(correct[scope, 0][:, labels[:2]], counts.total[scope][:, labels[:2]], seed)
-            for measure, scope in scopes.items()
-        }
-        for baseline, correct in counts.baseline_correct.items()
-    }
+    halves = random_halves(counts.unit_texts, seed=seed)
+    gaps, attributes = _head_gaps(counts, halves, labels, seed, largest_gap)
+    baselines: dict[str, dict[str, Estimate]] = {}
+    for baseline, correct in counts.baseline_correct.items():
+        gap = _difference(correct[:, 0, labels[:2]], counts.total[:, labels[:2]], seed)
+        baselines[baseline] = {HELD_OUT_ACCURACY: gap, BEST_ACCURACY: gap}
     if randomised is not None:
-        baselines[UNTRAINED_MODEL], _ = _head_gaps(randomised, selection_mask, labels, seed, largest_gap)
+        baselines[UNTRAINED_MODEL], _ = _head_gaps(randomised, halves, labels, seed, largest_gap)
     which = "with the largest gap" if largest_gap else f"selected for {counts.labels[labels[2]]}"
-    attributes = {"head": str(heads[0]), "layer": heads[0][0] + 1, "best_head": str(heads[1])}
-    note = f"Head {which}; intervals by bootstrap."
+    note = f"Head {which}; the interval of the best head is by bootstrap."
     return append_row(table, name, gaps, baselines, attributes, note)
 
 
 def _head_gaps(
-    counts: LinkCounts, selection_mask: BoolArray, labels: list[int], seed: int, largest_gap: bool
-) -> tuple[dict[str, Estimate], tuple[Head, Head]]:
+    counts: LinkCounts, halves: BoolArray, labels: list[int], seed: int, largest_gap: bool
+) -> tuple[dict[str, Estimate], dict[str, AttributeValue]]:
     """The differences and heads, selected on one half and evaluated on the other, and both on all texts."""
-    first, second, both = (counts.candidates(label) for label in labels)
-    total = counts.total[:, labels]
-    gaps: dict[str, Estimate] = {}
-    heads: list[Head] = []
-    everything = np.ones_like(selection_mask)
-    for measure, selection, scope in (
-        (HELD_OUT_ACCURACY, selection_mask, ~selection_mask),
-        (BEST_ACCURACY, everything, everything),
-    ):
-        if largest_gap:
-            n = total[selection].sum(0)
-            rates = [correct[selection].sum(0) / max(1, n[i]) for i, correct in enumerate((first, second))]
-            candidate = int(np.abs(rates[0] - rates[1]).argmax())
-        else:
-            candidate = argmax_rate(both[selection], total[selection][:, 2]) or 0
-        heads.append(candidate_head(counts, candidate))
-        correct = np.stack([first[:, candidate], second[:, candidate]], axis=1)
-        gaps[measure] = _difference(correct[scope], total[scope][:, :2], seed)
-    return gaps, (heads[0], heads[1])
+    first, second, both = (counts.candidates(label).astype(np.float64) for label in labels)
+    total = counts.total[:, labels].astype(np.float64)
+
+    def half_scores(half: FloatArray) -> FloatArray:
+        if not largest_gap:
+            return half @ both
+        n = half @ total
+        return np.abs(ratio(half @ first, n[:, :1]) - ratio(half @ second, n[:, 1:2]))
+
+    best = int(half_scores(np.ones((1, len(total)))).argmax())
+    gaps = {BEST_ACCURACY: _difference(np.stack([first[:, best], second[:, best]], 1), total[:, :2], seed)}
+    attributes: dict[str, AttributeValue] = {"best_head": str(candidate_head(counts, best))}
+    fit = cross_fit(halves, total, half_scores)
+    if fit is not None:
+        gaps[HELD_OUT_ACCURACY] = _cross_fitted_difference(fit.scores(first), fit.scores(second), total)
+        candidate, proportion = fit.most_selected
+        head = candidate_head(counts, candidate)
+        attributes |= {"head": str(head), "layer": head[0] + 1, "chosen_in": round(proportion, 3)}
+    return gaps, attributes
+
+
+def _cross_fitted_difference(first: FloatArray, second: FloatArray, total: FloatArray) -> Estimate:
+    """The first rate minus the second, from (split, unit) correct answers and (unit, kind) totals."""
+    rates, influences = zip(
+        *(_rate_influences(correct, total[:, kind]) for kind, correct in enumerate((first, second))), strict=True
+    )
+    used = (total[:, :2] > 0).any(1)
+    return combine_splits(rates[0] - rates[1], (influences[0] - influences[1])[:, used], lowest=-1.0)
+
+
+def _rate_influences(correct: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+    rates = correct.sum(1) / total.sum()
+    return rates, (correct - rates[:, None] * total) / total.sum()
 
 
 def _difference(correct: Array, total: Array, seed: int) -> Estimate:

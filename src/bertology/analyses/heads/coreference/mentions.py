@@ -42,6 +42,7 @@ _WORD_LIST_AFTER_HEAD = (
 )
 _WORDS_AFTER_HEAD = frozenset(_WORD_LIST_AFTER_HEAD.split())
 _CLITICS = frozenset({"'s", "’s", "'", "’"})
+_CONTRACTED_VERBS = ("'s", "'d", "'ll", "'re", "'ve", "'m")
 _SENTENCE_ENDS = frozenset({".", "!", "?", '"', "“", "”", "''", "``", ":", ";"})
 
 
@@ -82,6 +83,8 @@ def _build_mention(sentence: Sentence, span: Span, word_forms: frozenset[str]) -
     words = tuple(word.lower() for word in sentence.words[span.start : span.end])
     mention_type = _mention_type(sentence, span, index, word_forms)
     features = _agreement_values(sentence, span, index, mention_type)
+    if mention_type == "pronoun" and len(words) == 1:
+        words = (_pronoun_form(words[0]),)
     return Mention(span.start, span.end, index, span.label, mention_type, features, words, words[index - span.start])
 
 
@@ -99,10 +102,12 @@ def find_head_word(sentence: Sentence, span: Span) -> int:
 
 def _mention_type(sentence: Sentence, span: Span, head_word_index: int, word_forms: frozenset[str]) -> MentionType:
     word = sentence.words[head_word_index]
+    if head_word_index in sentence.marked_words.get("pronoun", ()):
+        return "pronoun"
     tags = sentence.pos if sentence.pos is not None else sentence.xpos
     tag = None if tags is None else universal_tag(tags[head_word_index])
     if tag is None:
-        if word.lower() in _PRONOUNS and span.end - span.start == 1:
+        if _pronoun_form(word) in _PRONOUNS and span.end - span.start == 1:
             return "pronoun"
         starts_sentence = head_word_index == 0 or sentence.words[head_word_index - 1] in _SENTENCE_ENDS
         is_name = word[:1].isupper() and not (starts_sentence and word.lower() in word_forms)
@@ -112,12 +117,19 @@ def _mention_type(sentence: Sentence, span: Span, head_word_index: int, word_for
     return "proper name" if tag == "PROPN" else "common noun"
 
 
+def _pronoun_form(word: str) -> str:
+    """The pronoun of a word with a contracted verb, *she* of *She's*; any other word in lower case."""
+    lowered = word.lower().replace("’", "'")
+    form = next((lowered.removesuffix(verb) for verb in _CONTRACTED_VERBS if lowered.endswith(verb)), lowered)
+    return form if form in _PRONOUNS else word.lower()
+
+
 def _agreement_values(
     sentence: Sentence, span: Span, head_word_index: int, mention_type: MentionType
 ) -> AgreementValues:
     word = sentence.words[head_word_index].lower()
     if mention_type == "pronoun":
-        return _PRONOUNS.get(word, (None, None, None))
+        return _PRONOUNS.get(_pronoun_form(word), (None, None, None))
     forms = [form.lower().rstrip(".") for form in sentence.words[span.start : span.end]]
     gender = next((_GENDERS[form] for form in forms if form in _GENDERS), None)
     return _grammatical_number(sentence, span, head_word_index, mention_type), gender, "third"

@@ -28,7 +28,7 @@ from bertology.encoder.load import load, static_encoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_ratio, range_over_seeds, ratio
+from bertology.estimates.resampling import bootstrap_proportion, range_over_seeds, ratio
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table
 
@@ -64,6 +64,7 @@ class _ParsingProbeConfig:
     citations=("clark2019",),
     sites=(word_attention_site, special_attention_site),
     annotations=("governors", "relations"),
+    version=2,
     cost=Cost(seconds_per_sampled_word=0.006),
 )
 def parsing_probe(
@@ -102,17 +103,17 @@ def parsing_probe(
     """
     config = _ParsingProbeConfig(split.seeds, epochs, learning_rate, hidden_size, legacy)
     vectors = _load_word_vectors(word_vectors, encoder)
-    train, test = _train_test_datasets(recording, encoder, vectors, split)
+    train, test, unused = _train_test_datasets(recording, encoder, vectors, split)
     train_inputs, test_inputs = train.inputs, test.inputs
     correct = _train_probes(train, test, config, (*PROBES, DISTANCE_AND_WORDS))
     correct |= _offset_baselines(train_inputs, test_inputs)
     del train, test  # free the attention before that of the untrained model is loaded
     untrained_correct: dict[str, Array] = {}
     if randomised is not None:
-        datasets = _train_test_datasets(randomised, randomised_encoder(encoder), vectors, split)
-        untrained_correct = _train_probes(*datasets, config, PROBES)
+        train, test, _ = _train_test_datasets(randomised, randomised_encoder(encoder), vectors, split)
+        untrained_correct = _train_probes(train, test, config, PROBES)
     table = _build_table(correct, untrained_correct, train_inputs, test_inputs, split.seed)
-    sample = {**table.sample, "unused training sentences": split.n_unused(recording)}
+    sample = {**table.sample, **unused}
     notes = {ATTENTION_AND_WORDS: f"Word vectors: {vectors.name}."}
     return table.model_copy(update={"sample": sample, "notes": notes})
 
@@ -125,11 +126,11 @@ def _load_word_vectors(word_vectors: str, encoder: Encoder | None) -> Encoder:
 
 def _train_test_datasets(
     recording: Recording, encoder: Encoder | None, word_vectors: Encoder, split: TrainTestSplit
-) -> tuple[ArcDataset, ArcDataset]:
-    """Training and test data, with vectors scaled to a mean norm of 1 in training."""
+) -> tuple[ArcDataset, ArcDataset, dict[str, int]]:
+    """Training and test data, with vectors scaled to a mean norm of 1 in training, and training sentences left out."""
     sites = (word_attention_site, special_attention_site)
-    parts = split.split(recording, encoder, sites, analysis_name="heads/parsing_probe")
-    train, test = (arc_dataset(part_recording, word_vectors, indices) for part_recording, indices in parts)
+    data = split.split(recording, encoder, sites, analysis_name="heads/parsing_probe")
+    train, test = (arc_dataset(part.recording, word_vectors, part.indices) for part in (data.train, data.test))
     if not train.inputs or not test.inputs:
         raise Refusal(
             f"{recording.corpus.name} has too few sentences with a tree: {len(train.inputs)} for training, "
@@ -142,7 +143,7 @@ def _train_test_datasets(
         replace(part, word_vectors=tuple(vectors / mean_norm for vectors in part.word_vectors))
         for part in (train, test)
     )
-    return train, test
+    return train, test, data.sample
 
 
 def _train_probes(
@@ -206,7 +207,7 @@ def _build_table(
     n_scored = np.array([is_scored_word(recorded_input).sum() for recorded_input in test_inputs], np.float64)
 
     def estimate(names: Sequence[str], correct_by_probe: dict[str, Array]) -> dict[str, Estimates]:
-        pooled = [bootstrap_ratio(correct_by_probe[name].mean(0), n_scored, seed=seed) for name in names]
+        pooled = [bootstrap_proportion(correct_by_probe[name].mean(0), n_scored, seed=seed) for name in names]
         by_seed = [_range_by_seed(correct_by_probe[name], n_scored) for name in names]
         return {UAS: Estimates.stack(pooled), UAS_BY_SEED: Estimates.stack(by_seed)}
 

@@ -26,7 +26,7 @@ from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_ratio
+from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
 from bertology.results.shapes import Table
 
@@ -65,7 +65,7 @@ class _RelationPredictions(NamedTuple):
         pair_attention_site(options["negatives"], tuple(range(options["seed"], options["seed"] + options["n_seeds"]))),
     ),
     annotations=("governors", "relations"),
-    version=3,
+    version=4,
 )
 def relation_probe(
     recording: Recording,
@@ -97,7 +97,7 @@ def relation_probe(
     here the same objective is optimised to convergence.
     """
     seed, seeds = split.seed, split.seeds
-    train, test = _train_test_pairs(recording, encoder, split, negatives, seeds)
+    train, test, unused = _train_test_pairs(recording, encoder, split, negatives, seeds)
     relations = _frequent_relations(train.relation, min_examples)
     train, test = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in (train, test))
     if not len(train.sentence_index) or not len(test.sentence_index):
@@ -123,8 +123,8 @@ def relation_probe(
         "control task": {name: _accuracies_only(scores) for name, scores in score(predictions, ", control").items()},
     }
     if randomised is not None:
-        untrained = _train_test_pairs(randomised, randomised_encoder(encoder), split, negatives, seeds)
-        first, second = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in untrained)
+        first, second, _ = _train_test_pairs(randomised, randomised_encoder(encoder), split, negatives, seeds)
+        first, second = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in (first, second))
         baselines[UNTRAINED_MODEL] = score(_fit_probes(first, second, spec, control=False))
     return Table(
         measures=measures,
@@ -134,7 +134,7 @@ def relation_probe(
         sample={
             "training words": len(train.sentence_index),
             "test words": len(test.sentence_index),
-            "unused training sentences": split.n_unused(recording),
+            **unused,
         },
     )
 
@@ -152,10 +152,11 @@ def _train_test_pairs(
     split: TrainTestSplit,
     negatives: NegativeSampling,
     seeds: tuple[int, ...],
-) -> tuple[DependencyPairs, DependencyPairs]:
+) -> tuple[DependencyPairs, DependencyPairs, dict[str, int]]:
+    """Training and test pairs, and the training sentences left out."""
     site = pair_attention_site(negatives, seeds)
-    train, test = split.split(recording, encoder, (site,), analysis_name="heads/relation_probe")
-    return pair_dataset(*train, negatives, seeds), pair_dataset(*test, negatives, seeds)
+    data = split.split(recording, encoder, (site,), analysis_name="heads/relation_probe")
+    return pair_dataset(*data.train, negatives, seeds), pair_dataset(*data.test, negatives, seeds), data.sample
 
 
 _FeatureSets = Sequence[tuple[str, Array, bool]]
@@ -295,7 +296,7 @@ def _scores(test: DependencyPairs, predictions: _RelationPredictions, spec: _Rel
     numerators, denominators = (np.zeros((int(test.sentence_index.max()) + 1, len(correct))) for _ in range(2))
     np.add.at(numerators, test.sentence_index, np.column_stack(correct))
     np.add.at(denominators, test.sentence_index, np.column_stack(total))
-    return bootstrap_ratio(numerators, denominators, seed=seed)
+    return bootstrap_proportion(numerators, denominators, seed=seed)
 
 
 def _accuracies_only(scores: Estimates) -> Estimates:

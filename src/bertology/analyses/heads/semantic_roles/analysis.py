@@ -17,6 +17,7 @@ from bertology.analyses.heads.semantic_roles.argument_pairs import (
     role_attention_site,
     selected_arguments,
 )
+from bertology.analyses.label_criteria import OTHER, ROLE_WEIGHT, WORD_CHOICE, HeadLabelling
 from bertology.corpus.sentence import Sentence, Span
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
@@ -68,8 +69,9 @@ def _sites(options: Mapping[str, Any]) -> Sites:
     citations=("kovaleva2019", "clark2019"),
     sites=_sites,
     annotations=("frames",),
-    version=3,
-    labels_heads=4,
+    version=4,
+    answers=("roles",),
+    labels_heads=HeadLabelling(rank=4, criteria={**dict.fromkeys(DIRECTIONS, ROLE_WEIGHT), OTHER: WORD_CHOICE}),
 )
 def semantic_roles(
     recording: Recording,
@@ -88,7 +90,7 @@ def semantic_roles(
         bool, "Reproduce the released code: pair the first tokens of role and predicate, the second ones and so on."
     ] = False,
     min_examples: Annotated[int, "Minimum number of examples for a role to be scored."] = 20,
-    seed: Annotated[int, "Random seed (split into halves, bootstrap)."] = 0,
+    seed: Annotated[int, "Random seed (splits into halves, bootstrap)."] = 0,
 ) -> HeadGrid | Table:
     """Highest attention weight from a token of a role to a token of its predicate: 0 none, 1 all of its attention.
 
@@ -100,7 +102,7 @@ def semantic_roles(
 
     With --show roles: the proportion of words in a role from which the predicate receives the most attention of all
     words (or is the word that attends most to them); the head of each role is selected on one half of the sentences and
-    evaluated on the other; see heads/dependency.
+    evaluated on the other, over many random halves; see heads/dependency.
     """
     if show == "roles":
         return _build_table(recording, randomised, role_filter, min_examples, seed)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
 
 from bertology.analyses.declaration import analysis
+from bertology.analyses.evaluation.answers import example_item
 from bertology.analyses.evaluation.options import SampleSizeOption, SeedOption
 from bertology.analyses.interventions.word_substitution.candidates import (
     PartOfSpeechLexicon,
@@ -23,9 +24,11 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
-from bertology.results.shapes import Examples, HighlightedSentence, Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Examples, HighlightedSentence, Table
 
 if TYPE_CHECKING:
+    from bertology.analyses.evaluation.evaluation import Evaluation
     from bertology.analyses.interventions.word_substitution.attack import SubstitutionOutcome
 
 ACCURACY, SUCCESS_RATE = "accuracy under attack", "attack success rate"
@@ -38,6 +41,7 @@ UNITS = {
     QUERIES: "model queries per example",
 }
 ALL_EXAMPLES = "all examples"
+CLEAN_INPUT, RANDOM_EDITS = "clean input", "random edits (same amount)"
 
 
 @analysis(
@@ -46,6 +50,7 @@ ALL_EXAMPLES = "all examples"
     citations=("jin2020",),
     needs_task_head="label",
     test_corpus="generated:nli@0:6",
+    answers=("scores",),
 )
 def word_substitution(
     encoder: Encoder,
@@ -113,7 +118,33 @@ def word_substitution(
         groups[label if attack.labels else f"option {int(label) + 1}"] = [
             outcome for outcome in outcomes if str(outcome.example.label) == label
         ]
-    return _build_table(groups, max_queries, seed)
+    table = _build_table(groups, max_queries, seed)
+    return table.with_answers(lambda: _answers(attack.evaluation, outcomes))
+
+
+def _answers(evaluation: Evaluation, outcomes: Sequence[SubstitutionOutcome]) -> Iterator[Answer]:
+    """Each example before and after the attack, and after random edits.
+
+    `prediction` and the size of the attack are those of the search; an example that was wrong before is not attacked.
+    """
+    # Listing analyses must not import torch.
+    from bertology.analyses.text_attacks.partial_scores import distinct_examples
+
+    for number, (example, outcome) in enumerate(zip(distinct_examples(evaluation), outcomes, strict=True)):
+        item = example_item(example, number)
+        edits = "; ".join(f"{old} > {new}" for _, old, new in outcome.search.edits)
+        no_attack: Answer = {"prediction": None, "edits": None, "similarity": None, "queries": None}
+        yield item | {"series": CLEAN_INPUT, **no_attack, "correct": float(outcome.correct_before)}
+        yield item | {
+            "series": MODEL_SERIES,
+            "prediction": outcome.prediction,
+            "edits": edits,
+            "similarity": outcome.similarity,
+            "queries": outcome.search.n_queries,
+            "correct": float(outcome.correct_after),
+        }
+        random_edits = no_attack | {"similarity": outcome.random_similarity}
+        yield item | {"series": RANDOM_EDITS, **random_edits, "correct": float(outcome.random_correct)}
 
 
 def _build_table(groups: Mapping[str, Sequence[SubstitutionOutcome]], max_queries: int, seed: int) -> Table:
@@ -142,8 +173,8 @@ def _build_table(groups: Mapping[str, Sequence[SubstitutionOutcome]], max_querie
             QUERIES: attacked_mean(lambda outcome: outcome.search.n_queries),
         },
         baselines={
-            "clean input": {ACCURACY: mean(lambda outcome: outcome.correct_before)},
-            "random edits (same amount)": {
+            CLEAN_INPUT: {ACCURACY: mean(lambda outcome: outcome.correct_before)},
+            RANDOM_EDITS: {
                 ACCURACY: mean(lambda outcome: outcome.random_correct),
                 SUCCESS_RATE: attacked_mean(lambda outcome: 1.0 - outcome.random_correct),
                 PERTURBED: perturbed,

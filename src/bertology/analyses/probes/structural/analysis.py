@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
@@ -12,6 +12,8 @@ import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.probes.structural.scores import (
+    DEPTH,
+    DISTANCE,
     RANGE_UNITS,
     UNITS,
     PredictTree,
@@ -19,6 +21,7 @@ from bertology.analyses.probes.structural.scores import (
     chain_baseline,
     probe_predictor,
     score_trees,
+    stack_scores,
 )
 from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.probing.train_test_split import TrainTestSplit, for_both_models
@@ -33,12 +36,15 @@ from bertology.estimates.estimate import Estimates
 from bertology.lazy import torch
 from bertology.numerics.spanning_trees import spanning_trees
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Arc, ArcDiagram, Arcs, Curve, LayerCurve
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Arc, ArcDiagram, Arcs, Curve, LayerCurve, gain_measure
 
 NAME = "probes/structural"
 KINDS = ("distance", "depth")
+LINEAR_CHAIN, UNTRAINED = "linear chain", "untrained model"
 CONTEXT_FREE_BASELINES = ("decayed embeddings", "random BiLSTM embeddings")
 DIFFERENCES = {name: f"{name} - {name} (full rank)" for name in UNITS}
+DIFFERENCE_UNIT = "difference, -1 to 1"
 Measures = dict[str, Estimates]
 
 
@@ -48,8 +54,9 @@ Measures = dict[str, Estimates]
     citations=("hewitt2019structural",),
     sites=(WORD_SITE,),
     annotations=("governors",),
-    version=3,
-    cost=Cost(seconds_per_sampled_word=0.008),
+    version=4,
+    answers=("layers",),
+    cost=Cost(seconds_per_word=0.013),
 )
 def structural(
     recording: Recording,
@@ -91,7 +98,12 @@ def structural(
 
     Baselines: a chain of words; the embedding layer, which has positions, unlike the paper's (ELMo's); the embeddings
     averaged with weights that halve at each step (`legacy`: the word itself counts twice), and passed through a random
-    BiLSTM; the untrained model. Intervals are over test sentences, except ranges over seeds. `--show ranks` adds the
+    BiLSTM; the untrained model. Intervals are over test sentences, except ranges over seeds.
+
+    A score that still rises with more training data says little about the model. `UUAS - UUAS (half the training data)`
+    and its like are what the second half of the training sentences adds: the difference to the score of probes fitted
+    on a random half, another for each seed, on the same test sentences; its interval resamples sentences and seeds. On
+    fewer than a thousand training sentences UUAS usually still rises by several points. `--show ranks` adds the
     difference of each score to the full rank on the same sentences, whose interval resamples the differences; at full
     rank it is undefined. Memory: 4 bytes x (layers + 1) x width per word of training and test data, 2 with `--float16`.
     """
@@ -107,53 +119,104 @@ def structural(
     def fit(data: TreeDataset, ranks: Sequence[int], seeds: Sequence[int] = split.seeds) -> StructuralProbes:
         return config.fit(data, KINDS, ranks, seeds, device=device, legacy=legacy)
 
-    def score(data: tuple[TreeDataset, TreeDataset], ranks: Sequence[int]) -> list[StructuralScores]:
+    def score(
+        data: tuple[TreeDataset, TreeDataset], ranks: Sequence[int], seeds: Sequence[int] = split.seeds
+    ) -> list[StructuralScores]:
         """The scores of the probes of each rank."""
-        probes = fit(data[0], ranks)
+        probes = fit(data[0], ranks, seeds)
         return [score_trees(data[1], probe_predictor(probes, data[1], rank), legacy=legacy) for rank in ranks]
 
     if show == "trees":
         train, test = _select_layers((train, test), [layer])
         return _build_arcs(test, probe_predictor(fit(train, [rank], [seed]), test, rank), n_examples, legacy)
     sample = _sample(train, test, legacy)
-    chain = _measure(score_trees(test, chain_baseline(test), legacy=legacy), seed)
+    chain_scores = score_trees(test, chain_baseline(test), legacy=legacy)
+    chain = _measure(chain_scores, seed)
     if show == "ranks":
         width = train.states[0].shape[-1]
         ranks = [*(2**power for power in range(width.bit_length()) if 2**power < width), width]
         embeddings, model = _measure_ranks(score(_select_layers((train, test), [0, layer]), ranks), seed)
         baselines = {
-            "linear chain": _broadcast(chain, 0, len(ranks)),
+            LINEAR_CHAIN: _broadcast(chain, 0, len(ranks)),
             "embedding layer": embeddings,
             "zero": {name: Estimates.exact(np.zeros(len(ranks))) for name in DIFFERENCES.values()},
         }
         if untrained is not None:
-            (baselines["untrained model"],) = _measure_ranks(score(_select_layers(untrained, [layer]), ranks), seed)
+            (baselines[UNTRAINED],) = _measure_ranks(score(_select_layers(untrained, [layer]), ranks), seed)
         return Curve(
             measures=model,
             baselines=baselines,
-            units=UNITS | RANGE_UNITS | dict.fromkeys(DIFFERENCES.values(), "difference, -1 to 1"),
+            units=UNITS | RANGE_UNITS | dict.fromkeys(DIFFERENCES.values(), DIFFERENCE_UNIT),
             sample={"layer": layer, **sample},
             x_name="rank",
             x=np.array(ranks, np.float64),
         )
+
+    by_series = {LINEAR_CHAIN: chain_scores}
+
+    def measure_with_gains(data: tuple[TreeDataset, TreeDataset], series: str) -> Measures:
+        """The scores, and what the second half of the training data adds to them."""
+        (scores,) = score(data, [rank])
+        by_series[series] = scores
+        half = stack_scores([score((data[0].random_half(run), data[1]), [rank], [run])[0] for run in split.seeds])
+        gains = (scores - half).measures_over_seeds(seed=seed)
+        return _measure(scores, seed) | {gain_measure(name): gain for name, gain in gains.items()}
+
     # The context-free baselines are extra layers above the last one.
     n_layers = len(train.states[0])
     extended = _with_context_free(train, legacy, seed), _with_context_free(test, legacy, seed)
-    model = _measure(score(extended, [rank])[0], seed)
+    model = measure_with_gains(extended, MODEL_SERIES)
     baselines = {
-        "linear chain": _broadcast(chain, 0, n_layers),
+        LINEAR_CHAIN: _broadcast(chain, 0, n_layers),
         "embedding layer": _broadcast(model, 0, n_layers),
     }
     for index, name in enumerate(CONTEXT_FREE_BASELINES, start=n_layers):
         baselines[name] = _broadcast(model, index, n_layers)
     if untrained is not None:
-        baselines["untrained model"] = _measure(score(untrained, [rank])[0], seed)
-    return LayerCurve(
+        baselines[UNTRAINED] = measure_with_gains(untrained, UNTRAINED)
+    gain_names = [gain_measure(name) for name in UNITS]
+    baselines["zero"] = {name: Estimates.exact(np.zeros(n_layers)) for name in gain_names}
+    curve = LayerCurve(
         measures={name: estimates[:n_layers] for name, estimates in model.items()},
         baselines=baselines,
-        units=UNITS | RANGE_UNITS,
+        units=UNITS | RANGE_UNITS | dict.fromkeys(gain_names, DIFFERENCE_UNIT),
         sample=sample,
     )
+    return curve.with_answers(lambda: _answers(test, by_series, n_layers, split.seeds))
+
+
+def _answers(
+    test: TreeDataset, by_series: Mapping[str, StructuralScores], n_layers: int, seeds: Sequence[int]
+) -> Iterator[Answer]:
+    """The scores of each test sentence: `correct` is the proportion of its edges found, UUAS is pooled over edges.
+
+    The context-free baselines are the layers above the last one.
+    """
+    for index, recorded_input in enumerate(test.inputs):
+        sentence = recorded_input.text.segments[0]
+        item = {"item": sentence.id or str(recorded_input.example_index + 1), "text": sentence.text}
+        for series, scores in by_series.items():
+            n_edges = int(scores.n_edges[index])
+            by_layer = scores.correct_edges.shape[1] > 1
+            for layer, run in np.ndindex(*scores.correct_edges.shape[1:]):
+                correct_edges = float(scores.correct_edges[index, layer, run])
+                values = {
+                    name: float(array[index, layer, run])
+                    for name, array in (
+                        ("root correct", scores.root_correct),
+                        (DISTANCE, scores.distance_spearman),
+                        (DEPTH, scores.depth_spearman),
+                    )
+                }
+                yield item | {
+                    "series": series if layer < n_layers else CONTEXT_FREE_BASELINES[layer - n_layers],
+                    "layer": layer if by_layer and layer < n_layers else None,
+                    "seed": seeds[run] if series != LINEAR_CHAIN else None,
+                    "edges": n_edges,
+                    "correct edges": int(correct_edges),
+                    "correct": correct_edges / n_edges if n_edges else None,
+                    **{name: value if np.isfinite(value) else None for name, value in values.items()},
+                }
 
 
 def _sample(train: TreeDataset, test: TreeDataset, legacy: bool) -> dict[str, int]:
@@ -212,13 +275,7 @@ def score_differences(
             depth_spearman=undefined,
         )
     else:
-        differences = replace(
-            scores,
-            correct_edges=scores.correct_edges - reference.correct_edges,
-            distance_spearman=scores.distance_spearman - reference.distance_spearman,
-            root_correct=scores.root_correct - reference.root_correct,
-            depth_spearman=scores.depth_spearman - reference.depth_spearman,
-        )
+        differences = scores - reference
     return {DIFFERENCES[name]: estimates for name, estimates in differences.measures(seed=seed).items()}
 
 

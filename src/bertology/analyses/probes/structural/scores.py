@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,14 @@ from bertology.analyses.structural_probing.probe import StructuralProbes
 from bertology.arrays import Array, FloatArray, IntArray
 from bertology.corpus.sentence import ROOT
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_group_mean, bootstrap_mean, bootstrap_ratio, range_over_seeds
+from bertology.estimates.resampling import (
+    bootstrap_group_mean,
+    bootstrap_mean,
+    bootstrap_ratio,
+    bootstrap_sentences_and_seeds,
+    range_over_seeds,
+    ratio,
+)
 from bertology.lazy import torch
 from bertology.numerics.rank_correlation import spearman
 from bertology.numerics.spanning_trees import shared_edges, spanning_trees, tree_depths, tree_distances
@@ -53,6 +60,27 @@ class StructuralScores:
             DEPTH: bootstrap_group_mean(self.depth_spearman.mean(2), self.lengths, seed=seed),
         }
 
+    def __sub__(self, other: StructuralScores) -> StructuralScores:
+        """Differences to other scores of the same sentences, which can be averaged like scores."""
+        return replace(
+            self,
+            correct_edges=self.correct_edges - other.correct_edges,
+            distance_spearman=self.distance_spearman - other.distance_spearman,
+            root_correct=self.root_correct - other.root_correct,
+            depth_spearman=self.depth_spearman - other.depth_spearman,
+        )
+
+    def measures_over_seeds(self, *, seed: int) -> dict[str, Estimates]:
+        """(layer,) estimates like `measures`, with intervals over sentences and seeds."""
+        every_sentence = np.zeros_like(self.lengths)
+        n_edges = np.broadcast_to(self.n_edges[:, None, None], self.correct_edges.shape)
+        return {
+            UUAS: _bootstrap_groups(self.correct_edges, n_edges, every_sentence, seed),
+            DISTANCE: _bootstrap_groups(self.distance_spearman, None, self.lengths, seed),
+            ROOT_ACCURACY: _bootstrap_groups(self.root_correct, None, every_sentence, seed),
+            DEPTH: _bootstrap_groups(self.depth_spearman, None, self.lengths, seed),
+        }
+
     def ranges(self) -> dict[str, Estimates]:
         """(layer,) ranges over seeds of the scores of single probes."""
         n_edges = self.n_edges.sum()
@@ -62,6 +90,35 @@ class StructuralScores:
             estimates = range_over_seeds(values.T)
             ranges[name] = estimates.with_n(np.where(np.isfinite(estimates.value), estimates.n, 0))
         return ranges
+
+
+def stack_scores(scores: Sequence[StructuralScores]) -> StructuralScores:
+    """Scores of different seeds on the same sentences, as one."""
+    correct_edges, distance_spearman, root_correct, depth_spearman = (
+        np.concatenate(arrays, 2)
+        for arrays in zip(
+            *((s.correct_edges, s.distance_spearman, s.root_correct, s.depth_spearman) for s in scores), strict=True
+        )
+    )
+    return StructuralScores(
+        correct_edges, scores[0].n_edges, distance_spearman, root_correct, depth_spearman, scores[0].lengths
+    )
+
+
+def _bootstrap_groups(values: Array, denominators: Array | None, groups: IntArray, seed: int) -> Estimates:
+    """(layer,) mean over groups of the ratio in each group, of (sentence, layer, seed) values; NaN is not measured."""
+    measured = np.isfinite(values)
+    if not measured.any():
+        return Estimates.empty(values.shape[1])
+    totals = measured if denominators is None else np.where(measured, denominators, 0.0)
+    in_group = groups[:, None] == np.unique(groups[measured.any((1, 2))])
+    sums = np.stack([np.where(measured, values, 0.0), totals], -1).astype(np.float64)  # sentence, layer, seed, 2
+    by_group = sums.transpose(2, 0, 1, 3)[:, :, :, None] * in_group[None, :, None, :, None]
+
+    def mean_of_groups(counts: FloatArray) -> FloatArray:
+        return _mean(np.moveaxis(ratio(counts[..., 0], counts[..., 1], empty=np.nan), -1, 0))
+
+    return bootstrap_sentences_and_seeds(by_group, mean_of_groups, seed=seed)
 
 
 def score_trees(dataset: TreeDataset, predict: PredictTree, *, legacy: bool = False) -> StructuralScores:

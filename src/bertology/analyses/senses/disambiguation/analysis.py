@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal
@@ -27,13 +28,15 @@ from bertology.analyses.word_senses.disambiguation import (
     SenseRule,
     disambiguate,
     score_disambiguation,
+    sense_answers,
 )
 from bertology.analyses.word_senses.occurrences import LAST_FOUR, SenseSplits, split_occurrences
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve, Matrix
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, LayerCurve, Matrix
 
 SenseGrouping = Literal["none", "pos", "lemma"]
 NAME = "senses/disambiguation"
@@ -52,7 +55,9 @@ UNITS = {
     citations=("wiedemann2019", "reif2019"),
     sites=(WORD_SITE,),
     annotations=("senses",),
+    version=2,
     test_corpus="english+senses",
+    answers=True,
 )
 def disambiguation(
     recording: Recording,
@@ -80,7 +85,8 @@ def disambiguation(
     The candidates are the senses of the lemma in the training data, represented by all training words with that sense;
     the k with the highest cosine vote. `last four layers` is their concatenation (Wiedemann et al., for BERT-large).
     Nothing is trained. Equal cosines share the vote: if all vectors are equal, as static vectors of one word are, the
-    most frequent sense is predicted. Readers keep the first of several gold senses.
+    most frequent sense is predicted. Of several gold senses each counts as right, as in the official scorer of the
+    unified framework (raganato2017); in training the first is the sense.
 
     - F1 leaves words not seen in training unanswered, as the released code does; accuracy uses the fallback for them,
       and counts a missing fallback as wrong. Both say little if most words have one sense: see `accuracy (ambiguous
@@ -104,7 +110,8 @@ def disambiguation(
     )
     fallback_factory = load_back_off(fallback, wordnet_lexicon)
     results = _SenseResults.compute(splits, untrained, classifier, fallback_factory, split.seed)
-    return _build_curve(results) if group_by == "none" else _build_matrix(results, group_by)
+    data = _build_curve(results) if group_by == "none" else _build_matrix(results, group_by)
+    return data.with_answers(results.answers)
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,13 @@ class _SenseResults:
         untrained = disambiguate(randomised, classifier, fallback) if randomised is not None else []
         control = disambiguate(splits, classifier, fallback, shuffle_seed=seed)
         return cls(splits, randomised, disambiguate(splits, classifier, fallback), untrained, control, seed)
+
+    def answers(self) -> Iterator[Answer]:
+        """The senses predicted by the model, by the untrained model and with shuffled training senses."""
+        yield from sense_answers(self.splits, self.correctness, MODEL_SERIES)
+        yield from sense_answers(self.splits, self.control_correctness, "shuffled senses")
+        if self.randomised is not None:
+            yield from sense_answers(self.randomised, self.randomised_correctness, "untrained model")
 
     def estimates(self, mask: NDArray[np.bool_] | None = None) -> dict[str, dict[str, Estimates]]:
         """Measures by representation: those of the model under "", and those of every baseline."""

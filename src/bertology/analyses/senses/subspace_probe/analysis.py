@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -29,7 +30,8 @@ from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.resampling import bootstrap_ratio
 from bertology.numerics.nearest_neighbours import FloatArray
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Curve, LayerCurve
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Curve, LayerCurve
 
 NAME = "senses/subspace_probe"
 SubspaceProbeView = Literal["ranks", "concatenation"]
@@ -54,6 +56,7 @@ CLOSER, CLOSER_CONCATENATED = "nearer own sense", "nearer own sense (with other-
     sites=(WORD_SITE,),
     annotations=("senses",),
     test_corpus="english+senses",
+    answers=("ranks",),
 )
 def subspace_probe(
     recording: Recording,
@@ -113,25 +116,42 @@ def _build_curve(
     probe = SenseProjectionProbe(splits, layer, seed)
     untrained = SenseProjectionProbe(randomised, layer, seed) if randomised is not None else None
     series: dict[str, list[Estimate]] = {}
+    by_condition: list[tuple[str, int | None, list[FloatArray]]] = []
     progress = cache.progress_meter("training projections")
     for done, rank in enumerate(ranks):
-        estimates = {
-            ACCURACY: probe.accuracy(partial(probe.probe_correct, rank)),
-            OTHER_WORDS_ACCURACY: probe.accuracy(partial(probe.other_words_correct, rank)),
-            "random projection": probe.accuracy(partial(probe.random_map_correct, rank)),
-            "shuffled senses": probe.accuracy(partial(probe.probe_correct, rank, shuffle=True)),
+        correct = {
+            ACCURACY: probe.in_all_splits(partial(probe.probe_correct, rank)),
+            OTHER_WORDS_ACCURACY: probe.in_all_splits(partial(probe.other_words_correct, rank)),
+            "random projection": probe.in_all_splits(partial(probe.random_map_correct, rank)),
+            "shuffled senses": probe.in_all_splits(partial(probe.probe_correct, rank, shuffle=True)),
         }
+        for name, by_split in correct.items():
+            series.setdefault(name, []).append(probe.accuracy(by_split))
+            by_condition.append((name, rank, by_split))
         if untrained is not None:
-            estimates["untrained model"] = untrained.accuracy(partial(untrained.probe_correct, rank))
-        for name, estimate in estimates.items():
-            series.setdefault(name, []).append(estimate)
+            by_split = untrained.in_all_splits(partial(untrained.probe_correct, rank))
+            series.setdefault("untrained model", []).append(untrained.accuracy(by_split))
+            by_condition.append(("untrained model", rank, by_split))
         progress(done + 1, len(ranks))
     curves = {name: Estimates.stack(values) for name, values in series.items()}
     shape = (len(ranks),)
-    curves["no projection"] = probe.accuracy(lambda split: probe.correct(split, None)).broadcast_to(shape)
-    curves["most frequent sense"] = probe.accuracy(probe.most_frequent_correct).broadcast_to(shape)
+    for name, correct_in_split in (
+        ("no projection", partial(probe.correct, projection=None)),
+        ("most frequent sense", probe.most_frequent_correct),
+    ):
+        by_split = probe.in_all_splits(correct_in_split)
+        curves[name] = probe.accuracy(by_split).broadcast_to(shape)
+        by_condition.append((name, None, by_split))
     measures = {name: curves.pop(name) for name in (ACCURACY, OTHER_WORDS_ACCURACY)}
-    return Curve(
+
+    def answers() -> Iterator[Answer]:
+        """Whether each test occurrence has the right sense, by rank; `measure` says what the map was trained on."""
+        for name, rank, by_split in by_condition:
+            is_model = name in measures
+            condition = {"series": MODEL_SERIES if is_model else name, "measure": name if is_model else None}
+            yield from probe.answers(by_split, condition | {"rank": rank})
+
+    curve = Curve(
         measures=measures,
         baselines={name: dict.fromkeys(measures, curve) for name, curve in curves.items()},
         units=dict.fromkeys(measures, "proportion of occurrences of ambiguous words, 0 to 1"),
@@ -139,6 +159,7 @@ def _build_curve(
         x_name="rank",
         x=np.array(ranks, np.float64),
     )
+    return curve.with_answers(answers)
 
 
 def _build_concatenation_curve(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from bertology.analyses.word_senses.disambiguation import bootstrap_accuracy
 from bertology.analyses.word_senses.occurrences import SenseSplits, WordOccurrences, senses_by_frequency, shuffle_senses
 from bertology.estimates.estimate import Estimate
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray, nearest_centroid_predict
+from bertology.results.answers import Answer
 
 VALIDATION_FRACTION = 0.3
 """Fraction of the training documents whose pairs decide when to stop."""
@@ -73,16 +74,39 @@ class SenseProjectionProbe:
             correct[rows] = np.array(names, np.object_)[predicted] == test.senses[test_split[rows]]
         return correct
 
-    def accuracy(self, correct_in_split: Callable[[int], FloatArray]) -> Estimate:
+    def in_all_splits(self, correct_in_split: Callable[[int], FloatArray]) -> list[FloatArray]:
+        """(test,) correctness in each split."""
+        return [correct_in_split(split) for split in range(len(self.sense_splits.splits))]
+
+    def accuracy(self, correct_by_split: Sequence[FloatArray]) -> Estimate:
         """Accuracy over all splits, from the correctness in each."""
         examples = self.sense_splits.test.examples
         n_correct, n_tested = np.zeros((2, len(self.sense_splits.splits), self.sense_splits.n_sentences(), 1))
         for split, (_, indices) in enumerate(self.sense_splits.splits):
-            correct = correct_in_split(split)
+            correct = correct_by_split[split]
             defined = np.isfinite(correct)
             np.add.at(n_correct[split, :, 0], examples.input_index[indices[defined]], correct[defined])
             np.add.at(n_tested[split, :, 0], examples.input_index[indices[defined]], 1)
         return bootstrap_accuracy(n_correct, n_tested, self.seed)[0]
+
+    def answers(self, correct_by_split: Sequence[FloatArray], condition: Answer) -> Iterator[Answer]:
+        """Whether the sense of each test occurrence is right under a condition; words with one sense are left out."""
+        test = self.sense_splits.test
+        for split, (_, indices) in enumerate(self.sense_splits.splits):
+            for index, correct in zip(indices.tolist(), correct_by_split[split].tolist(), strict=True):
+                if np.isnan(correct):
+                    continue
+                recorded_input = test.examples.inputs[int(test.examples.input_index[index])]
+                sentence, word = recorded_input.text.segments[0], int(test.word_index[index])
+                yield {
+                    "item": f"{sentence.id or recorded_input.example_index + 1}:{word + 1}",
+                    "text": sentence.text,
+                    "word": recorded_input.text.words[word],
+                    **condition,
+                    "split": split + 1,
+                    "gold": str(test.senses[index]),
+                    "correct": correct,
+                }
 
     def probe_correct(self, rank: int, split_index: int, *, shuffle: bool = False) -> FloatArray:
         """(test,) correctness under a projection trained on all training words."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,12 +19,14 @@ from bertology.analyses.senses.word_in_context.pairs import (
 from bertology.analyses.word_senses.disambiguation import bootstrap_accuracy
 from bertology.analyses.word_senses.occurrences import LAST_FOUR
 from bertology.arrays import Array, BoolArray
+from bertology.corpus.readers.wic import DIFFERENT, SAME
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import range_over_seeds
 from bertology.numerics.nearest_neighbours import FloatArray
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, LayerCurve
 
 NAME = "senses/word_in_context"
 ACCURACY, AUC = "accuracy", "ROC AUC"
@@ -35,6 +39,7 @@ Measures = dict[str, Estimates]
     citations=("pilehvar2019", "wiedemann2019"),
     sites=(WORD_SITE,),
     test_corpus="english+senses",
+    answers=True,
 )
 def word_in_context(
     recording: Recording,
@@ -61,47 +66,113 @@ def word_in_context(
     splits, untrained = for_both_models(
         partial(build_pair_splits, split=split, analysis_name=NAME), recording, randomised, encoder
     )
-    measures = _measure_pairs(splits, seed)
+    decisions = {MODEL_SERIES: _decide_pairs(splits)}
+    measures = _measure_decisions(splits, decisions[MODEL_SERIES], seed)
     layers = len(measures[ACCURACY].value) - 1
     forms, pairs = splits.test.forms, splits.pair_splits
     majority = [test.same_sense == (train.same_sense.mean() >= 0.5) for train, test in pairs]
     same_form = [test.same_sense == (forms[test.first] == forms[test.second]) for _, test in pairs]
+    rules = {"majority class": majority, "same word form": same_form}
+    shuffled = _measure_decisions(splits, _decide_pairs(splits, shuffle_seed=seed), seed)
     baselines: dict[str, Measures] = {
-        "majority class": {ACCURACY: _rule_accuracy(splits, majority, seed, layers)},
-        "same word form": {ACCURACY: _rule_accuracy(splits, same_form, seed, layers)},
-        "shuffled labels": _first_layers(_measure_pairs(splits, seed, shuffle=True), layers),
+        **{name: {ACCURACY: _rule_accuracy(splits, correct, seed, layers)} for name, correct in rules.items()},
+        "shuffled labels": _first_layers(shuffled, layers),
         "embedding layer": {name: estimates[0].broadcast_to((layers,)) for name, estimates in measures.items()},
         LAST_FOUR: {name: estimates[layers].broadcast_to((layers,)) for name, estimates in measures.items()},
     }
     if untrained is not None:
-        baselines["untrained model"] = _first_layers(_measure_pairs(untrained, seed), layers)
+        decisions["untrained model"] = _decide_pairs(untrained)
+        untrained_measures = _measure_decisions(untrained, decisions["untrained model"], seed)
+        baselines["untrained model"] = _first_layers(untrained_measures, layers)
     train, test = pairs[0]
-    return LayerCurve(
+    curve = LayerCurve(
         measures=_first_layers(measures, layers),
         baselines=baselines,
         units={ACCURACY: "proportion of pairs, 0 to 1", AUC: "ROC AUC, 0 to 1"},
-        sample={"training pairs": len(train), "test pairs": len(test), "splits": len(pairs)},
+        sample={"training pairs": len(train), "test pairs": len(test), "splits": len(pairs), **splits.unused},
     )
+    return curve.with_answers(lambda: _answers(splits, decisions, rules))
 
 
 def _first_layers(measures: Measures, n_layers: int) -> Measures:
     return {name: estimates[:n_layers] for name, estimates in measures.items()}
 
 
-def _measure_pairs(splits: OccurrencePairSplits, seed: int, *, shuffle: bool = False) -> Measures:
-    """Both measures by representation."""
-    correct: list[BoolArray] = []
-    aucs: list[list[float]] = []
+@dataclass(frozen=True)
+class _PairDecisions:
+    """Decisions on the test pairs of a split: (representation, pair) cosines and decisions, and (pair,) labels."""
+
+    cosines: FloatArray
+    is_same: BoolArray
+    labels: BoolArray
+
+
+def _decide_pairs(splits: OccurrencePairSplits, *, shuffle_seed: int | None = None) -> list[_PairDecisions]:
+    """Decide by the threshold that is best for the training pairs of each split, or for permuted labels."""
+    decisions: list[_PairDecisions] = []
     for number, halves in enumerate(splits.pair_splits):
         cosines = [pair_cosines(part, half) for part, half in zip((splits.train, splits.test), halves, strict=True)]
         labels = [half.same_sense for half in halves]
-        if shuffle:
-            generator = np.random.default_rng([seed, number, 13])
+        if shuffle_seed is not None:
+            generator = np.random.default_rng([shuffle_seed, number, 13])
             labels = [generator.permutation(half) for half in labels]
         thresholds = np.array([best_threshold(values, labels[0]) for values in cosines[0]])
-        correct.append((cosines[1] > thresholds[:, None]) == labels[1])
-        aucs.append([_roc_auc(values, labels[1]) for values in cosines[1]])
+        decisions.append(_PairDecisions(cosines[1], cosines[1] > thresholds[:, None], labels[1]))
+    return decisions
+
+
+def _measure_decisions(splits: OccurrencePairSplits, decisions: list[_PairDecisions], seed: int) -> Measures:
+    """Both measures by representation."""
+    correct = [split.is_same == split.labels for split in decisions]
+    aucs = [[_roc_auc(values, split.labels) for values in split.cosines] for split in decisions]
     return {ACCURACY: _estimate_accuracy(splits, correct, seed), AUC: _auc_range(np.array(aucs))}
+
+
+def _answers(
+    splits: OccurrencePairSplits, decisions: dict[str, list[_PairDecisions]], rules: dict[str, list[BoolArray]]
+) -> Iterator[Answer]:
+    """The decision on each test pair of each split, by representation."""
+    test = splits.test
+    for number, (_, pairs) in enumerate(splits.pair_splits):
+        for row, occurrences in enumerate(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)):
+            inputs = [test.examples.inputs[int(test.examples.input_index[index])] for index in occurrences]
+            words = [int(test.word_index[index]) for index in occurrences]
+            names = [
+                f"{i.text.segments[0].id or i.example_index + 1}:{word + 1}"
+                for i, word in zip(inputs, words, strict=True)
+            ]
+            is_same = bool(pairs.same_sense[row])
+            item = {
+                "item": " ".join(names),
+                "text": " | ".join(i.text.segments[0].text for i in inputs),
+                "word": str(test.lemmas[occurrences[0]]),
+                "split": number + 1,
+                "gold": _sense_label(is_same),
+            }
+            for series, by_split in decisions.items():
+                split = by_split[number]
+                for representation, name in enumerate(test.representations):
+                    decision = bool(split.is_same[representation, row])
+                    yield item | {
+                        "series": series,
+                        "representation": name,
+                        "cosine": float(split.cosines[representation, row]),
+                        "prediction": _sense_label(decision),
+                        "correct": float(decision == is_same),
+                    }
+            for series, correct in rules.items():
+                decision = is_same == bool(correct[number][row])
+                yield item | {
+                    "series": series,
+                    "representation": None,
+                    "cosine": None,
+                    "prediction": _sense_label(decision),
+                    "correct": float(correct[number][row]),
+                }
+
+
+def _sense_label(is_same: bool) -> str:
+    return SAME if is_same else DIFFERENT
 
 
 def _auc_range(aucs: FloatArray) -> Estimates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +47,15 @@ class OccurrencePairs:
 
 @dataclass(frozen=True)
 class OccurrencePairSplits:
-    """For each split, the pairs of `train` to choose a threshold on and the pairs of `test` to score."""
+    """For each split, the pairs of `train` to choose a threshold on and the pairs of `test` to score.
+
+    `unused` are training sentences left out, as entries of the sample.
+    """
 
     train: WordOccurrences
     test: WordOccurrences
     pair_splits: tuple[tuple[OccurrencePairs, OccurrencePairs], ...]
+    unused: Mapping[str, int]
 
 
 def build_pair_splits(
@@ -61,11 +65,11 @@ def build_pair_splits(
 
     Both halves come from the recording, or the first from --train-corpus.
     """
+    unused: dict[str, int] = {}
     if split.train_corpus:
-        first, second = (
-            _collect_pairable(*part)
-            for part in split.split(recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=())
-        )
+        data = split.split(recording, encoder, (WORD_SITE,), analysis_name=analysis_name, annotations=())
+        first, second = _collect_pairable(*data.train), _collect_pairable(*data.test)
+        unused = data.sample
         halves = [(_make_pairs(*first, seed), _make_pairs(*second, seed)) for seed in split.seeds]
     else:
         first = second = _collect_pairable(recording, range(len(recording)))
@@ -79,7 +83,7 @@ def build_pair_splits(
             "a corpus in which words occur several times with each of two senses, or one in WiC format",
             "Use another corpus, for example english",
         )
-    return OccurrencePairSplits(first[0], second[0], pair_splits)
+    return OccurrencePairSplits(first[0], second[0], pair_splits, unused)
 
 
 def _collect_pairable(recording: Recording, indices: Sequence[int]) -> tuple[WordOccurrences, OccurrencePairs | None]:

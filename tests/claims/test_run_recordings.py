@@ -1,0 +1,102 @@
+"""Every claim on recordings: what a recording lacks makes a claim not applicable, with a reason and a remedy."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from bertology.analyses.run import RunInputs
+from bertology.claims.claim import all_claims
+from bertology.claims.run import ClaimResult, judge_claims
+from bertology.corpus.read import load_corpus
+from bertology.encoder.load import load
+from bertology.recording.recorder import record
+from bertology.recording.recording import Recording
+from bertology.views.report.export import as_record
+
+CLAIMS = {claim.id: claim for claim in all_claims()}
+STIMULI = "generated:agreement@7:400"
+
+
+@cache
+def recorded(model: str, *sites: str) -> Recording:
+    return record(load(model), load_corpus("english", limit=12), list(sites))
+
+
+def imported() -> Recording:
+    """Attention as another program saves it, with words and annotations."""
+    original = recorded("tiny", "attention")
+    return Recording.from_arrays(
+        [list(inputs.tokens.tokens) for inputs in original.inputs],
+        attention=original["attention"],
+        words=[inputs.text.segments for inputs in original.inputs],
+    )
+
+
+RECORDINGS = {
+    "attention and hidden states": lambda: RunInputs(recording=recorded("tiny", "attention", "hidden")),
+    "hidden states": lambda: RunInputs(recording=recorded("tiny", "hidden")),
+    "reduced sites": lambda: RunInputs(recording=recorded("tiny", "attention.entropy", "attention.targets")),
+    "arrays of another program": lambda: RunInputs(recording=imported()),
+    "three recordings": lambda: RunInputs(
+        recording=recorded("tiny", "attention", "hidden"),
+        against_recording=recorded("random:tiny@1", "attention", "hidden"),
+        untrained_recording=recorded("random:tiny", "attention", "hidden"),
+    ),
+    "a model to compare with": lambda: RunInputs(
+        recording=recorded("tiny", "attention.entropy"),
+        corpus=recorded("tiny", "attention.entropy").corpus,
+        against=load("random:tiny@1"),
+    ),
+}
+
+
+def judged(inputs: RunInputs, *ids: str) -> dict[str, ClaimResult]:
+    claims = [CLAIMS[name] for name in ids] if ids else list(CLAIMS.values())
+    return {result.claim.id: result for result in judge_claims(claims, inputs).results}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_claim_has_a_verdict_on_a_recording(name: str) -> None:
+    results = judged(RECORDINGS[name]())
+    assert set(results) == set(CLAIMS)
+    for result in results.values():
+        assert result.verdict.reason
+        assert as_record(result)["verdict"] == result.verdict.outcome
+
+
+def test_a_claim_with_stimuli_of_its_own_names_the_commands_that_test_it() -> None:
+    inputs = RunInputs(recording=recorded("tiny", "attention"))
+    verdict = judged(inputs, "confusion-falls-with-depth")["confusion-falls-with-depth"].verdict
+    assert verdict.outcome == "not applicable"
+    assert f"its own stimuli ({STIMULI})" in verdict.reason
+    assert f"bertology record MODEL {STIMULI} --sites attention,hidden -o DIR" in verdict.reason
+
+
+def test_a_recording_of_the_stimuli_of_a_claim_is_used() -> None:
+    stimuli = record(load("tiny"), load_corpus(STIMULI), ["attention"])
+    result = judged(RunInputs(recording=stimuli), "confusion-falls-with-depth")["confusion-falls-with-depth"]
+    assert result.results and result.verdict.outcome != "not applicable"
+
+
+def test_missing_sites_are_named_with_the_command_that_records_them() -> None:
+    results = judged(RunInputs(recording=recorded("tiny", "hidden")), "confident-heads", "sep-small-vectors")
+    assert "bertology record tiny english.conllu --sites attention -o DIR" in results["confident-heads"].verdict.reason
+    reason = results["sep-small-vectors"].verdict.reason
+    assert "computed from value vectors" in reason and "--sites attention.norms -o DIR" in reason
+
+
+def test_attention_of_another_program_says_that_only_the_model_gives_values_and_hidden_states() -> None:
+    results = judged(RunInputs(recording=imported()), "sep-small-vectors", "anisotropy")
+    assert "Only the model itself gives it: use --model" in results["sep-small-vectors"].verdict.reason
+    assert "Add the array `hidden` to the .npz files" in results["anisotropy"].verdict.reason
+
+
+def test_a_comparison_that_is_impossible_does_not_spoil_other_claims() -> None:
+    """Without attention the comparison with the second model is refused; entropy was recorded."""
+    inputs = RECORDINGS["a model to compare with"]()
+    results = judged(inputs, "last-layers-attend-otherwise", "first-layer-broad")
+    assert results["last-layers-attend-otherwise"].verdict.outcome == "not applicable"
+    assert results["first-layer-broad"].results
