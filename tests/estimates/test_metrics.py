@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from bertology.estimates.metrics import bootstrap_score, count_correct_labels, macro_f1_and_mcc
+from bertology.estimates.metrics import bootstrap_runs, bootstrap_score, count_correct_labels, macro_f1_and_mcc
 
 
 @pytest.mark.parametrize("labels", ["ab", "abcde"])
@@ -40,3 +40,11 @@ def test_a_constant_prediction_has_no_correlation() -> None:
     assert scores["MCC"].value == 0
     assert scores["macro-F1"].value == pytest.approx(0.4)
     assert macro_f1_and_mcc([["a"]], [["a"]])["macro-F1"].value == 1
+
+
+def test_runs_without_a_mistake_still_have_an_interval() -> None:
+    """Seven right answers of seven do not show that the eighth will be right."""
+    perfect = count_correct_labels([["a"]] * 7, [["a"]] * 7)
+    for estimate in (bootstrap_score(perfect), bootstrap_runs([perfect, perfect], seed=0)):
+        assert (estimate.value, estimate.high) == (1.0, 1.0)
+        assert estimate.low == pytest.approx(1 - 0.4096, abs=1e-3)

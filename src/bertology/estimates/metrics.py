@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.arrays import FloatArray
-from bertology.estimates.estimate import Estimate
-from bertology.estimates.resampling import bootstrap_proportion, percentile_interval, ratio, resampled_ratios
+from bertology.estimates.estimate import Estimate, Estimates
+from bertology.estimates.resampling import (
+    bootstrap_proportion,
+    exact_where_unanimous,
+    percentile_interval,
+    ratio,
+    resampled_ratios,
+)
 
 MetricEstimates = dict[str, Estimate]
 
@@ -35,7 +41,8 @@ def bootstrap_score(counts: Counts) -> Estimate:
 
 def bootstrap_runs(runs: Sequence[Counts], seed: int) -> Estimate:
     """The mean score of several runs on the same examples, with an interval that resamples examples and runs."""
-    return _mean_over_runs(*_run_scores(runs, seed), seed, len(runs[0].correct))
+    estimate = _mean_over_runs(*_run_scores(runs, seed), seed, len(runs[0].correct))
+    return exact_where_unanimous(Estimates.stack([estimate]))[0]
 
 
 def bootstrap_paired_runs(after: Sequence[Counts], before: Sequence[Counts], seed: int) -> Estimate:

@@ -54,12 +54,16 @@ def bootstrap_ratio(
 def bootstrap_proportion(
     correct: Array, total: Array, *, seed: int, resamples: int = RESAMPLES, level: float = LEVEL
 ) -> Estimates:
-    """`correct` over `total` along the first axis, with a percentile interval; exact where all rows agree.
-
-    Rows that are all correct, or all wrong, look the same however they are resampled. Their interval is that of Clopper
-    and Pearson (1934) for as many cases as there are rows.
-    """
+    """`correct` over `total` along the first axis, with a percentile interval; exact where all rows agree."""
     estimates = bootstrap_ratio(correct, total, seed=seed, resamples=resamples, level=level)
+    return exact_where_unanimous(estimates, level=level)
+
+
+def exact_where_unanimous(estimates: Estimates, *, level: float = LEVEL) -> Estimates:
+    """Proportions, with the interval of Clopper and Pearson (1934) where all cases are right, or all wrong.
+
+    Such cases look the same however they are resampled. There are as many cases as n.
+    """
     agree = (estimates.low == estimates.high) & np.isin(estimates.value, (0, 1))
     margins = unanimous_margin(estimates.n, level=level)
     low, high = np.where(agree, (estimates.low - margins).clip(0), estimates.low), estimates.high + margins

@@ -9,7 +9,11 @@ import numpy as np
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.arrays import BoolArray, FloatArray
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_sentences_and_seeds, ratio
+from bertology.estimates.resampling import (
+    bootstrap_sentences_and_seeds,
+    exact_where_unanimous,
+    ratio,
+)
 
 ImportanceFunction = Callable[[BoolArray], FloatArray]
 """(layer, head) importance in a model without the heads of a mask."""
@@ -51,7 +55,8 @@ def curve_estimates(runs: Sequence[Sequence[Scores]], *, loss: bool, seed: int) 
     """(step,) score, or mean loss, of (run, step) scores, with intervals over examples and runs."""
     n_steps = len(runs[0])
     steps = [np.stack([numerator_and_denominator(run[step], loss=loss) for run in runs]) for step in range(n_steps)]
-    return Estimates.stack([bootstrap_sentences_and_seeds(sums, _score, seed=seed) for sums in steps])
+    estimates = Estimates.stack([bootstrap_sentences_and_seeds(sums, _score, seed=seed) for sums in steps])
+    return estimates if loss else exact_where_unanimous(estimates)
 
 
 def numerator_and_denominator(scores: Scores, *, loss: bool) -> FloatArray:

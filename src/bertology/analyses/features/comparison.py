@@ -25,7 +25,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import Counts
-from bertology.estimates.resampling import bootstrap_sentences_and_seeds
+from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table
 
@@ -37,7 +37,7 @@ UNTRAINED, ZERO = "untrained model", "zero"
     question="How much better do simple classifiers do on frozen contextual features than on static or random ones?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
-    version=3,
+    version=4,
     cost=Cost(20.0),
     answers=True,
 )
@@ -80,7 +80,9 @@ def comparison(
     units: dict[str, str] = {}
     for index, classifier in enumerate(classifier_names):
         score, difference = f"score ({classifier})", f"{rows[0]} - feature ({classifier})"
-        scores = bootstrap_sentences_and_seeds(counts[:, :, :, index], score_from_counts, seed=options.seed)
+        scores = exact_where_unanimous(
+            bootstrap_sentences_and_seeds(counts[:, :, :, index], score_from_counts, seed=options.seed)
+        )
         measures[score] = scores[: len(rows)]
         units[score] = f"{dataset.task.metric}, 0 to 1"
         for name, sums in baseline_counts.items():

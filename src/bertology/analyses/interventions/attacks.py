@@ -16,7 +16,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean, bootstrap_proportion
+from bertology.estimates.resampling import bootstrap_mean, bootstrap_proportion, exact_where_unanimous
 from bertology.results.shapes import Table
 
 SCORE, DROP = "score under attack", "score drop"
@@ -79,7 +79,9 @@ def attacks(
                 seed=seed,
             ),
             DROP: Estimates.stack([paired_score_drop(clean, version.scores.counts, seed=seed) for version in versions]),
-            CHANGE_RATE: bootstrap_mean(np.stack([version.is_changed for version in versions], axis=1), seed=seed),
+            CHANGE_RATE: exact_where_unanimous(
+                bootstrap_mean(np.stack([version.is_changed for version in versions], axis=1), seed=seed)
+            ),
             EDIT_RATE: bootstrap_mean(np.stack([version.edit_rate for version in versions], axis=1), seed=seed),
         }
         for versions in (attacked, random)

@@ -41,7 +41,7 @@ BATCH_SIZE = 8
     question="How many heads can be removed, and in which order, before the score falls?",
     special_tokens="Special tokens: included. The output of a removed head is zero at every token.",
     citations=("michel2019", "voita2019"),
-    version=2,
+    version=3,
     cost=Cost(90.0),
     answers=True,
 )

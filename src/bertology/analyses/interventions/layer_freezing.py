@@ -28,7 +28,7 @@ FROZEN, TRUNCATED = "first k layers frozen", "first k layers only"
     question="How many layers must be trained, and how many are needed at all, to learn a task?",
     special_tokens="Special tokens: included. Classes are read at the first token, tags at the first token of a word.",
     citations=("merchant2020",),
-    version=2,
+    version=3,
     cost=Cost(300.0),
     answers=True,
 )

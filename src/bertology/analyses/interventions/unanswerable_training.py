@@ -46,7 +46,7 @@ SEGMENT_NAMES = {"P": "passages", "Q": "questions", "PQ": "passages and question
     "questions?",
     special_tokens="Special tokens: included. Options are read at the first token.",
     citations=("si2019",),
-    version=2,
+    version=3,
     cost=Cost(900.0),
     answers=True,
     test_corpus="generated:reading_comprehension@0:8",

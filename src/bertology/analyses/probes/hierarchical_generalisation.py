@@ -22,7 +22,7 @@ from bertology.corpus.corpus import Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
@@ -57,7 +57,7 @@ class _TargetSentence:
     citations=("lin2019",),
     sites=("hidden",),
     annotations=("marked_words",),
-    version=3,
+    version=4,
     answers=True,
     cost=Cost(seconds_per_word=0.001),
 )
@@ -108,7 +108,7 @@ def hierarchical_generalisation(
         for name in split_names:
             rows = [row for row, sentence in enumerate(test) if sentence.split == name]
             values = np.broadcast_to(correct[rows], (len(rows), *shape))
-            estimates[f"accuracy ({name})"] = bootstrap_mean(values, seed=seed)
+            estimates[f"accuracy ({name})"] = exact_where_unanimous(bootstrap_mean(values, seed=seed))
         return estimates
 
     choices = {MODEL_SERIES: _probe_choices(train, test, l2_penalty)}

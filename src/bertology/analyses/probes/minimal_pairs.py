@@ -25,7 +25,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_ratio
+from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table
@@ -203,5 +203,5 @@ def _estimate_rows(row_masks: RowMasks, values: FloatArray, pairs: Sequence[_Min
     filled = np.where(is_measured, values, 0.0)
     # Only the pairs of the row are resampled, so that every resample has as many pairs.
     return Estimates.stack(
-        [bootstrap_ratio(weights[mask] * filled[mask], weights[mask], seed=seed) for mask in row_masks.values()]
+        [bootstrap_proportion(weights[mask] * filled[mask], weights[mask], seed=seed) for mask in row_masks.values()]
     )

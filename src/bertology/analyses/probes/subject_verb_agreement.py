@@ -30,7 +30,7 @@ from bertology.encoder.encoder import Encoder, ModelOutput
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.lazy import torch
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
@@ -89,7 +89,7 @@ class _MaskedVerb:
     question="Does the model predict the number of a masked verb when nouns of the other number intervene?",
     special_tokens="Special tokens: in the model's input, not analysed; only the masked verb is.",
     citations=("jawahar2019", "goldberg2019", "linzen2016", "warstadt2020"),
-    version=3,
+    version=4,
     cost=Cost(seconds_per_word=0.0005),
     test_corpus="generated:minimal_pairs",
     answers=True,
@@ -156,7 +156,7 @@ def subject_verb_agreement(
 
     def estimate(values: FloatArray) -> dict[str, Estimates]:
         return {
-            name: bootstrap_mean(values[:, measure_names == name].T, seed=seed)
+            name: exact_where_unanimous(bootstrap_mean(values[:, measure_names == name].T, seed=seed))
             for name in sorted(set(measure_names.tolist()))
         }
 

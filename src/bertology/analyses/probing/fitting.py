@@ -13,7 +13,7 @@ from bertology.arrays import Array, BoolArray, IntArray
 from bertology.corpus.corpus import seeded_hash
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_sentences_and_seeds
+from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
 from bertology.numerics.batched_classifier import (
     UNUSED_LABEL,
     BatchedClassifiers,
@@ -156,7 +156,8 @@ def fit_and_predict(dataset: ProbeDataset, config: ProbeConfig) -> tuple[ProbePr
 
 def accuracy(dataset: ProbeDataset, predictions: ProbePredictions, seed: int) -> Estimates:
     """(layer,) proportion of correct examples."""
-    return bootstrap_sentences_and_seeds(correct_and_total(dataset, predictions), _ratio, seed=seed)
+    counts = correct_and_total(dataset, predictions)
+    return exact_where_unanimous(bootstrap_sentences_and_seeds(counts, _ratio, seed=seed))
 
 
 def accuracy_difference(

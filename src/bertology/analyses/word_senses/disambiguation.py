@@ -17,7 +17,11 @@ from bertology.analyses.word_senses.occurrences import (
     shuffle_senses,
 )
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_sentences_and_seeds, ratio
+from bertology.estimates.resampling import (
+    bootstrap_sentences_and_seeds,
+    exact_where_unanimous,
+    ratio,
+)
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray, knn_predict, nearest_centroid_predict
 from bertology.results.answers import Answer
 
@@ -268,4 +272,5 @@ def bootstrap_accuracy(correct: FloatArray, total: FloatArray, seed: int) -> Est
     if not counted.any():
         return Estimates.empty(correct.shape[2])
     sums = np.stack([correct[:, counted], np.broadcast_to(total[:, counted], correct[:, counted].shape)], -1)
-    return bootstrap_sentences_and_seeds(sums, lambda s: ratio(s[..., 0], s[..., 1], empty=np.nan), seed=seed)
+    estimates = bootstrap_sentences_and_seeds(sums, lambda s: ratio(s[..., 0], s[..., 1], empty=np.nan), seed=seed)
+    return exact_where_unanimous(estimates)

@@ -15,8 +15,9 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import (
     bootstrap_group_mean,
     bootstrap_mean,
-    bootstrap_ratio,
+    bootstrap_proportion,
     bootstrap_sentences_and_seeds,
+    exact_where_unanimous,
     range_over_seeds,
     ratio,
 )
@@ -54,9 +55,9 @@ class StructuralScores:
     def measures(self, *, seed: int) -> dict[str, Estimates]:
         """(layer,) estimates of the mean over seeds, with intervals over sentences."""
         return {
-            UUAS: bootstrap_ratio(self.correct_edges.mean(2), self.n_edges[:, None], seed=seed),
+            UUAS: bootstrap_proportion(self.correct_edges.mean(2), self.n_edges[:, None], seed=seed),
             DISTANCE: bootstrap_group_mean(self.distance_spearman.mean(2), self.lengths, seed=seed),
-            ROOT_ACCURACY: bootstrap_mean(self.root_correct.mean(2), seed=seed),
+            ROOT_ACCURACY: exact_where_unanimous(bootstrap_mean(self.root_correct.mean(2), seed=seed)),
             DEPTH: bootstrap_group_mean(self.depth_spearman.mean(2), self.lengths, seed=seed),
         }
 

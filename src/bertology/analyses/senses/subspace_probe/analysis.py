@@ -53,6 +53,7 @@ CLOSER, CLOSER_CONCATENATED = "nearer own sense", "nearer own sense (with other-
     "disturb it?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("reif2019",),
+    version=2,
     sites=(WORD_SITE,),
     annotations=("senses",),
     test_corpus="english+senses",

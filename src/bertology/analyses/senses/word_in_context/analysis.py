@@ -37,6 +37,7 @@ Measures = dict[str, Estimates]
     question="Does the cosine between two occurrences of a word tell whether they have the same sense?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("pilehvar2019", "wiedemann2019"),
+    version=2,
     sites=(WORD_SITE,),
     test_corpus="english+senses",
     answers=True,
