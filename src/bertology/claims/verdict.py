@@ -193,7 +193,11 @@ class ControlVerdict:
         if not self.comparisons:
             return ""
         value = self.comparisons[0].value
-        difference = f"; the effect is larger by {self.difference}" if self.difference is not None else ""
+        difference = (
+            f"; the effect in the model minus that in the control is {self.difference}"
+            if self.difference is not None
+            else ""
+        )
         return f"{self.name[0].upper()}{self.name[1:]}: {value.estimate}{difference}."
 
 
