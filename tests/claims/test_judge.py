@@ -336,7 +336,7 @@ def with_untrained(values: Any, untrained: Any, half: float = 0.01) -> LayerCurv
         ([value / 4 for value in RISING], 0.01, "stronger", "holds, more than without training"),
         (RISING, 0.01, "earned too", "holds, also without training"),
         ([2 * value for value in RISING], 0.01, "earned too", "holds, also without training"),
-        ([value / 4 for value in RISING], 0.4, "undecided", "holds, not told apart from untrained model"),
+        ([value / 4 for value in RISING], 0.4, "undecided", "holds, not distinguishable from untrained model"),
     ],
 )
 def test_a_finding_is_compared_with_the_untrained_model(
@@ -571,3 +571,50 @@ def test_a_model_without_layers_is_not_applicable() -> None:
     verdict = judge(claim(test), {"": result(curve([0.7], first=0))})
     assert verdict.outcome == "not applicable" and "no layers above its embeddings" in verdict.reason
     assert outcome(test | {"left": {"measure": "m", "layers": [0, 0]}}, curve([0.7], first=0)) == "holds"
+
+
+def test_a_shared_baseline_cancels_out_of_the_comparison_with_a_control() -> None:
+    """Model and control lie .2 apart; that the baseline of both is uncertain does not matter."""
+    data = Table(
+        measures={"m": estimates([0.8], 0.01)},
+        baselines={"b": {"m": estimates([0.3], 0.2)}, "untrained model": {"m": estimates([0.6], 0.01)}},
+        row_names=("a",),
+    )
+    number = {"measure": "m", "row": "a"}
+    above = {"kind": "greater", "left": number, "right": number | {"baseline": "b"}}
+    verdict = judge(claim(above), {"": result(data)})
+    assert verdict.specificity == "stronger"
+    difference = verdict.controls[0].difference
+    assert difference is not None and difference.low == pytest.approx(0.2 - 0.01 * np.sqrt(2))
+
+
+def test_a_row_with_a_paired_difference_is_compared_with_a_control_that_has_none() -> None:
+    data = Table(
+        measures={"m": estimates([0.8], 0.01), "d": estimates([0.5], 0.01)},
+        baselines={"b": {"m": estimates([0.3], 0.01)}, "untrained model": {"m": estimates([0.2], 0.01)}},
+        row_names=("det",),
+    )
+    test = {"kind": "any row", "measure": "m", "baseline": "b", "difference": "d", "rows": ["det"]}
+    assert judge(claim(test), {"": result(data)}).specificity == "specific"
+
+
+def test_the_least_favourable_control_decides() -> None:
+    data = table({"a": 0.5}, {"a": 0.51})
+    data = data.model_copy(update={"baselines": {**data.baselines, "zero": {"m": estimates([0.0], 0.01)}}})
+    greater = {"kind": "greater", "left": {"measure": "m", "row": "a"}, "right": 0.1}
+    for controls in (["zero", "b"], ["b", "zero"]):
+        assert judge(claim(greater, controls=controls), {"": result(data)}).label == "holds, no better than b"
+
+
+def test_an_expected_layer_may_still_move_with_more_training_data() -> None:
+    def verdict(shift: float) -> str:
+        measures = {"expected layer": [3.0, 5.0], gain_measure("expected layer"): [0.0, -shift]}
+        data = Table(
+            measures={name: estimates(values, 0.1) for name, values in measures.items()},
+            baselines={"b": {"expected layer": estimates([4.0, 4.0], 0.1)}},
+            row_names=("upos", "relation"),
+        )
+        order = {"kind": "increasing", "values": [{"measure": "expected layer", "row": row} for row in data.row_names]}
+        return outcome(order, data)
+
+    assert (verdict(0.1), verdict(2.5)) == ("holds", "inconclusive")

@@ -183,7 +183,7 @@ class ControlVerdict:
             case "earned too":
                 return "also without training" if is_untrained else f"no better than {self.name}"
             case "undecided":
-                return f"not told apart from {self.name}"
+                return f"not distinguishable from {self.name}"
             case "not measured":
                 return f"{self.name} not measured"
 
@@ -346,7 +346,7 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 
 _HOLDING_OTHERWISE: dict[Specificity | None, str] = {
     "earned too": "also without training or with a simpler baseline",
-    "undecided": "but cannot be told apart from a control",
+    "undecided": "but cannot be distinguished from a control",
     "not measured": "without a measured control",
     None: "without a control",
 }
