@@ -18,6 +18,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import tiny_models
+from bertology.encoder import builtin
 from bertology.encoder.builtin import BUILT_IN_MODELS, BuiltInModel
 from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.load import load
@@ -269,3 +270,10 @@ def test_a_built_in_model_is_declared_once(monkeypatch: pytest.MonkeyPatch) -> N
     loaded = load("small")
     assert loaded.fingerprint == tiny_models.encoder("bert").fingerprint
     assert loaded.name == tiny_models.directory("bert").name
+
+
+def test_a_built_in_model_that_the_wheel_leaves_out_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(builtin, "MODELS", tmp_path)
+    assert list(builtin.installed_models()) == ["tiny"]
+    with pytest.raises(Refusal, match="mini-sentiment is not part of this installation"):
+        load("mini-sentiment")

@@ -36,9 +36,9 @@ def _rows(kind: ListKind) -> list[dict[str, Any]]:
 
             return [{"name": a.name, "description": a.question, "version": a.version} for a in registry.load_all()]
         case "models":
-            from bertology.encoder.builtin import BUILT_IN_MODELS
+            from bertology.encoder.builtin import installed_models
 
-            return [{"name": name, "description": model.description} for name, model in BUILT_IN_MODELS.items()]
+            return [{"name": name, "description": model.description} for name, model in installed_models().items()]
         case "corpora":
             from bertology.corpus.read import list_corpora
 

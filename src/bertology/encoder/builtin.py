@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from bertology.errors import Refusal
 from bertology.lazy import torch
 
 if TYPE_CHECKING:
@@ -52,8 +53,19 @@ class BuiltInModel:
     storage: Literal["full", "int8", "delta", "untrained"] = "full"
     base: str = "mini"
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether its files are here: the wheel leaves out a model whose training data has no known licence."""
+        return self.storage == "untrained" or (MODELS / self.name).is_dir()
+
     def load(self, device: str, dtype: str) -> HuggingFaceEncoder:
         """Load the model on a device, in a type of number."""
+        if not self.is_installed:
+            raise Refusal(
+                f"{self.name} is not part of this installation",
+                f"one of {', '.join(installed_models())}",
+                "Install from a clone of the repository, or fine-tune one: `bertology finetune mini DATA`",
+            )
         folder, base = MODELS / self.name, MODELS / self.base
         match self.storage:
             case "full":
@@ -117,3 +129,8 @@ BUILT_IN_MODELS: dict[str, BuiltInModel] = {
         BuiltInModel("tiny", "untrained model, 2 layers, 4 heads; for tests", "untrained"),
     )
 }
+
+
+def installed_models() -> dict[str, BuiltInModel]:
+    """The built-in models whose files are here, by name."""
+    return {name: model for name, model in BUILT_IN_MODELS.items() if model.is_installed}

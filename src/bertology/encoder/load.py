@@ -16,7 +16,7 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertology.encoder.builtin import BUILT_IN_MODELS
+from bertology.encoder.builtin import BUILT_IN_MODELS, installed_models
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.hub import is_hub_name, resolve_hub_model
 from bertology.encoder.static import CirculantVectors, RandomVectors, TokenEmbeddings, WordVectors
@@ -104,9 +104,8 @@ def _load_transformer(name: str, config: LoadConfig) -> TaskEncoder:
     from bertology.encoder.huggingface_loading import load_directory
     from bertology.encoder.pruning import is_pruned, load_pruned
 
-    if is_pruned(folder):
-        return load_pruned(folder, name=name, device=config.device, dtype=config.dtype)
-    return load_directory(folder, name=name, device=config.device, dtype=config.dtype, allow_pickle=config.allow_pickle)
+    load_folder = load_pruned if is_pruned(folder) else load_directory
+    return load_folder(folder, name=name, device=config.device, dtype=config.dtype, allow_pickle=config.allow_pickle)
 
 
 def _resolve_directory(name: str, config: LoadConfig) -> Path:
@@ -123,7 +122,7 @@ def _resolve_directory(name: str, config: LoadConfig) -> Path:
     if name.startswith((".", "/", "~")) or not is_hub_name(name):
         raise Refusal(
             f"There is no model {name!r}" + ("" if ":" in name else ": no such directory"),
-            f"a built-in name ({', '.join(BUILT_IN_MODELS)}), a directory in Hugging Face format, a "
+            f"a built-in name ({', '.join(installed_models())}), a directory in Hugging Face format, a "
             f"hub name, or a name after {', '.join(f'{prefix}:' for prefix in PREFIXES)}",
             f"{suggestion}Check the spelling",
         )
@@ -132,7 +131,7 @@ def _resolve_directory(name: str, config: LoadConfig) -> Path:
 
 def _suggestion(name: str) -> str:
     prefix, colon, rest = name.partition(":")
-    candidates = [f"{prefix}:" for prefix in PREFIXES] if colon else list(BUILT_IN_MODELS)
+    candidates = [f"{prefix}:" for prefix in PREFIXES] if colon else list(installed_models())
     close = difflib.get_close_matches(prefix + colon, candidates, n=1, cutoff=0.5)
     return f"Did you mean {close[0] + rest!r}? " if close else ""
 
