@@ -28,10 +28,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.evaluation.ablation import AblationRunner, HeadAblation
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation
 from bertology.analyses.evaluation.score_change import Scores
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.builtin import tokenizer_definition
 from bertology.encoder.families import layer_spec

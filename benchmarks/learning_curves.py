@@ -23,11 +23,11 @@ from pathlib import Path
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.frozen_features.dataset import DatasetOptions, FrozenFeatureDataset, build_dataset
 from bertology.analyses.frozen_features.extractors import FeatureExtractor, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all
 from bertology.analyses.frozen_features.score_grid import ScoreGrid, score_from_counts
-from bertology.analyses.run import AnalysisCache
 from bertology.arrays import FloatArray
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load

@@ -1,4 +1,4 @@
-"""Time of a forward pass and size on disk after pruning heads, by the number of heads removed.
+"""Time of a forward pass and size in memory after pruning heads, by the number of heads removed.
 
     python benchmarks/pruning.py                                    # batches of 1 and 16, about two minutes
     python benchmarks/pruning.py --fractions 0.5 --batch-sizes 1  # a quick look
@@ -12,7 +12,6 @@ the parameters outside embeddings bounds what pruning can save.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +21,7 @@ from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.load import load
-from bertology.encoder.pruning import HeadMask, PrunedEncoder, prune, save_pruned
-from bertology.encoder.task_heads import save_pretrained
+from bertology.encoder.pruning import HeadMask, PrunedEncoder, prune
 from recording_cost.setup import MODEL
 from timing import Run, interleave, measure_time, print_header, print_row
 
@@ -41,7 +39,7 @@ def main() -> None:
     pruned = {fraction: _prune_random_heads(encoder, fraction) for fraction in options.fractions}
     for fraction, (head_mask, pruned_encoder) in pruned.items():
         difference = _largest_difference(encoder, head_mask, pruned_encoder, options.length)
-        sizes = _sizes_on_disk(encoder, pruned_encoder)
+        sizes = _sizes_in_memory(encoder, pruned_encoder)
         print(f"{round(fraction * heads)} of {heads} heads removed: {sizes}, largest difference {difference:.1e}")
     for size in options.batch_sizes:
         batch = _batch(encoder, size, options.length)
@@ -126,16 +124,9 @@ def _head_proportion(encoder: HuggingFaceEncoder) -> float:
     return heads / sum(count for _, count in parameters)
 
 
-def _sizes_on_disk(encoder: HuggingFaceEncoder, pruned: PrunedEncoder) -> str:
-    with tempfile.TemporaryDirectory() as temporary:
-        full_directory, pruned_directory = Path(temporary) / "full", Path(temporary) / "pruned"
-        save_pretrained(encoder, full_directory)
-        save_pruned(pruned, pruned_directory)
-        sizes = [
-            sum(file.stat().st_size for file in directory.glob("*.safetensors")) / 1e6
-            for directory in (full_directory, pruned_directory)
-        ]
-    return f"{sizes[1]:.1f} instead of {sizes[0]:.1f} MB on disk"
+def _sizes_in_memory(encoder: HuggingFaceEncoder, pruned: PrunedEncoder) -> str:
+    sizes = [sum(weights.nbytes for weights in variant.model.parameters()) / 1e6 for variant in (encoder, pruned)]
+    return f"{sizes[1]:.1f} instead of {sizes[0]:.1f} MB of weights"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -97,6 +97,10 @@ def _deberta(vocabulary: int, **changes: Any) -> Any:
     return transformers.DebertaV2Config(vocab_size=vocabulary, **options)
 
 
+def _roberta(config: Any, vocabulary: int) -> Any:
+    return config(vocab_size=vocabulary, max_position_embeddings=POSITIONS + 2, type_vocab_size=1, **COMMON)
+
+
 def _gpt2(vocabulary: int, **changes: Any) -> Any:
     return transformers.GPT2Config(
         vocab_size=vocabulary,
@@ -126,9 +130,7 @@ FAMILIES: dict[str, TinyFamily] = {
     ),
     "roberta": TinyFamily(
         "Roberta",
-        lambda size: transformers.RobertaConfig(
-            vocab_size=size, max_position_embeddings=POSITIONS + 2, type_vocab_size=1, **COMMON
-        ),
+        partial(_roberta, transformers.RobertaConfig),
         ROBERTA_SPECIAL,
         lambda: add_roberta_tokens(byte_level(ROBERTA_SPECIAL)),
     ),
@@ -200,8 +202,17 @@ FAMILIES: dict[str, TinyFamily] = {
         "LMHeadModel",
     ),
 }
-# The same classes with the configurations of other published checkpoints.
+# Classes of the same architecture, or with the configurations of other published checkpoints.
 VARIANTS: dict[str, TinyFamily] = {
+    **{
+        name: TinyFamily(
+            prefix,
+            partial(_roberta, getattr(transformers, f"{prefix}Config")),
+            ROBERTA_SPECIAL,
+            lambda: add_roberta_tokens(byte_level(ROBERTA_SPECIAL)),
+        )
+        for name, prefix in (("xlm-roberta", "XLMRoberta"), ("camembert", "Camembert"))
+    },
     "deberta-v2 with separate position projections and a convolution": TinyFamily(
         "DebertaV2",
         lambda size: _deberta(size, share_att_key=False, conv_kernel_size=3, conv_act="gelu", type_vocab_size=2),

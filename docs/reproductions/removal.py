@@ -148,7 +148,7 @@ def _pruning(run: dict[str, Any]) -> str:
 
 
 def _gates(run: dict[str, Any]) -> str:
-    functions = [name for name in run["gates"] if name not in ("score", "heads kept")]
+    functions = [name for name in run["gates"] if name.endswith(" heads kept")]
     rows = [
         [
             f"{penalty:g}",

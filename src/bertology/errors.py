@@ -1,11 +1,13 @@
 """`Refusal`, the one exception for a user's mistake: the problem, what was expected, and a remedy.
 
-The command line prints it as one paragraph and exits with status 2; any other exception that escapes is a bug.
+The command line prints it as one paragraph and exits with status 2; any other exception that escapes is a bug. Messages
+and results write counts with `count_noun`.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -44,6 +46,35 @@ def unknown_name(kind: str, name: str, valid_names: Iterable[str], *, remedy: st
         f"one of {len(names)} names, the closest being: {listed}" if is_shortened else f"one of: {listed}",
         suggestion + (remedy or "Choose a name from that list"),
     )
+
+
+_IRREGULAR = {"halves": "half", "indices": "index", "matrices": "matrix", "analyses": "analysis"}
+
+
+def count_noun(count: int, plural: str) -> str:
+    """A count with its noun, which is given in the plural: "1 skipped example", "2 skipped examples".
+
+    The first plural word of a phrase is its noun, as in "inputs with more tokens".
+    """
+    return f"{count} {_singular(plural) if count == 1 else plural}"
+
+
+def _singular(phrase: str) -> str:
+    for match in re.finditer(r"[A-Za-z]+", phrase):
+        word = _singular_word(match.group())
+        if word != match.group():
+            return phrase[: match.start()] + word + phrase[match.end() :]
+    return phrase
+
+
+def _singular_word(word: str) -> str:
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "ches", "shes", "xes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
 def _sentence(text: str) -> str:

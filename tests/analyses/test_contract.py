@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
+import re
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
+from html import unescape
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -185,6 +189,20 @@ def test_every_measure_has_a_baseline_an_interval_and_a_unit(
 
 
 @every_analysis
+def test_a_proportion_on_which_all_cases_agree_has_an_interval(
+    analysis: Analysis, encoder: Encoder, corpus: Corpus
+) -> None:
+    """7 of 7 is not 1 without uncertainty: resampling cases that agree shows none, an exact interval does."""
+    data = run_tiny(analysis, encoder, corpus).data
+    if isinstance(data, MeasuredShapes):
+        for series, measures in {"model": data.measures, **data.baselines}.items():
+            for name, estimates in measures.items():
+                if estimates.interval in ("bootstrap", "t", "simultaneous") and data.units[name].endswith("0 to 1"):
+                    is_unanimous = (estimates.n > 0) & np.isin(estimates.value, (0, 1))
+                    assert not (estimates.low == estimates.high)[is_unanimous].any(), (series, name)
+
+
+@every_analysis
 def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
     result = run_tiny(analysis, encoder, corpus)
     serialised = result.to_json()
@@ -197,6 +215,38 @@ def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: En
     assert analysis.name in html
     assert "http" not in html.replace("http-equiv", "").replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert result.figure().svg.startswith("<svg")
+
+
+@every_analysis
+def test_every_output_names_models_corpus_and_options(
+    analysis: Analysis, encoder: Encoder, corpus: Corpus, tmp_path: Path
+) -> None:
+    result = run_tiny(analysis, encoder, corpus)
+    model = result.to_json()["inputs"]["model"]
+    assert model["model"]["name"] == encoder.name and model["model"]["fingerprint"] == encoder.fingerprint
+    assert model["model"]["changes"] == {}
+    assert model["corpus"]["fingerprint"] == corpus.fingerprint and model["corpus"]["examples"] == len(corpus)
+    names = [encoder.name, encoder.fingerprint[:8], corpus.name, corpus.fingerprint[:8], f"{len(corpus)} examples"]
+    if "against" in analysis.inputs:
+        against = result.to_json()["inputs"]["against"]["model"]
+        names += [against["name"], against["fingerprint"][:8]]
+    names += [f"{name}={value}" for name, value in result.options.items() if value != ""]
+    with redirect_stdout(io.StringIO()) as printed:
+        print_result(result, analysis)
+    result.save(tmp_path / "figure.svg")
+    result.save(tmp_path / "figure.html")
+    figure, page = ((tmp_path / f"figure.{suffix}").read_text("utf-8") for suffix in ("svg", "html"))
+    texts = [printed.getvalue(), unescape(re.sub("<[^>]*>", " ", figure)), unescape(re.sub("<[^>]*>", " ", page))]
+    if answers := result.answers():
+        assert result.save_answers(tmp_path / "answers.csv") == len(answers)
+        with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as stream:
+            first = next(csv.DictReader(stream))
+        assert first["run_model"] == f"{encoder.name} {encoder.fingerprint}"
+        assert first["run_corpus"] == f"{corpus.name} {corpus.fingerprint}"
+        assert json.loads(first["run_options"]) == json.loads(json.dumps(dict(result.options)))
+    for text in texts:
+        flat = " ".join(text.split())
+        assert [name for name in names if name not in flat] == []
 
 
 def test_many_analyses_share_one_pass(encoder: Encoder, corpus: Corpus) -> None:

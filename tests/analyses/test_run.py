@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from bertology.analyses import registry
 from bertology.analyses import run as module
 from bertology.analyses.declaration import MAX_SAMPLED_WORDS, Cost
-from bertology.analyses.run import ProgressEstimate, RunInputs, run_all
+from bertology.analyses.run import ProgressEstimate, RunInputs, run_all, run_analysis
 from bertology.cli.options import time_left
 from bertology.corpus.corpus import corpus_from_texts
+from bertology.encoder.attention_hook import Gates
+from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.load import load
+from bertology.encoder.pruning import prune
 from bertology.errors import Refusal
 from bertology.results.result import Result
 
@@ -92,3 +96,24 @@ def test_the_cost_of_sampled_words_is_bounded() -> None:
 )
 def test_the_time_left_is_reported_once_it_can_be_estimated(elapsed: float, done: int, total: int, text: str) -> None:
     assert time_left(elapsed, done, total) == text
+
+
+def test_results_name_the_heads_that_were_changed() -> None:
+    encoder, corpus = load("tiny"), corpus_from_texts("The cat sat.", "A dog ran.")
+    assert isinstance(encoder, TaskEncoder)
+    scale, uniform = torch.ones(encoder.layers, encoder.heads), torch.zeros(encoder.layers, encoder.heads).bool()
+    scale[0, 1], scale[1, 0], uniform[1, 1] = 0.0, 0.5, True
+    gated = encoder.with_gates(Gates(scale=scale, uniform=uniform))
+    pruned = prune(encoder, scale.numpy() > 0)
+    changes = {"heads set to zero": ["1-2"], "scaled heads": ["2-1"], "heads with uniform attention": ["2-2"]}
+    for variant, name, expected in (
+        (encoder, "attention/entropy", {}),
+        (gated, "attention/entropy", changes),
+        (pruned, "interventions/attacks", {"removed heads": ["1-2"]}),
+    ):
+        result = run_analysis(registry.get(name), RunInputs(corpus, variant))
+        model = result.inputs["model"]["model"]
+        assert model["changes"] == expected and model["fingerprint"] == variant.fingerprint
+        assert all(f"{change}: {' '.join(heads)}" in result.describe_inputs()[0] for change, heads in expected.items())
+    untrained = run_analysis(registry.get("attention/entropy"), RunInputs(corpus, encoder)).inputs["untrained"]
+    assert untrained["model"]["changes"] == {"all weights": ["random"]}

@@ -10,7 +10,8 @@ import pytest
 
 import tiny_models
 from bertology.analyses import registry
-from bertology.analyses.run import FOLDER, RunInputs
+from bertology.analyses.cache import FOLDER
+from bertology.analyses.run import RunInputs
 from bertology.citations import CITATIONS
 from bertology.claims.claim import Claim, all_claims, read_claims
 from bertology.claims.run import judge_claims

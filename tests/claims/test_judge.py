@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertology.claims.claim import Claim
+from bertology.claims.claim import Claim, LayerCount
 from bertology.claims.judge import judge
-from bertology.claims.result_numbers import map_layers
+from bertology.claims.result_numbers import count_layers, map_layers
 from bertology.claims.verdict import SPECIFIC, ControlVerdict, Specificity, Verdict, count_verdicts
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, gain_measure
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, ReferenceScore, Table, gain_measure
 
 
 def estimates(values: Any, half: float) -> Estimates:
@@ -618,3 +618,152 @@ def test_an_expected_layer_may_still_move_with_more_training_data() -> None:
         return outcome(order, data)
 
     assert (verdict(0.1), verdict(2.5)) == ("holds", "inconclusive")
+
+
+EIGHT = [0.1, 0.2, 0.3, 0.3, 0.4, 0.4, 0.7, 0.9]
+LAST_TWO: dict[str, Any] = {"kind": "each layer", "measure": "m", "layers": {"last": 2}}
+
+
+@pytest.mark.parametrize(
+    ("values", "half", "expected"),
+    [
+        (EIGHT, 0.01, "holds"),
+        ([*EIGHT[:6], 0.35, 0.9], 0.01, "fails"),  # the mean of the last two is still the highest
+        ([*EIGHT[:6], 0.41, 0.9], 0.01, "inconclusive"),
+        (EIGHT, 0.2, "inconclusive"),
+    ],
+    ids=["each is higher", "one lies behind another layer", "one overlaps", "wide intervals"],
+)
+def test_each_of_the_last_layers_is_compared_with_each_other_layer(
+    values: list[float], half: float, expected: str
+) -> None:
+    verdict = judge(claim(LAST_TWO), {"": result(curve(values, half))})
+    assert verdict.outcome == expected
+    assert [comparison.value.layers for comparison in verdict.comparisons] == [(7, 7), (8, 8)]
+    flipped = [-value for value in values]
+    assert outcome(LAST_TWO | {"lowest": True}, curve(flipped, half)) == expected
+
+
+def test_a_wide_interval_of_one_other_layer_is_enough_to_leave_it_open() -> None:
+    """The highest other layer is clearly lower; another one has a lower value and a wide interval."""
+    data = curve(EIGHT)
+    wide = data.measures["m"].model_copy(update={"high": np.array([2.0, *data.measures["m"].high[1:]])})
+    verdict = judge(claim(LAST_TWO), {"": result(data.model_copy(update={"measures": {"m": wide}}))})
+    assert verdict.outcome == "inconclusive"
+    assert all(comparison.lower.layers == (1, 1) for comparison in verdict.comparisons)  # type: ignore[union-attr]
+
+
+def test_noise_rarely_has_two_highest_last_layers() -> None:
+    generator = np.random.default_rng(0)
+    outcomes = [outcome(LAST_TWO, curve(0.05 * generator.normal(size=8), half=0.098)) for _ in range(200)]
+    assert outcomes.count("holds") == 0 and outcomes.count("fails") <= 10
+
+
+@pytest.mark.parametrize(("last", "expected"), [(0.5, "holds"), (0.25, "fails"), (0.305, "inconclusive")])
+def test_each_layer_must_exceed_its_baseline_by_the_margin(last: float, expected: str) -> None:
+    test = LAST_TWO | {"baseline": "b", "margin": 0.3}
+    assert outcome(test, curve([0.0] * 6 + [0.9, last])) == expected
+
+
+def test_the_embeddings_are_compared_with_every_layer() -> None:
+    test = {"kind": "each layer", "measure": "m", "layers": [0, 0], "lowest": True}
+    assert outcome(test, curve([0.0, *EIGHT], first=0)) == "holds"
+    assert outcome(test, curve([0.15, *EIGHT], first=0)) == "fails"
+
+
+@pytest.mark.parametrize("n_layers", [3, 8, 12, 24])
+def test_a_number_of_layers_is_the_same_in_every_model(n_layers: int) -> None:
+    assert list(count_layers(LayerCount(last=2), n_layers)) == [n_layers - 1, n_layers]
+    assert list(count_layers(LayerCount(first=1), n_layers)) == [1]
+    assert list(count_layers(LayerCount(all_but_last=2), n_layers)) == list(range(1, n_layers - 1))
+
+
+def test_a_model_with_too_few_layers_is_named() -> None:
+    verdict = judge(claim(LAST_TWO), {"": result(curve([0.1, 0.2]))})
+    assert verdict.outcome == "not applicable" and "too few layers" in verdict.reason
+    below = {"kind": "greater", "left": {"measure": "m", "layers": {"all_but_last": 2}}, "right": 0.0}
+    assert outcome(below, curve([0.1, 0.2])) == "not applicable"
+    with pytest.raises(ValueError, match="one of first, last"):
+        LayerCount(first=1, last=1)
+
+
+def test_embeddings_belong_to_the_first_layers_if_named() -> None:
+    test = {"kind": "greater", "left": {"measure": "m", "layers": {"first": 1, "embeddings": True}}, "right": 0.4}
+    assert outcome(test, curve([1.0, 0.0, 0.0, 0.0], first=0)) == "holds"
+    assert outcome(test, curve([0.0, 0.0, 1.0, 1.0], first=0)) == "fails"
+
+
+def reference(difference: float, half: float = 0.05) -> ReferenceScore:
+    """A score beside a majority class of 0.55."""
+    numbers = [estimates(value, half) for value in (0.55 + difference, 0.55, difference)]
+    return ReferenceScore(
+        name="the trained model",
+        baseline="majority class",
+        score=numbers[0],
+        baseline_score=numbers[1],
+        difference=numbers[2],
+    )
+
+
+@pytest.mark.parametrize(("difference", "is_judged"), [(0.3, True), (0.0, False), (-0.3, False), (0.04, False)])
+def test_no_claim_is_judged_if_nothing_was_learnt(difference: float, is_judged: bool) -> None:
+    test = {"kind": "greater", "left": {"measure": "m"}, "right": -0.05}
+    data = curve([0.0] * 12).model_copy(update={"reference": reference(difference)})
+    verdict = judge(claim(test, requirements=("a fine-tuned model",)), {"": result(data)})
+    assert verdict.outcome == ("holds" if is_judged else "not applicable")
+    if not is_judged:
+        assert verdict.reason.startswith("Nothing learnt that could be lost: the trained model scores 0.")
+        assert "no better than majority class, 0.55" in verdict.reason and "a fine-tuned model" in verdict.reason
+
+
+def test_a_reference_is_kept_in_json_and_left_out_where_there_is_none() -> None:
+    data = curve([0.0] * 12).model_copy(update={"reference": reference(0.0)})
+    stored = Result.from_json(result(data).to_json())
+    assert isinstance(stored.data, LayerCurve) and stored.data.describe_reference() == data.describe_reference() != ""
+    assert "reference" not in result(curve([0.0])).to_json()["data"]
+
+
+def test_rounding_noise_is_no_difference() -> None:
+    noise = 5.55e-17
+    above = {"kind": "any head", "measure": "m", "threshold": 0.0}
+    assert outcome(above, grid([[noise]], half=0.0)) == "inconclusive"
+    assert outcome(above, grid([[-noise]], half=0.0)) == "inconclusive"
+    greater = {"kind": "greater", "left": {"measure": "m"}, "right": 0.0}
+    assert outcome(greater, curve([noise], half=0.0)) == outcome(greater, curve([-noise], half=0.0)) == "inconclusive"
+    layers = {"left": {"measure": "m", "layers": {"last": 1}}, "right": {"measure": "m", "layers": {"first": 1}}}
+    assert outcome({"kind": "greater", **layers}, curve([0.3, 0.1 + 0.2], half=0.0)) == "inconclusive"
+
+
+def two_probes(values: tuple[float, float], gains: tuple[float, float], n_training: int = 500) -> Table:
+    """Scores of two probes and what the second half of their training data added."""
+    measures = {"m": estimates(values, 0.01), gain_measure("m"): estimates(gains, 0.005)}
+    return Table(
+        row_names=("a", "b"), measures=measures, baselines={"zero": measures}, sample={"training sentences": n_training}
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "gains", "n_training", "expected"),
+    [
+        ((0.3, 0.8), (0.05, 0.05), 500, "holds"),  # five doublings of the lower probe do not reach the higher one
+        ((0.3, 0.4), (0.05, 0.05), 500, "inconclusive"),
+        ((0.8, 0.3), (0.05, 0.05), 500, "fails"),
+        ((0.4, 0.3), (0.05, 0.05), 500, "inconclusive"),
+        ((0.8, 0.3), (0.05, 0.05), 50, "inconclusive"),
+        ((0.4, 0.3), (0.001, 0.001), 500, "fails"),
+    ],
+)
+def test_two_probes_that_still_learn_decide_only_if_learning_cannot_change_their_order(
+    values: tuple[float, float], gains: tuple[float, float], n_training: int, expected: str
+) -> None:
+    test = {"kind": "increasing", "values": [{"measure": "m", "row": "a"}, {"measure": "m", "row": "b"}]}
+    assert outcome(test, two_probes(values, gains, n_training)) == expected
+
+
+def test_a_control_that_was_not_measured_says_how_to_measure_it() -> None:
+    test = {"kind": "greater", "left": {"measure": "m"}, "right": 0.0}
+    verdict = judge(claim(test), {"": result(curve(RISING))}, untrained_remedy="record it")
+    assert verdict.label == "holds, untrained model not measured"
+    assert "Untrained model not measured: record it." in verdict.reason
+    assert verdict.as_record()["controls"][0]["remedy"] == "record it"
+    assert "not measured:" not in judge(claim(test), {"": result(curve(RISING))}).reason

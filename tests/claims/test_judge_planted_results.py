@@ -13,7 +13,7 @@ from bertology.claims.verdict import Verdict
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Table
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, ReferenceScore, Table
 
 
 def claim(name: str) -> Claim:
@@ -253,3 +253,101 @@ def test_rank_64_is_compared_with_full_rank(difference: float, outcome: str) -> 
 def test_rank_64_is_not_compared_in_a_model_of_64_dimensions() -> None:
     verdict = judge_data("rank-64-suffices", curve("UUAS - UUAS (full rank)", "rank", [32, 64], [-0.1, np.nan], 0.01))
     assert verdict.outcome == "not applicable" and "hidden size above 64" in verdict.reason
+
+
+def similarity(values: list[float], untrained: float = 0.15, half: float = 0.01, measure: str = "RSA") -> LayerCurve:
+    """Similarity of a model and its fine-tuned version by layer, from the embeddings on."""
+    baseline = {measure: estimates([untrained] * len(values), half)}
+    return LayerCurve(
+        measures={measure: estimates(values, half)}, baselines={"untrained model": baseline}, first_layer=0
+    )
+
+
+CONSERVATIVE = [1.0, 0.99, 0.97, 0.96, 0.94, 0.92, 0.8, 0.7, 0.6]
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        (CONSERVATIVE, "holds"),
+        ([*CONSERVATIVE[:-1], 0.16], "fails"),  # the mean of the last layers is far above the untrained model
+        ([*CONSERVATIVE[:-1], 0.44], "inconclusive"),
+        ([*CONSERVATIVE[:-1], 0.3], "fails"),  # more, but not far more
+        ([1.0] * 9, "not applicable"),
+    ],
+    ids=["conservative", "the last layer is lost", "near the margin", "not far", "the same model"],
+)
+def test_fine_tuning_is_conservative_in_each_of_the_last_layers(values: list[float], outcome: str) -> None:
+    verdict = judge_data("fine-tuning-is-conservative", similarity(values))
+    assert verdict.outcome == outcome, verdict.reason
+    if outcome != "not applicable":
+        assert [comparison.value.layers for comparison in verdict.comparisons] == [(6, 6), (7, 7), (8, 8)]
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        (CONSERVATIVE, "holds"),
+        ([1.0, 0.6, 0.97, 0.96, 0.94, 0.92, 0.8, 0.7, 0.5], "fails"),  # layer 1 changed more than layer 7
+        ([1.0, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.7, 0.5], "inconclusive"),
+        ([1.0] * 9, "not applicable"),
+    ],
+    ids=["top", "a lower layer changed", "layer 6 as before", "the same model"],
+)
+def test_the_last_three_layers_change_more_than_each_of_the_lower_half(values: list[float], outcome: str) -> None:
+    verdict = judge_data("top-layers-change-most", similarity(values, half=0.005))
+    assert verdict.outcome == outcome, verdict.reason
+
+
+def test_the_embeddings_change_less_than_every_layer() -> None:
+    assert judge_data("embeddings-change-least", similarity(CONSERVATIVE, half=0.001)).outcome == "holds"
+    moved = [0.95, *CONSERVATIVE[1:]]
+    assert judge_data("embeddings-change-least", similarity(moved, half=0.001)).outcome == "fails"
+    assert judge_data("embeddings-change-least", similarity([1.0] * 9)).outcome == "not applicable"
+
+
+PUBLISHED_COSINES = {
+    "SST-2": [0.99, 0.93, 0.93, 0.89, 0.87, 0.93, 0.90, 0.86, 0.85, 0.78, 0.64, 0.66],
+    "QQP": [0.94, 0.92, 0.87, 0.83, 0.76, 0.80, 0.78, 0.77, 0.71, 0.67, 0.64, 0.71],
+}
+"""Cosines of the attention before and after fine-tuning, by layer, read from figure 5 of Kovaleva et al. 2019."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ([1 - cosine for cosine in PUBLISHED_COSINES["SST-2"]], "holds"),
+        ([1 - cosine for cosine in PUBLISHED_COSINES["QQP"]], "fails"),  # layer 10 changed more than layer 12
+        ([0.017, 0.018, 0.02, 0.038, 0.032, 0.035, 0.024, 0.04], "fails"),  # layer 7 lies behind 4, 5 and 6
+        ([0.01, 0.02, 0.02, 0.06, 0.06, 0.06, 0.09, 0.13], "holds"),
+        ([0.0] * 8, "not applicable"),
+    ],
+    ids=["SST-2", "QQP", "one of two", "eight layers", "the same model"],
+)
+def test_fine_tuning_changes_the_attention_of_the_last_two_layers_most(changes: list[float], outcome: str) -> None:
+    measures = {"Jensen-Shannon divergence": estimates(changes, 0.0005)}
+    data = LayerCurve(measures=measures, baselines={"untrained model": measures}, first_layer=1)
+    verdict = judge_data("last-layers-attend-otherwise", data)
+    assert verdict.outcome == outcome, verdict.reason
+    if outcome != "not applicable":
+        n = len(changes)
+        assert [comparison.value.layers for comparison in verdict.comparisons] == [(n - 1, n - 1), (n, n)]
+
+
+LEARNT_CLAIMS = [
+    claim.id
+    for claim in all_claims()
+    if any(run.analysis.startswith("interventions/") for run in claim.all_runs.values())
+]
+
+
+@pytest.mark.parametrize("name", LEARNT_CLAIMS)
+def test_no_claim_about_an_intervention_is_judged_if_nothing_was_learnt(name: str) -> None:
+    """The judge reads the reference before any number, so that the shape of the result does not matter."""
+    numbers = [estimates(value, 0.02) for value in (0.55, 0.55, 0.0)]
+    reference = ReferenceScore(
+        name="the model", baseline="majority class", score=numbers[0], baseline_score=numbers[1], difference=numbers[2]
+    )
+    data = similarity(CONSERVATIVE).model_copy(update={"reference": reference})
+    verdict = judge(claim(name), dict.fromkeys(claim(name).all_runs, result(data)))
+    assert verdict.outcome == "not applicable" and verdict.reason.startswith("Nothing learnt that could be lost")

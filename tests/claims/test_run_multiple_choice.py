@@ -16,13 +16,13 @@ from bertology.encoder.load import load
 from planted_multiple_choice import OptionScore, arbitrary_option, gold_option, longest_option, multiple_choice_model
 
 MISLEAD, HURT_LITTLE = "unreadable-options-mislead", "unreadable-answers-hurt-little"
-QUESTIONS = "generated:reading_comprehension@7:60"
+QUESTIONS = "generated:reading_comprehension@7:100"
 CLAIMS = [
-    claim.model_copy(update={"corpus": QUESTIONS, "options": {**claim.options, "sample_size": 60}})
+    claim.model_copy(update={"corpus": QUESTIONS, "options": {**claim.options, "sample_size": 100}})
     for claim in all_claims()
     if claim.id in (MISLEAD, HURT_LITTLE)
 ]
-"""The claims with fewer questions than in the catalogue."""
+"""The claims with fewer questions than in the catalogue; 60 unchanged ones could not exclude a drop of 5 points."""
 
 
 def claim_results(against: Encoder | None) -> dict[str, ClaimResult]:
@@ -53,7 +53,7 @@ def test_claims_hold_and_fail_for_planted_models(option_score: OptionScore, misl
 def test_claims_are_not_applicable_to_a_model_that_guesses() -> None:
     for result in results_of_model(arbitrary_option).values():
         assert result.verdict.outcome == "not applicable"
-        assert "precondition of this claim is not met" in result.verdict.reason
+        assert result.verdict.reason.startswith("Nothing learnt that could be lost")
         assert "clean input" in result.verdict.reason
 
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from bertology.analyses import registry
 from bertology.analyses.run import RunInputs
 from bertology.claims.claim import all_claims
 from bertology.claims.run import ClaimResult, judge_claims
@@ -96,7 +97,25 @@ def test_attention_of_another_program_says_that_only_the_model_gives_values_and_
 
 def test_a_comparison_that_is_impossible_does_not_spoil_other_claims() -> None:
     """Without attention the comparison with the second model is refused; entropy was recorded."""
+    registry.get("attention/entropy")  # declares the recorded site
     inputs = RECORDINGS["a model to compare with"]()
     results = judged(inputs, "last-layers-attend-otherwise", "first-layer-broad")
     assert results["last-layers-attend-otherwise"].verdict.outcome == "not applicable"
     assert results["first-layer-broad"].results
+
+
+def test_an_untrained_model_that_was_not_recorded_is_named_with_the_command() -> None:
+    recording = recorded("tiny", "attention", "hidden")
+    verdict = judged(RunInputs(recording=recording), "anisotropy")["anisotropy"].verdict
+    assert verdict.label == "holds, untrained model not measured"
+    command = "bertology record random:tiny english.conllu --sites attention,hidden -o DIR"
+    assert f"record it with `{command}` and name it with --untrained-recording DIR" in verdict.reason
+    untrained = recorded("random:tiny@1", "attention", "hidden")
+    inputs = RunInputs(recording=recording, untrained_recording=untrained)
+    assert "--untrained-recording" not in judged(inputs, "anisotropy")["anisotropy"].verdict.reason
+
+
+def test_arrays_of_another_program_have_no_untrained_model_to_record() -> None:
+    verdict = judged(RunInputs(recording=imported()), "diagonal-maps", "sep-above-uniform")
+    remedies = [control.remedy for result in verdict.values() for control in result.verdict.controls]
+    assert all("use --model and --corpus instead of --recording" in remedy for remedy in remedies)

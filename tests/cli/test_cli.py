@@ -199,6 +199,12 @@ def test_long_inputs_are_refused_or_skipped_and_counted(tmp_path: Path) -> None:
     assert_refused(bertology(*arguments), "--overflow")
     counts = json.loads(bertology(*arguments, "--overflow", "skip").out)["inputs"]["model"]["counts"]
     assert counts["long inputs skipped"] == 1
+    arguments = ("run", "interventions/layer_ablation", "--model", "tiny", "--corpus", str(file), "--json")
+    result = json.loads(bertology(*arguments).out)
+    assert result["options"]["overflow"] == "auto" and result["data"]["sample"]["long examples skipped"] == 1
+    assert_refused(bertology(*arguments, "--overflow", "error"), "702 tokens", "--overflow skip or truncate")
+    result = json.loads(bertology(*arguments, "--overflow", "truncate").out)
+    assert result["data"]["sample"]["examples"] == 2 and result["data"]["sample"]["long examples truncated"] == 1
 
 
 def test_an_interruption_says_that_finished_results_are_kept(treebank: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -308,3 +308,25 @@ def test_labels_are_wrapped_if_that_makes_fewer_tables() -> None:
     )
     for label, tables in (("widest: masculine minus feminine", 1), ("widest:masculine_minus_feminine.", 2)):
         assert len(split_into_tables([TableColumn("", (label, "all"))], [block], 100, 7)) == tables
+
+
+def test_units_are_printed_and_equal_heads_have_no_highest(capsys: pytest.CaptureFixture[str]) -> None:
+    measures = {
+        "change": Estimates.exact(np.array([[0.0, -0.5], [-0.5, 0.25]])),
+        "useful": Estimates.exact(np.zeros((2, 2))),
+    }
+    zero = Estimates.exact(np.zeros((2, 2)))
+    grid = HeadGrid(
+        measures=measures,
+        baselines={"zero": dict.fromkeys(measures, zero)},
+        units={"change": "points"},
+        sample={"examples": 1},
+        lowest=("change",),
+    )
+    out = print_shape(grid, capsys)
+    change, useful = (
+        next(line for line in out.splitlines()[::-1] if line.strip().startswith(name)) for name in measures
+    )
+    assert change.split()[:6] == ["change", "(lowest)", "1-2", "and", "1", "more"] and "-0.5" in change
+    assert useful.split()[:4] == ["useful", "all", "equal", "0"]
+    assert "Units: change: points." in out and "Sample: 1 example." in out

@@ -60,3 +60,12 @@ def test_intervals_are_described_with_names_only_if_they_differ() -> None:
     assert describe_intervals({"a": seeds}) == "[min, max] over seeds"
     assert describe_intervals({"a": seeds, "b": bootstrap, "c": exact}) == "95 % CI; a: [min, max] over seeds"
     assert describe_intervals({"a": exact}) == "no interval"
+
+
+def test_rounding_errors_decide_nothing() -> None:
+    noise = 0.1 + 0.2 - 0.3
+    assert not Estimate(0.3, noise, 0.6, 10).clearly_above(0.0)
+    assert not Estimate(-0.3, -0.6, -noise, 10).clearly_below(0.0)
+    assert not Estimate(0.35, 0.1 + 0.2, 0.4, 10).clearly_above(Estimate(0.2, 0.1, 0.3, 10))
+    assert Estimate(0.3, 1e-6, 0.6, 10).clearly_above(0.0) and Estimate(-0.3, -0.6, -1e-6, 10).clearly_below(0.0)
+    assert not Estimate(0.3, np.nan, np.nan, 1).clearly_above(0.0)

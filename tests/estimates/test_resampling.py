@@ -12,6 +12,7 @@ from bertology.estimates.resampling import (
     bootstrap_mean,
     bootstrap_proportion,
     bootstrap_ratio,
+    exact_where_unanimous,
     percentile_interval,
     range_over_seeds,
     ratio,
@@ -120,3 +121,27 @@ def test_proportions_on_which_all_rows_agree_have_the_interval_of_clopper_and_pe
     mixed = bootstrap_ratio(correct, total, seed=0)
     assert (estimates.low[2], estimates.high[2]) == (mixed.low[2], mixed.high[2])
     assert np.isnan(bootstrap_proportion(correct[:1], total[:1], seed=0).low).all()
+
+
+def test_differences_that_are_all_zero_have_an_interval_that_covers_the_truth() -> None:
+    generator = np.random.default_rng(5)
+    for rate in (0.01, 0.05, 0.1):
+        # In 20 examples a rare change is often not seen at all.
+        changes = (generator.random((20, 2000)) < rate).astype(np.float64)
+        plain = bootstrap_mean(changes, seed=0, resamples=200)
+        estimates = exact_where_unanimous(plain, lowest=-1.0)
+        unseen = changes.sum(0) == 0
+        np.testing.assert_allclose(estimates.low[unseen], -estimates.high[unseen])
+        assert (estimates.high[unseen] >= rate).all() and (plain.high[unseen] == 0).all()
+        np.testing.assert_array_equal(estimates.low[~unseen], plain.low[~unseen])
+    proportion = exact_where_unanimous(bootstrap_mean(np.zeros((20, 1)), seed=0))
+    exact = stats.binomtest(0, 20).proportion_ci(method="exact")
+    assert (proportion.low[0], proportion.high[0]) == (0, pytest.approx(exact.high))
+
+
+def test_limits_that_differ_from_zero_by_rounding_errors_are_zero() -> None:
+    noise = 0.1 + 0.2 - 0.3
+    resampled = np.array([[-0.6, 1e-9], [-0.3, 1e-9], *[[-noise, 1e-9]] * 40])
+    low, high = percentile_interval(resampled)
+    assert low[0] < -0.2 and high[0] == 0 and not np.signbit(high[0])
+    assert high[1] == 1e-9  # all numbers of this column are small

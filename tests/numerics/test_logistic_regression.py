@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from sklearn.linear_model import LogisticRegression
 
 from bertology.numerics import preconditioning
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
@@ -52,6 +53,23 @@ def test_gradient_vanishes_at_the_solution(classes: int, rotated: bool, monkeypa
             for index, penalty in enumerate(penalties):
                 residual = gradient(x[group], problem_labels, weights[group, problem, index], penalty)
                 np.testing.assert_allclose(residual, 0, atol=2e-5, err_msg=f"{group} {problem} {penalty}")
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 0.05, 3.0])
+@pytest.mark.parametrize(("classes", "numerator"), [(2, 2), (3, 1), (8, 1)])
+def test_the_penalty_of_scikit_learn(classes: int, numerator: int, penalty: float) -> None:
+    """C is 1 / (penalty n), and twice that for two classes, where only the difference of the rows is penalised."""
+    x, labels = examples(classes, 1)
+    is_used = labels[0] != UNUSED_LABEL
+    weights = solve_logistic(x[:1], labels, classes, (penalty,), EXACT)[0, 0, 0]
+    c = numerator / (penalty * is_used.sum())
+    features, gold = x[0][is_used].astype(np.float64), labels[0][is_used]
+    expected: Any = LogisticRegression(C=c, max_iter=5000, tol=1e-10).fit(features, gold)
+    other: Any = LogisticRegression(C=c * 3 / numerator - c, max_iter=5000, tol=1e-10).fit(features, gold)
+    rows = (weights[1:] - weights[:1] if classes == 2 else weights)[:, :-1]
+    # The gradient is 0 up to 2e-5 (see above), so that the weights are exact up to 2e-5 / penalty.
+    np.testing.assert_allclose(rows, expected.coef_, atol=2e-5 / penalty)
+    assert np.abs(rows - other.coef_).max() > 2 * 2e-5 / penalty, "with the other factor, weights differ"
 
 
 def test_scores_that_would_overflow_give_finite_weights() -> None:

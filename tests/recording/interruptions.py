@@ -28,6 +28,8 @@ CORPUS = mixed(240, max_words=24)
 SITES = ["attention", "hidden", targets_site]
 CONFIG = RecordingConfig(tokens_per_batch=128)
 KILLS = 20
+EXTRA_PASSES, MAX_SECONDS = (-2, 4), 0.005
+"""A child is killed so many passes after those of its first shard, and then seconds: most finish a shard or two."""
 
 
 def _fork(work: Callable[[], Any]) -> int:
@@ -51,6 +53,14 @@ def _record_into(folder: Path, log: Path, config: RecordingConfig = CONFIG) -> C
     return work
 
 
+def _wait_for_passes(child: int, log: Path, n_passes: int) -> None:
+    """Wait until a child has made so many forward passes, however slow the machine is, or has ended."""
+    while len(log.read_text().split() if log.exists() else ()) < n_passes:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return
+        time.sleep(0.001)
+
+
 def _finished_files(folder: Path) -> dict[str, int]:
     files = [file for file in folder.glob("*/*") if SHARD_NAME.fullmatch(file.name)]
     return {f"{file.parent.name}/{file.name}": file.stat().st_mtime_ns for file in files}
@@ -67,18 +77,19 @@ def kill_repeatedly(root: Path) -> dict[str, Any]:
     """Kill a recording twenty times, then let it finish, and compare it with one that was never interrupted."""
     rng = random.Random()
     log = root / "log"
-    start = time.perf_counter()
     os.waitpid(_fork(_record_into(root / "uninterrupted", log)), 0)
-    seconds = time.perf_counter() - start
     n_passes = len(log.read_text().split())
-    shard_index = shard_of_batch(make_plan(tiny(), CORPUS, CONFIG))
+    plan = make_plan(tiny(), CORPUS, CONFIG)
+    shard_index = shard_of_batch(plan)
     folder = root / "killed"
     n_repeated = n_changed = n_killed = 0
     for _ in range(KILLS):
         log.unlink()
         finished, files = _finished_shards(folder), _finished_files(folder)
         child = _fork(_record_into(folder, log))
-        time.sleep(rng.uniform(0, seconds / 6))
+        first_shard = next((shard for shard in range(len(plan.shards)) if shard not in finished), 0)
+        _wait_for_passes(child, log, len(plan.shards[first_shard]) + rng.randint(*EXTRA_PASSES))
+        time.sleep(rng.uniform(0, MAX_SECONDS))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         n_killed += os.WIFSIGNALED(status)

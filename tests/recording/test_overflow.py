@@ -21,7 +21,7 @@ from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import SpecialToken, TokenisedInput
 from bertology.errors import Refusal
 from bertology.recording.manifest import TOKEN_ARRAYS
-from bertology.recording.overflow import Overflow, slice_sentence
+from bertology.recording.overflow import Overflow, cut_example, fit_examples, slice_sentence
 from bertology.recording.plan import RecordingConfig, make_plan
 from bertology.recording.recorder import record
 
@@ -256,3 +256,75 @@ def test_a_shortened_text_that_is_tokenised_differently_still_fits(overflow: Ove
         assert "words truncated" not in plan.counts
         if overflow == "window":
             _assert_covered(full_text, [recorded.text.segments[0] for recorded in plan.inputs])
+
+
+def _numbered_words(n_words: int, prefix: str = "a") -> Sentence:
+    return sentence_from_words([f"{prefix}{number}" for number in range(n_words)])
+
+
+def _example(kind: Any, *sizes: int, label: str = "0") -> Example:
+    segments = (_numbered_words(n_words, "abcde"[index]) for index, n_words in enumerate(sizes))
+    return Example(tuple(segments), kind, label)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "cut"),
+    [
+        ("sentence", (60,), (0,)),
+        ("pair", (60, 5), (0,)),
+        ("pair", (5, 60), (1,)),
+        ("pair", (60, 50), (0, 1)),
+        ("question", (4, 60), (1,)),
+        ("choice", (60, 3, 2, 5), (0,)),
+        ("minimal_pair", (60, 5), (0,)),
+        ("minimal_pair", (60, 55), (0, 1)),
+    ],
+)
+def test_an_example_is_cut_to_the_limit_between_words(kind: str, sizes: tuple[int, ...], cut: tuple[int, ...]) -> None:
+    before, limit = _example(kind, *sizes), 64
+    after = cut_example(tiny(), before, limit)
+    assert after is not None
+    lengths = [len(tokens) for tokens in tiny().tokenise(after.text_inputs)]
+    assert max(lengths) <= limit < max(len(tokens) for tokens in tiny().tokenise(before.text_inputs))
+    assert max(lengths) > limit - max(len(tokens) for tokens in tiny().tokenise(_example("sentence", 1).text_inputs))
+    for index, (old, new) in enumerate(zip(before.segments, after.segments, strict=True)):
+        assert new.words == old.words[: len(new)] and (len(new) < len(old)) == (index in cut)
+
+
+def test_the_end_of_a_text_or_of_a_passage_can_be_kept() -> None:
+    text = _example("sentence", 60)
+    kept = cut_example(tiny(), text, 40, keep_end=True)
+    assert kept is not None and kept.segments[0].words == text.segments[0].words[-len(kept.segments[0]) :]
+    choice = _example("choice", 60, 3, 2)
+    passage = choice.segments[0].words
+    shortened = cut_example(tiny(), choice, 64, n_protected=4)
+    assert shortened is not None and shortened.segments[1:] == choice.segments[1:]
+    words = shortened.segments[0].words
+    assert words[-4:] == passage[-4:] and words[:-4] == passage[: len(words) - 4] and 4 < len(words) < 60
+    assert cut_example(tiny(), choice, 64, n_protected=60) is None
+    assert cut_example(tiny(), _example("choice", 3, 3, 60), 40) is None
+    assert cut_example(tiny(), choice, 1000) is choice
+
+
+def test_long_examples_of_a_task_are_skipped_truncated_or_refused() -> None:
+    limit = tiny().max_length
+    short, long = _example("pair", 4, 4), _example("pair", limit, 4)
+    assert fit_examples(tiny(), [short, long], "auto") == ([short, long], {})
+    assert fit_examples(tiny(), [short, long], "skip") == ([short], {"long examples skipped": 1})
+    fitted, counts = fit_examples(tiny(), [short, long], "truncate")
+    assert counts == {"long examples truncated": 1} and len(fitted[1].segments[0]) < limit
+    for overflow in ("error", "window"):
+        with pytest.raises(Refusal, match="--overflow skip or truncate"):
+            fit_examples(tiny(), [short, long], overflow)
+        assert fit_examples(tiny(), [short], overflow) == ([short], {})
+
+
+@pytest.mark.parametrize(("answer", "is_kept"), [(3, True), (-3, False)])
+def test_a_question_whose_answer_would_be_cut_off_is_skipped(answer: int, is_kept: bool) -> None:
+    n_words = tiny().max_length
+    start = answer % n_words
+    question, passage = _example("question", 4, n_words).segments
+    example = Example((question, replace(passage, answer_spans=(Span(start, start + 1),))), "question")
+    fitted, counts = fit_examples(tiny(), [example], "truncate")
+    assert len(fitted) == is_kept and counts == {f"long examples {'truncated' if is_kept else 'skipped'}": 1}
+    assert fit_examples(tiny(), [example], "window") == ([example], {})

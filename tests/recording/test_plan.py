@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +12,9 @@ from tests.recording.material import DETERMINED, mixed, pairs, tiny
 
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import sentence_from_words
+from bertology.encoder.encoder import Encoder
 from bertology.recording import plan as planning
-from bertology.recording.plan import RecordingConfig, make_plan
+from bertology.recording.plan import RecordingConfig, affordable_sample_size, make_plan
 
 
 @DETERMINED
@@ -65,3 +69,13 @@ def test_all_fields_but_the_batch_size_are_part_of_the_key() -> None:
     key = RecordingConfig().key_fields()
     assert "tokens_per_batch" not in key
     assert key == RecordingConfig(tokens_per_batch=7).key_fields() != RecordingConfig(max_length=7).key_fields()
+
+
+@pytest.mark.parametrize(("layers", "width", "expected"), [(8, 256, 60), (12, 768, 21), (48, 1600, 10)])
+def test_samples_of_large_models_are_smaller(layers: int, width: int, expected: int) -> None:
+    """The size follows from the model and the lengths, never from the time taken."""
+    model = cast(Encoder, SimpleNamespace(layers=layers, width=width))
+    lengths = [20, 30, 40]
+    assert affordable_sample_size(model, lengths, 90, seconds=500.0) == expected
+    assert affordable_sample_size(model, lengths, lengths, seconds=1e9, maximum=7) == 7
+    assert affordable_sample_size(model, [], 1, seconds=1.0) == 60

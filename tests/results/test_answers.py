@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import planted
 import planted_probes
 import planted_senses
 from bertology.analyses import registry
@@ -18,7 +19,7 @@ from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.results.answers import Answer
 from bertology.results.result import Result
-from bertology.results.shapes import LayerCurve, Table
+from bertology.results.shapes import Curve, LayerCurve, Table
 from command import bertology
 
 
@@ -121,3 +122,77 @@ def test_answers_of_head_ablation_have_the_changes_of_the_result() -> None:
     intact, *ablated = [float(np.mean(values)) for values in losses.values()]
     changes = np.array(ablated) - intact
     np.testing.assert_allclose(changes, result.data.measures["change in loss"].value, atol=2e-4)
+
+
+def weighted_correct(answers: list[Answer], **condition: object) -> float:
+    selected = [a for a in answers if all(a[name] == value for name, value in condition.items())]
+    return sum(a["correct"] * a["total"] for a in selected) / sum(a["total"] for a in selected)
+
+
+def test_answers_of_probes_on_attention_have_the_scores_of_the_result() -> None:
+    inputs = RunInputs(load_corpus("english", limit=60), load("tiny"))
+    parsing = run_analysis(registry.get("heads/parsing_probe"), inputs, {"n_seeds": 2, "epochs": 3})
+    relations = run_analysis(registry.get("heads/relation_probe"), inputs, {"n_seeds": 2, "min_examples": 10})
+    assert isinstance(parsing.data, Table) and isinstance(relations.data, Table)
+    answers = parsing.answers()
+    for row, uas in zip(parsing.data.row_names, parsing.data.measures["UAS"].value, strict=True):
+        assert mean_correct(answers, series="model", row=row) == pytest.approx(uas)
+    for name, baseline in parsing.data.baselines_of("UAS").items():
+        row = "attention" if name == "untrained model" else None
+        assert mean_correct(answers, series=name, row=row) == pytest.approx(baseline.value[0])
+    answers = relations.answers()
+    for features, accuracies in relations.data.measures.items():
+        for row, accuracy in zip(relations.data.row_names[:2], accuracies.value[:2], strict=True):
+            assert mean_correct(answers, series="model", features=features, row=row) == pytest.approx(accuracy)
+    distance = relations.data.baselines["distance only"]["both directions"].value
+    assert mean_correct(answers, series="distance only", row="relation exists") == pytest.approx(distance[0])
+    assert all((a["gold"] == a["prediction"]) == bool(a["correct"]) for a in answers)
+
+
+def test_answers_of_surface_cues_have_the_accuracy_of_the_result() -> None:
+    result = run_analysis(
+        registry.get("probes/surface_baselines"),
+        RunInputs(load_corpus("tasks:bigram_shift:english", limit=60), load("tiny")),
+    )
+    assert isinstance(result.data, Table)
+    for row, name in enumerate(result.data.row_names):
+        for series, measures in {"model": result.data.measures, **result.data.baselines}.items():
+            accuracy = measures["accuracy"].value[row]
+            assert mean_correct(result.answers(), series=series, row=name) == pytest.approx(accuracy)
+
+
+def test_answers_of_confusion_have_the_bits_of_the_result() -> None:
+    inputs = RunInputs(load_corpus("generated:reflexives", limit=40), load("tiny"))
+    result = run_analysis(registry.get("heads/antecedent_confusion"), inputs)
+    assert isinstance(result.data, Table)
+    answers = result.answers()
+    for name, bits in zip(result.data.row_names, result.data.measures["confusion"].value, strict=True):
+        selected = [a["confusion"] for a in answers if a["series"] == "model" and a["condition"] == name.split()[0]]
+        assert np.mean(selected) == pytest.approx(bits)
+
+
+def test_answers_of_head_functions_are_the_words_that_heads_choose() -> None:
+    corpus = load_corpus("english", limit=40)
+    recording = planted.make_recording(corpus, [[planted.offset_head(-1), planted.random_head(1)]])
+    result = run_analysis(registry.get("heads/functions"), RunInputs(recording=recording))
+    answers = [a for a in result.answers() if a["head"] == "1-1"]
+    assert {a["function"] for a in answers} == {"previous word"}
+    assert np.mean([a["correct"] for a in answers]) > 0.99
+    words = corpus[0].segments[0].words
+    first = next(a for a in answers if a["item"].endswith(":2-1") and a["word"] == words[1])
+    assert (first["gold"], first["prediction"], first["predicted word"]) == (words[0], words[0], 1)
+
+
+def test_answers_of_frozen_features_have_the_scores_of_the_result() -> None:
+    inputs = RunInputs(load_corpus("english", limit=40), load("tiny"))
+    curve = run_analysis(registry.get("features/learning_curves"), inputs, {"n_train_sizes": 2}).data
+    assert isinstance(curve, Curve)
+    answers = curve.answers()
+    for index, size in enumerate(curve.x.tolist()):
+        for feature in ("model", "static", "random"):
+            score = weighted_correct(answers, series="model", feature=feature, **{"training examples": int(size)})
+            assert score == pytest.approx(curve.measures[feature].value[index])
+    gain = run_analysis(registry.get("features/context_gain"), inputs).data
+    assert isinstance(gain, Table)
+    units = {a["item"] for a in gain.answers()}
+    assert len(units) == gain.sample["test entities"]

@@ -171,7 +171,7 @@ def test_predicted_arcs_are_those_over_the_same_words() -> None:
     assert "1 of 2 edges are among the 4 gold edges" in predicted.description and gold.name == "gold"
     notes = bertology.view("tiny", "Something else.", results=[structural_probe(), word_patterns()]).payload.notes
     assert notes[0] == "No arcs are shown: the results have none for exactly these words."
-    assert notes[1].startswith("2 of 8 heads are labelled.")
+    assert notes[1].startswith("2 of 8 heads are labelled (")
 
 
 def test_ignored_results_are_noted() -> None:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
+from bertology.analyses.cache import AnalysisCache
+from bertology.analyses.cache_key import files_in_options
 from bertology.analyses.declaration import Analysis
-from bertology.atomic_files import atomic_writer
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Encoder, Randomisable
+from bertology.encoder.encoder import Encoder, Randomisable, describe_changes, describe_encoder
 from bertology.errors import Refusal
+from bertology.recording.paired_sites import ComparisonUnit, are_same_tokens, check_same_size
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import ProgressCallback, check_sites_available, record
 from bertology.recording.recording import Recording, check_same_inputs
 from bertology.recording.sites import Site, resolve_sites
 from bertology.results.result import Result, sample_sizes, versions
-from bertology.results.shapes import UnmeasuredShape
+from bertology.results.shapes import Examples, Shape, UnmeasuredShape
 
 SECONDS_PER_WORD = 0.005
 """Seconds per word of a forward pass of a small encoder on one core; only proportions matter."""
@@ -63,6 +64,15 @@ class RunInputs:
                 )
             check_same_inputs(self.recording, other)
 
+    @property
+    def model_names(self) -> dict[str, str]:
+        """The names of the model and of the model to compare with, by role; a missing one is left out."""
+        models = {
+            "recording": self.recording.encoder if self.recording is not None else self.encoder,
+            "against": self.against_recording.encoder if self.against_recording is not None else self.against,
+        }
+        return {role: model.name for role, model in models.items() if model is not None}
+
     def recorded(self, role: str) -> Recording | None:
         """The recording that was given for a role, if any."""
         recordings = {
@@ -71,6 +81,24 @@ class RunInputs:
             "randomised": self.untrained_recording,
         }
         return recordings.get(role)
+
+
+class ForwardPass(NamedTuple):
+    """A pass of a model over a corpus, by name."""
+
+    model: str
+    corpus: str
+
+
+def describe_passes(passes: Sequence[ForwardPass]) -> str:
+    """The number of passes of each model over each corpus, as a sentence; empty without passes."""
+    if not passes:
+        return ""
+    models: dict[str, list[str]] = {}
+    for (model, corpus), n in Counter(passes).items():
+        models.setdefault(corpus, []).append(f"{model} {n} times" if n > 1 else model)
+    corpora = "; ".join(f"{corpus} by {', '.join(names)}" for corpus, names in models.items())
+    return f"{len(passes)} forward {'pass' if len(passes) == 1 else 'passes'} over corpora: {corpora}."
 
 
 @dataclass(frozen=True)
@@ -82,7 +110,7 @@ class RunReport:
     """
 
     outcomes: tuple[Result | Refusal, ...]
-    passes: tuple[str, ...]
+    passes: tuple[ForwardPass, ...]
     elapsed: Mapping[str, float]
 
     def results(self) -> list[Result]:
@@ -122,7 +150,7 @@ def run_all(
     """
     estimate = progress_estimate or ProgressEstimate()
     before = dict(estimate.elapsed)
-    resolved = [(analysis, analysis.resolve_options(options)) for analysis, options in requests]
+    resolved = [(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests]
     refusals = [_check_runnable(analysis, options, inputs) for analysis, options in resolved]
     runnable = [request for request, refusal in zip(resolved, refusals, strict=True) if refusal is None]
     recordings = _RecordingsByRole(runnable, inputs, progress, notify, estimate)
@@ -213,19 +241,18 @@ def _cached_result(
     cache_results: bool,
 ) -> Result:
     """The result stored by an earlier run, or computed now."""
-    if not cache_results or inputs.encoder is None or inputs.corpus is None or inputs.recording is not None:
+    if not cache_results or inputs.store is None or inputs.encoder is None or inputs.recording is not None:
         return _compute_result(analysis, options, inputs, recordings)
-    key = {
-        "result of": [analysis.name, analysis.version, dict(options)],
-        "model": inputs.encoder.fingerprint,
-        "against": inputs.against.fingerprint if inputs.against is not None else None,
-        "corpus": inputs.corpus.fingerprint,
-        "config": inputs.config.key_fields(),
-        "random_baseline": inputs.random_baseline,
-        "versions": versions(),
+    arguments = {
+        "analysis": analysis.name,
+        "version": analysis.version,
+        "options": options,
+        "files": files_in_options(options),
+        "names": [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None],
+        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name != "store"},
     }
     stored = recordings.cache.get_or_compute(
-        key, lambda: _compute_result(analysis, options, inputs, recordings).to_json()
+        analysis.function, arguments, lambda: _compute_result(analysis, options, inputs, recordings).to_json()
     )
     return Result.from_json(stored)
 
@@ -241,7 +268,7 @@ class _RecordingsByRole:
         notify: NotifyFunction | None,
         progress_estimate: ProgressEstimate,
     ) -> None:
-        self.passes: list[str] = []
+        self.passes: list[ForwardPass] = []
         self.progress_estimate = progress_estimate
         self.n_words = count_words(inputs.corpus)
         self._requests = requests
@@ -268,8 +295,9 @@ class _RecordingsByRole:
         if recorded is not None and recorded_partner is not None:
             compared = {site.storage_key: site.compare_recordings(recorded, recorded_partner) for site in paired}
             return replace(recorded, sites={**recorded.sites, **compared}).with_sites(resolve_sites(sites))
-        other = self._encoder(partner) if partner is not None else None
-        bound = {site.storage_key: site.bind(other) for site in paired} if other is not None else {}
+        other = self._encoder(partner) if partner is not None and paired else None
+        unit = self._comparison_unit(role, other) if other is not None else "tokens"
+        bound = {site.storage_key: site.bind(other, unit) for site in paired} if other is not None else {}
         recording = self._record(role, resolve_sites([*resolve_sites(sites), *bound.values()]))
         if recording is None:
             return None
@@ -278,6 +306,18 @@ class _RecordingsByRole:
             recording, sites={**recording.sites, **{key: recording[site] for key, site in available.items()}}
         )
 
+    def _comparison_unit(self, role: str, other: Encoder) -> ComparisonUnit:
+        """Words if the encoder of a role and `other` tokenise the corpus differently."""
+        recorded, encoder = self._inputs.recorded(role), self._encoder(role)
+        if recorded is not None:
+            texts, tokens = [inp.text for inp in recorded.inputs], [inp.tokens for inp in recorded.inputs]
+        elif encoder is not None:
+            texts = [text for example in self._inputs.corpus or () for text in example.text_inputs]
+            tokens = encoder.tokenise(texts)
+        else:
+            return "tokens"
+        return "tokens" if are_same_tokens(tokens, other.tokenise(texts)) else "words"
+
     def _record(self, role: str, sites: tuple[Site, ...]) -> Recording | None:
         recorded = self._inputs.recorded(role)
         if recorded is not None:
@@ -285,16 +325,16 @@ class _RecordingsByRole:
         encoder = self._encoder(role)
         if encoder is None or self._inputs.corpus is None:
             return None
-        name = f"{encoder.name} on {self._inputs.corpus.name}"
+        forward_pass = ForwardPass(encoder.name, self._inputs.corpus.name)
         bar = self._progress(f"recording {encoder.name}") if self._progress else _no_progress
-        with self.progress_estimate.step(name, SECONDS_PER_WORD * self.n_words) as update:
+        with self.progress_estimate.step(" on ".join(forward_pass), SECONDS_PER_WORD * self.n_words) as update:
 
             def progress(done: int, total: int) -> None:
                 needed = total if sites else 0
                 update(done, needed)
                 bar(done, total)
                 if needed and not done:
-                    self.passes.append(name)
+                    self.passes.append(forward_pass)
 
             return record(
                 encoder,
@@ -349,6 +389,11 @@ def _check_inputs(analysis: Analysis, inputs: RunInputs) -> None:
             "two models, or recordings of two models on the same corpus",
             "Add --against MODEL, or --against-recording DIR beside --recording",
         )
+    if analysis.paired_sites and "against" in analysis.inputs:
+        first = inputs.recording.encoder if inputs.recording is not None else inputs.encoder
+        second = inputs.against_recording.encoder if inputs.against_recording is not None else inputs.against
+        if first is not None and second is not None:
+            check_same_size(first, second)
 
 
 def _compute_result(
@@ -356,22 +401,21 @@ def _compute_result(
 ) -> Result:
     corpus = inputs.recording.corpus if inputs.recording is not None else inputs.corpus
     arguments: dict[str, Any] = {
-        role: {"encoder": inputs.encoder, "cache": recordings.cache, "corpus": corpus}.get(role)
+        role: recordings.cache if role == "cache" else {"encoder": inputs.encoder, "corpus": corpus}[role]
         for role in analysis.inputs
         if role not in ROLE_NAMES
     }
     with recordings.progress_estimate.step(analysis.name, analysis.cost.estimate(recordings.n_words)):
         recorded = {role: recordings[role] for role in analysis.inputs if role in ROLE_NAMES}
         data = analysis(*((recorded | arguments)[role] for role in analysis.inputs), **options)
-    summaries = {ROLE_NAMES[role]: recording.summary() for role, recording in recorded.items() if recording is not None}
     main = recorded.get("recording")
     n_texts = len(main) if main is not None else sum(len(example.text_inputs) for example in corpus or ())
     return Result(
         analysis=analysis.name,
         version=analysis.version,
         options=dict(options),
-        inputs=summaries or ({"corpus": corpus.summary()} if corpus is not None else {}),
-        n=n_texts if isinstance(data, UnmeasuredShape) else max(sample_sizes(data), default=0),
+        inputs=_describe_inputs(recorded, inputs, corpus, n_texts),
+        n=_sample_size(data, n_texts),
         data=data,
         provenance={
             "versions": versions(),
@@ -381,45 +425,39 @@ def _compute_result(
     )
 
 
+def _resolve_options(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> dict[str, Any]:
+    """All options; analyses that measure the untrained model themselves do so only if the run has this baseline."""
+    resolved = analysis.resolve_options(options)
+    if "random_baseline" in resolved and not inputs.random_baseline:
+        resolved["random_baseline"] = False
+    return resolved
+
+
+def _sample_size(data: Shape, n_texts: int) -> int:
+    """The largest sample size of the numbers, the number of examples shown, or that of the texts illustrated."""
+    if isinstance(data, Examples):
+        return len(data.examples)
+    return n_texts if isinstance(data, UnmeasuredShape) else max(sample_sizes(data), default=0)
+
+
+def _describe_inputs(
+    recorded: Mapping[str, Recording | None], inputs: RunInputs, corpus: Corpus | None, n_texts: int
+) -> dict[str, Any]:
+    """Each model by role with its corpus; a corpus without a model under its own name."""
+    encoders = {"recording": inputs.encoder, "against": inputs.against}
+    described: dict[str, Any] = {}
+    for role, recording in recorded.items():
+        if recording is not None:
+            encoder = encoders.get(role) if inputs.recorded(role) is None else None
+            changes = {"all weights": ["random"]} if role == "randomised" else dict[str, list[str]]()
+            summary = recording.summary()
+            model = {**summary["model"], "changes": describe_changes(encoder) if encoder is not None else changes}
+            described[ROLE_NAMES[role]] = {**summary, "model": model}
+    if corpus is not None and inputs.encoder is not None and "model" not in described:
+        main = {"model": describe_encoder(inputs.encoder), "corpus": corpus.summary(), "inputs": n_texts}
+        return {"model": main, **described}
+    return described or ({"corpus": corpus.summary()} if corpus is not None else {})
+
+
 def _no_progress(done: int, total: int) -> None:
     """Report nothing."""
-
-
-FOLDER = "analysis_cache"
-
-
-@dataclass(frozen=True)
-class AnalysisCache:
-    """Stores finished parts in a directory (without one, nothing is stored) and reports progress."""
-
-    directory: Path | None = None
-    progress: Callable[[str], ProgressCallback] | None = None
-
-    def progress_meter(self, title: str) -> ProgressCallback:
-        """A progress display with this title."""
-        return self.progress(title) if self.progress is not None else _no_progress
-
-    def get_or_compute(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """The stored value of `key`, else the computed one, which is then stored as JSON.
-
-        `key` must hold everything that the value depends on.
-        """
-        if self.directory is None:
-            return compute()
-        key_json = json.dumps(key, sort_keys=True)
-        file = self.directory / FOLDER / f"{hashlib.sha256(key_json.encode()).hexdigest()[:24]}.json"
-        if file.is_file():
-            return json.loads(file.read_text("utf-8"))["value"]
-        value = compute()
-        with atomic_writer(file) as stream:
-            stream.write(json.dumps({"key": json.loads(key_json), "value": value}).encode())
-        return value
-
-
-def step_progress(meter: ProgressCallback, step: int, n_steps: int) -> ProgressCallback:
-    """Progress of one of several steps of equal length, reported as progress of all of them."""
-
-    def report(done: int, total: int) -> None:
-        meter(step * total + done, n_steps * total)
-
-    return report

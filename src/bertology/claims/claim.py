@@ -1,8 +1,9 @@
 """`Claim`: a published finding as one sentence, the analyses that measure it, and the test that decides it.
 
 A claim is one `[[claim]]` of a TOML file named after its paper. Layers are those of the published model, which has
-`published_depth` layers; `judge` maps them to the model at hand. `layers = [5, 10]` means layers 5 to 10; layer 0 is
-the embeddings.
+`published_depth` layers; `judge` maps them to the model at hand. `layers = [5, 10]` means layers 5 to 10, at the same
+relative depth; layer 0 is the embeddings. A sentence that names a number of layers, such as the last two, has
+`layers = { last = 2 }`, which are two layers in every model.
 """
 
 from __future__ import annotations
@@ -35,6 +36,28 @@ class ClaimRun(_ClaimModel):
     target: Literal["model", "against"] = "model"
 
 
+class LayerCount(_ClaimModel):
+    """A number of layers that is the same in every model: the first, the last, or all but the last ones.
+
+    With `embeddings`, these belong to the first layers as well.
+    """
+
+    first: int = Field(default=0, ge=0)
+    last: int = Field(default=0, ge=0)
+    all_but_last: int = Field(default=0, ge=0)
+    embeddings: bool = False
+
+    @model_validator(mode="after")
+    def _check_one(self) -> LayerCount:
+        if sum(map(bool, (self.first, self.last, self.all_but_last))) != 1:
+            raise ValueError("expected one of first, last and all_but_last")
+        return self
+
+
+Layers = tuple[int, int] | LayerCount
+"""Layers at a relative depth, or a number of layers."""
+
+
 class NumberSelector(_ClaimModel):
     """A number in a result: a measure or one of its baselines, at a row, or averaged over layers and heads.
 
@@ -48,7 +71,7 @@ class NumberSelector(_ClaimModel):
     baseline: str | None = None
     row: str | None = None
     column: str | None = None
-    layers: tuple[int, int] | None = None
+    layers: Layers | None = None
     x: float | None = None
     x_fraction: float | None = None
 
@@ -78,7 +101,7 @@ class AnyHead(_ClaimModel):
     measure: str
     threshold: float = float("-inf")
     baselines: tuple[str, ...] = ()
-    layers: tuple[int, int] | None = None
+    layers: Layers | None = None
     run: str = ""
 
 
@@ -104,8 +127,25 @@ class PeakLayer(_ClaimModel):
 
     kind: Literal["peak layer"] = "peak layer"
     measure: str
-    layers: tuple[int, int]
+    layers: Layers
     lowest: bool = False
+    run: str = ""
+
+
+class EachLayer(_ClaimModel):
+    """Each of these layers has a higher value than each of the others, or than a baseline in the same layer.
+
+    `others` are all other layers unless they are named. With `lowest`, the values are lower. `margin` is by how much a
+    layer must exceed the others or the baseline.
+    """
+
+    kind: Literal["each layer"] = "each layer"
+    measure: str
+    layers: Layers
+    others: Layers | None = None
+    baseline: str | None = None
+    lowest: bool = False
+    margin: float = 0.0
     run: str = ""
 
 
@@ -131,7 +171,7 @@ class PeaksInOrder(_ClaimModel):
 
 
 Test = Annotated[
-    Greater | AllOf | Between | AnyHead | AnyRow | PeakLayer | Increasing | PeaksInOrder,
+    Greater | AllOf | Between | AnyHead | AnyRow | PeakLayer | EachLayer | Increasing | PeaksInOrder,
     Field(discriminator="kind"),
 ]
 
@@ -168,8 +208,11 @@ class Claim(_ClaimModel):
     """What the claim needs besides a model; shown if the claim does not apply."""
     requirement_help: str = ""
     """How to meet the requirements, such as a command; shown if the claim does not apply."""
-    precondition: Greater | None = None
-    """What must hold first, such as a score above the majority class."""
+    precondition: Greater | Between | None = None
+    """What must hold first, such as that fine-tuning changed anything.
+
+    That a task was learnt is not asked here: the result says so (`reference`), and no claim is judged otherwise.
+    """
     controls: tuple[Control, ...] = (UNTRAINED,)
     """What a finding must go beyond to be specific to the model."""
     no_control: str = ""
@@ -218,7 +261,7 @@ def tested_measures(test: Test) -> set[str]:
     """The measures a test reads."""
     if isinstance(test, AnyRow) and test.difference is not None:
         return {test.measure, test.difference}
-    if isinstance(test, AnyHead | AnyRow | PeakLayer):
+    if isinstance(test, AnyHead | AnyRow | PeakLayer | EachLayer):
         return {test.measure}
     return {name for selector in _number_selectors(test) for name in (selector.measure, *selector.added_measures)}
 
@@ -231,7 +274,7 @@ def tested_rows(test: Test) -> set[str]:
 
 
 def _tested_runs(test: Test) -> set[str]:
-    if isinstance(test, AnyHead | AnyRow | PeakLayer):
+    if isinstance(test, AnyHead | AnyRow | PeakLayer | EachLayer):
         return {test.run}
     return {selector.run for selector in _number_selectors(test)}
 

@@ -11,7 +11,7 @@ correction, and reported as widened.
 | holds | the intervals satisfy the test |
 | fails | the intervals satisfy the opposite |
 | inconclusive | the intervals overlap |
-| not applicable | the model or corpus lacks something, which is named, or the precondition does not hold |
+| not applicable | model or corpus lack something, a precondition does not hold, or no task was learnt (`reference`) |
 
 A claim that holds is then compared with its controls: the untrained model, or another simple baseline. The same test is
 applied to the control's numbers on the same examples.
@@ -40,12 +40,14 @@ import numpy as np
 from scipy.stats import norm
 
 from bertology.claims.claim import (
+    UNTRAINED,
     AllOf,
     AnyHead,
     AnyRow,
     Between,
     Claim,
     Control,
+    EachLayer,
     Greater,
     Increasing,
     NumberSelector,
@@ -56,9 +58,9 @@ from bertology.claims.claim import (
 from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
 from bertology.claims.verdict import Comparison, ControlVerdict, Measurement, Outcome, Specificity, Verdict
 from bertology.errors import Refusal
-from bertology.estimates.estimate import Estimate, Estimates
+from bertology.estimates.estimate import ROUNDING_ERROR, Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Head, HeadGrid, LayerCurve
+from bertology.results.shapes import Head, HeadGrid, LayerCurve, UnmeasuredShape
 
 MIN_EXAMPLES = 10
 """No verdict is drawn from fewer examples."""
@@ -71,13 +73,19 @@ N_DOUBLINGS = 5
 """A verdict stands if it would be the same after so many more doublings of the training data at the same gain."""
 
 
-def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> Verdict:
-    """The verdict on a claim from the outcomes of its runs by name; a refused run makes it not applicable."""
+def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_remedy: str = "") -> Verdict:
+    """The verdict on a claim from the outcomes of its runs by name; a refused run makes it not applicable.
+
+    `untrained_remedy` says how to measure the untrained model, if the results may lack it.
+    """
     for outcome in outcomes.values():
         if isinstance(outcome, Refusal):
             return _not_applicable(claim, str(outcome))
     results = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Result)}
     needs = f" It needs {', '.join(claim.requirements)}." if claim.requirements else ""
+    for result in results.values():
+        if not isinstance(result.data, UnmeasuredShape) and (nothing_learnt := result.data.describe_reference()):
+            return _not_applicable(claim, f"{nothing_learnt}{needs}")
     try:
         judging = _Judge(claim, results)
         if claim.precondition is not None:
@@ -94,7 +102,16 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> Verdict:
         return _not_applicable(claim, f"{missing}.{needs}")
     if verdict.outcome != "holds":
         return verdict
-    return replace(verdict, controls=tuple(_judge_control(claim, results, verdict, name) for name in claim.controls))
+    controls = [_judge_control(claim, results, verdict, control) for control in claim.controls]
+    return replace(
+        verdict,
+        controls=tuple(
+            replace(control, remedy=untrained_remedy)
+            if control.specificity == "not measured" and control.name == UNTRAINED.name
+            else control
+            for control in controls
+        ),
+    )
 
 
 def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict, control: Control) -> ControlVerdict:
@@ -154,11 +171,22 @@ def _not_applicable(claim: Claim, reason: str) -> Verdict:
     return Verdict("not applicable", obstacle=obstacle)
 
 
-def _could_change(comparison: Comparison, outcome: Outcome, gain: Estimate, size: int) -> bool:
-    """Whether some more doublings of the training data could lead a probe across the number it is compared with."""
+def _could_change(comparison: Comparison, outcome: Outcome, gains: Mapping[Measurement, tuple[Estimate, int]]) -> bool:
+    """Whether some more doublings of the training data could lead a probe across the number it is compared with.
+
+    A score is assumed not to fall with more data unless its gain is clearly negative.
+    """
+    still = Estimate(0.0, 0.0, 0.0, 0)
+    gain, size = gains.get(comparison.value, (still, MIN_TRAINING_SENTENCES))
+    lower_gain, lower_size = still, MIN_TRAINING_SENTENCES
+    if isinstance(comparison.lower, Measurement):
+        lower_gain, lower_size = gains.get(comparison.lower, (lower_gain, lower_size))
     if outcome == "holds":
-        return comparison.effect.low + N_DOUBLINGS * min(0.0, gain.high) <= comparison.margin
-    return size < MIN_TRAINING_SENTENCES or comparison.effect.high + N_DOUBLINGS * gain.high >= comparison.margin
+        change = min(0.0, gain.high) - max(0.0, lower_gain.high)
+        return lower_size < MIN_TRAINING_SENTENCES or comparison.effect.low + N_DOUBLINGS * change <= comparison.margin
+    change = max(0.0, gain.high) - min(0.0, lower_gain.low)
+    too_few = min(size, lower_size) < MIN_TRAINING_SENTENCES
+    return too_few or comparison.effect.high + N_DOUBLINGS * change >= comparison.margin
 
 
 def _too_few_examples(verdict: Verdict) -> list[str]:
@@ -186,6 +214,8 @@ class _Judge:
                 return self._any_row(test)
             case PeakLayer():
                 return self._peak_layer(test)
+            case EachLayer():
+                return self._each_layer(test)
             case Increasing():
                 return _all_of(_in_order([self._numbers.measurement(selector) for selector in test.values]))
             case PeaksInOrder():
@@ -202,8 +232,9 @@ class _Judge:
         for comparison in verdict.comparisons:
             numbers = [n for n in (comparison.value, comparison.lower) if isinstance(n, Measurement)]
             gains = {number: gain for number in numbers if (gain := self._numbers.gain(number)) is not None}
-            only_value_learns = isinstance(test, Greater | AllOf | AnyRow) and list(gains) == [comparison.value]
-            if only_value_learns and not _could_change(comparison, verdict.outcome, *gains[comparison.value]):
+            # Where a test searches among layers, those that are not compared learn as well.
+            is_fixed = isinstance(test, Greater | AllOf | AnyRow | Increasing)
+            if is_fixed and gains and not _could_change(comparison, verdict.outcome, gains):
                 continue
             caveats += [
                 f"probe still learning: of {number.name}, {number.estimate}, the second half of {size} training "
@@ -246,8 +277,8 @@ class _Judge:
             Comparison(value, Measurement(test.measure, baseline[head], test.run, baseline=name, head=head))
             for name, baseline in baselines.items()
         ]
-        lower_everywhere = bool((widened.high < floor)[measured].all())
-        outcome: Outcome = "holds" if margin.max() > 0 else "fails" if lower_everywhere else "inconclusive"
+        lower_everywhere = bool((floor - widened.high > ROUNDING_ERROR)[measured].all())
+        outcome: Outcome = "holds" if margin.max() > ROUNDING_ERROR else "fails" if lower_everywhere else "inconclusive"
         return Verdict(outcome, tuple(comparisons))
 
     def _any_row(self, test: AnyRow) -> Verdict:
@@ -285,6 +316,46 @@ class _Judge:
         )
         return _all_of([Comparison(best, other, is_below=test.lowest)])
 
+    def _each_layer(self, test: EachLayer) -> Verdict:
+        """Each layer beside the baseline, or beside the other layer that speaks most against the claim."""
+        curve, first_layer = self._numbers.curve(test.run, test.measure)
+        n_rows = len(curve.value)
+        inside = self._numbers.layer_indices(test.layers, n_rows, first_layer)
+        if test.baseline is not None:
+            others, _ = self._numbers.curve(test.run, test.measure, test.baseline)
+            pairs = [(row, [row]) for row in inside]
+            n_candidates = len(inside)
+        else:
+            others = curve
+            layers = range(1 - first_layer, n_rows) if test.others is None else ()
+            outside = layers or self._numbers.layer_indices(test.others, n_rows, first_layer)
+            pairs = [(row, [other for other in outside if other not in inside]) for row in inside]
+            n_candidates = n_rows
+        if not all(rows for _, rows in pairs):
+            raise MissingNumberError("the model has too few layers to separate these layers from the others")
+        if not np.isfinite(curve.value[[*inside, *(row for _, rows in pairs for row in rows)]]).all():
+            raise MissingNumberError(f"{test.measure} could not be measured in every layer")
+
+        def layer(estimates: Estimates, row: int, baseline: str | None = None) -> Measurement:
+            return Measurement(
+                test.measure,
+                estimates[row],
+                test.run,
+                baseline=baseline,
+                layers=(row + first_layer, row + first_layer),
+                n_layers=n_rows - (first_layer == 0),
+                n_candidates=n_candidates,
+            )
+
+        widened, widened_others = _bonferroni(curve, n_candidates), _bonferroni(others, n_candidates)
+        comparisons: list[Comparison] = []
+        for row, other_rows in pairs:
+            value = layer(widened, row)
+            lower = [layer(widened_others, other, test.baseline) for other in other_rows]
+            candidates = [Comparison(value, number, margin=test.margin, is_below=test.lowest) for number in lower]
+            comparisons.append(min(candidates, key=_support))
+        return _all_of(comparisons)
+
     @staticmethod
     def _extreme(test: PeakLayer, curve: Estimates, layers: Sequence[int], first_layer: int) -> Measurement:
         """The highest, or lowest, of these layers."""
@@ -310,7 +381,7 @@ class _Judge:
             raise MissingNumberError(f"{selector.measure} could not be measured in any layer")
         best = int(np.nanargmax(curve.value))
         # A number without an interval may be anything.
-        possible = np.flatnonzero(measured & ~(curve.high < curve.low[best])) + data.first_layer
+        possible = np.flatnonzero(measured & ~(curve.low[best] - curve.high > ROUNDING_ERROR)) + data.first_layer
         peak = Estimate(
             float(best + data.first_layer),
             float(possible.min()),
@@ -326,6 +397,11 @@ def _all_of(comparisons: Sequence[Comparison]) -> Verdict:
     outcomes = {comparison.outcome for comparison in comparisons}
     outcome: Outcome = "fails" if "fails" in outcomes else "inconclusive" if "inconclusive" in outcomes else "holds"
     return Verdict(outcome, tuple(comparisons))
+
+
+def _support(comparison: Comparison) -> tuple[int, float]:
+    """How much a comparison supports a claim: by its outcome, then by its effect."""
+    return ("fails", "inconclusive", "holds").index(comparison.outcome), comparison.effect.value
 
 
 def _in_order(numbers: Sequence[Measurement]) -> list[Comparison]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bertology.claims.claim import Claim, NumberSelector
+from bertology.claims.claim import Claim, LayerCount, Layers, NumberSelector
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
@@ -33,6 +33,15 @@ def map_layers(span: tuple[int, int], published_depth: int, n_layers: int) -> ra
         nearest = min(range(1, n_layers + 1), key=lambda layer: abs((layer - 0.5) / n_layers - (low + high) / 2))
         inside = [nearest]
     return range(inside[0], inside[-1] + 1)
+
+
+def count_layers(count: LayerCount, n_layers: int) -> range:
+    """Layers (from 1) of a model with `n_layers`: as many as the count says, in every model."""
+    if max(count.first, count.last, count.all_but_last + 1) > n_layers:
+        raise MissingNumberError(f"the model has too few layers: {n_layers}")
+    if count.first:
+        return range(1, count.first + 1)
+    return range(n_layers - count.last + 1, n_layers + 1) if count.last else range(1, n_layers - count.all_but_last + 1)
 
 
 class ResultNumbers:
@@ -82,11 +91,14 @@ class ResultNumbers:
         """The selected number and where it was measured; raises `MissingNumberError` if it was not."""
         return self._locate(selector, self.number(selector))
 
-    def layer_indices(self, span: tuple[int, int] | None, count: int, first_layer: int) -> list[int]:
+    def layer_indices(self, span: Layers | None, count: int, first_layer: int) -> list[int]:
         """Indices along a layer axis of length `count` that starts at `first_layer`."""
         if span is None:
             return list(range(count))
         layers = count if first_layer else count - 1
+        if isinstance(span, LayerCount):
+            embeddings = [0] if span.embeddings and not first_layer else []
+            return embeddings + [layer - first_layer for layer in count_layers(span, layers)]
         embeddings = [0] if span[0] == 0 and not first_layer else []
         if span[1] == 0:
             return embeddings
@@ -96,12 +108,12 @@ class ResultNumbers:
             layer - first_layer for layer in map_layers((max(1, span[0]), span[1]), self._claim.published_depth, layers)
         ]
 
-    def curve(self, run: str, measure: str) -> tuple[Estimates, int]:
-        """A measure by layer, averaged over heads, and the number of its first layer."""
+    def curve(self, run: str, measure: str, baseline: str | None = None) -> tuple[Estimates, int]:
+        """A measure, or its baseline, by layer, averaged over heads, and the number of its first layer."""
         data = self.data(run, (LayerCurve, HeadGrid, Table))
         if isinstance(data, Table):
             data = _build_curve(data)
-        estimates = self.measure(data, measure, None)
+        estimates = self.measure(data, measure, baseline)
         if isinstance(data, LayerCurve):
             return estimates, data.first_layer
         return Estimates.stack([_mean(estimates[row]) for row in range(len(estimates.value))]), 1
@@ -169,7 +181,7 @@ class ResultNumbers:
             x_name=x_name,
         )
 
-    def _model_layers(self, span: tuple[int, int], data: Any) -> tuple[tuple[int, int], int]:
+    def _model_layers(self, span: Layers, data: Any) -> tuple[tuple[int, int], int]:
         """The first and last layer of the model at hand that stand for the published layers, and its depth."""
         data = _build_curve(data) if isinstance(data, Table) else data
         first = data.first_layer if isinstance(data, LayerCurve) else 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.run import (
+    ForwardPass,
     NotifyFunction,
     ProgressEstimate,
     ProgressFactory,
@@ -23,6 +24,7 @@ from bertology.claims.judge import judge
 from bertology.claims.verdict import Verdict
 from bertology.corpus.read import load_corpus
 from bertology.errors import Refusal
+from bertology.recording.recording import ComputedArrays
 from bertology.results.result import Result
 
 NO_FINE_TUNED_MODEL = Refusal(
@@ -43,11 +45,12 @@ def _no_stimuli_refusal(corpus: str) -> Refusal:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """A claim, its verdict, and the results it is based on."""
+    """A claim, its verdict, the results it is based on, and the names of the models it is about."""
 
     claim: Claim
     verdict: Verdict
     results: tuple[Result, ...] = field(repr=False)
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class ClaimsReport:
     """The verdicts in the order of the claims, the forward passes made, and the seconds each part took."""
 
     results: tuple[ClaimResult, ...]
-    passes: tuple[str, ...]
+    passes: tuple[ForwardPass, ...]
     elapsed: Mapping[str, float]
 
 
@@ -85,7 +88,7 @@ def judge_claims(
         batches.append(_AnalysisBatch.sorted_by_cost(known, batch_inputs))
     total = sum(batch.estimated_seconds for batch in batches)
     estimate = ProgressEstimate(progress("everything") if progress else None, total)
-    passes: list[str] = []
+    passes: list[ForwardPass] = []
     for batch in batches:
         with estimate.stage(batch.estimated_seconds):
             report = run_all(
@@ -99,7 +102,7 @@ def judge_claims(
         outcomes |= dict(zip(batch.requests, report.outcomes, strict=True))
         passes += report.passes
     return ClaimsReport(
-        tuple(_claim_result(claim, outcomes) for claim in claims), tuple(passes), dict(estimate.elapsed)
+        tuple(_claim_result(claim, outcomes, inputs) for claim in claims), tuple(passes), dict(estimate.elapsed)
     )
 
 
@@ -135,10 +138,34 @@ def _declared_analyses(runs: Mapping[str, ClaimRun]) -> tuple[dict[str, Request]
     return known, unknown
 
 
-def _claim_result(claim: Claim, outcomes: Mapping[str, Result | Refusal]) -> ClaimResult:
+def _claim_result(claim: Claim, outcomes: Mapping[str, Result | Refusal], inputs: RunInputs) -> ClaimResult:
     by_name = {name: outcomes[_run_key(run)] for name, run in claim.all_runs.items()}
     results = tuple(outcome for outcome in by_name.values() if isinstance(outcome, Result))
-    return ClaimResult(claim, judge(claim, by_name), results)
+    verdict = judge(claim, by_name, untrained_remedy=_untrained_remedy(inputs))
+    return ClaimResult(claim, verdict, results, _model_names(claim, inputs))
+
+
+def _untrained_remedy(inputs: RunInputs) -> str:
+    """How to measure the untrained model beside a recording that was given without it."""
+    recording = inputs.recording
+    if recording is None or inputs.untrained_recording is not None:
+        return ""
+    if recording.config.get("source") == "arrays":
+        return "arrays of another program have no untrained model; use --model and --corpus instead of --recording"
+    sites = ",".join(sorted(name for name, arrays in recording.sites.items() if not isinstance(arrays, ComputedArrays)))
+    record = f"bertology record random:{recording.encoder.name} {recording.corpus.name} --sites {sites} -o DIR"
+    return f"record it with `{record}` and name it with --untrained-recording DIR"
+
+
+def _model_names(claim: Claim, inputs: RunInputs) -> tuple[str, ...]:
+    """The models a claim is about: the model, the one given with --against, or both."""
+    names = inputs.model_names
+    roles: set[str] = set()
+    for run in claim.all_runs.values():
+        is_known = run.analysis in registry.names()
+        roles |= {"recording" if run.target == "model" else "against"}
+        roles |= {"against"} & set(registry.get(run.analysis).inputs if is_known else ())
+    return tuple(names[role] for role in ("recording", "against") if role in roles and role in names)
 
 
 def _run_key(run: ClaimRun) -> str:

@@ -163,13 +163,15 @@ SPECIFIC: frozenset[Specificity | None] = frozenset({"specific", "stronger"})
 class ControlVerdict:
     """How a finding that holds relates to one control.
 
-    `comparisons` are the control's numbers; `difference` is how much larger the effect is in the model.
+    `comparisons` are the control's numbers; `difference` is how much larger the effect is in the model. `remedy` says
+    how to measure a control that was not measured.
     """
 
     name: str
     specificity: Specificity
     comparisons: tuple[Comparison, ...] = ()
     difference: Estimate | None = None
+    remedy: str = ""
 
     @property
     def label(self) -> str:
@@ -189,9 +191,9 @@ class ControlVerdict:
 
     @property
     def description(self) -> str:
-        """The control's number and the difference, as a sentence; empty if it was not measured."""
+        """The control's number and the difference, or how to measure them, as a sentence."""
         if not self.comparisons:
-            return ""
+            return f"{self.name[0].upper()}{self.name[1:]} not measured: {self.remedy}." if self.remedy else ""
         value = self.comparisons[0].value
         difference = (
             f"; the effect in the model minus that in the control is {self.difference}"
@@ -284,6 +286,7 @@ class Verdict:
                     "name": control.name,
                     "specificity": control.specificity,
                     "difference": None if control.difference is None else _interval_record(control.difference),
+                    "remedy": control.remedy or None,
                     "comparisons": [comparison.as_record() for comparison in control.comparisons],
                 }
                 for control in self.controls

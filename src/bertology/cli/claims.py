@@ -95,7 +95,9 @@ def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
     for result in claim_results:
         outcome, claim = result.verdict.outcome, result.claim
         text = Text(claim.statement)
-        text.append(f"\n{claim.id} · published ({claim.paper}, {claim.section}): {claim.published_value}", style="dim")
+        models = f" · {' and '.join(result.models)}" if result.models else ""
+        published = f"published ({claim.paper}, {claim.section}): {claim.published_value}"
+        text.append(f"\n{claim.id}{models} · {published}", style="dim")
         text.append(f"\n{result.verdict.reason}\n", style="dim" if outcome == "not applicable" else "")
         verdict = Text(outcome, style=STYLES[outcome])
         if result.verdict.qualification:
@@ -134,6 +136,7 @@ def select_claims(arguments: ClaimsOptions, papers: Sequence[str] | None) -> tup
 
 def run_claims(arguments: ClaimsOptions, papers: Sequence[str] | None = None) -> ClaimsRun:
     """Run the analyses the claims need, with progress bars, and judge the claims."""
+    from bertology.analyses.run import describe_passes
     from bertology.claims.run import judge_claims
     from bertology.recording.plan import RecordingConfig
 
@@ -164,6 +167,5 @@ def run_claims(arguments: ClaimsOptions, papers: Sequence[str] | None = None) ->
     )
     with options.progress_bars() as progress:
         report = judge_claims(claims, inputs, progress=progress, notify=options.print_message)
-    passes = f"{len(report.passes)} forward passes over corpora: {'; '.join(report.passes)}."
-    options.print_message(passes if report.passes else "All recordings were in the store.")
+    options.print_message(describe_passes(report.passes) or "All recordings were in the store.")
     return ClaimsRun(inputs, report)

@@ -50,9 +50,14 @@ def build_report(run: claims.ClaimsRun, *, full: bool) -> ReportContent:
     from bertology.encoder.builtin import BUILT_IN_MODELS
     from bertology.views.report.attention_view import attention_view_fragment, recorded_view_fragment
     from bertology.views.report.content import AnalysisSection, ReportContent
+    from bertology.views.report.finetuning import ABLATION, finetuning_changes
 
     inputs, report = run.inputs, run.report
-    results = {id(result): result for claim_result in report.results for result in claim_result.results}
+    with options.progress_bars() as progress:
+        finetuning = finetuning_changes(inputs, progress=progress, notify=options.print_message)
+    claimed = [result for claim_result in report.results for result in claim_result.results]
+    ablations = [r for r in finetuning.results if r.analysis == ABLATION] if finetuning is not None else []
+    results = {id(result): result for result in (*claimed, *ablations)}
     sections = [AnalysisSection(registry.get(result.analysis), result) for result in results.values()]
     recorded = [r.encoder for r in (inputs.recording, inputs.against_recording) if r is not None]
     models = [encoder.name for encoder in (inputs.encoder, *recorded, inputs.against) if encoder is not None]
@@ -72,9 +77,10 @@ def build_report(run: claims.ClaimsRun, *, full: bool) -> ReportContent:
         messages=messages,
         claim_results=report.results,
         sections=sections,
-        passes=report.passes,
+        passes=[*report.passes, *(finetuning.passes if finetuning is not None else ())],
         attention_view=attention_view,
         elapsed=report.elapsed,
         example_texts=example_texts(report.results, inputs),
         not_run=not_run,
+        finetuning=finetuning,
     )

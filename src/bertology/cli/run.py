@@ -81,6 +81,9 @@ def run_command(
         )
     declared = registry.get(analysis)
     explicit_options = parse_analysis_options(declared, context.args, context)
+    source = context.get_parameter_source("overflow")
+    if "overflow" in declared.options and source is not None and source.name == "COMMANDLINE":
+        explicit_options["overflow"] = overflow
     preset = find_preset(declared, like) if like is not None else None
     analysis_options = explicit_options if preset is None else preset.with_explicit(explicit_options)
     if figure is not None:

@@ -20,8 +20,9 @@ from bertology.cli.table_layout import (
     remaining_width,
     split_into_tables,
 )
+from bertology.errors import count_noun
 from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals
-from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table, UnmeasuredShape
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, UnmeasuredShape
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -46,11 +47,19 @@ def print_result(result: Result, analysis: Analysis) -> None:
     # Words and intervals contain brackets, which rich would take for styles.
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False)
     console.print(f"{result.analysis}: {analysis.question}", style="bold")
+    for line in result.headline():
+        console.print(line, style="bold")
     console.print(f"{result.sample_size}. {analysis.special_tokens}")
+    for line in result.describe_inputs():
+        console.print(line)
+    if options := result.describe_options():
+        console.print(f"Options: {options}")
     for part in _result_tables(result, console.width):
         console.print(part, style="italic" if isinstance(part, str) else "")
     for line in _footnotes(result):
         console.print(line)
+    for line in _prune_lines(result):
+        console.print(line, soft_wrap=True)  # a broken line could not be pasted
 
 
 def print_published(result: Result, preset: Preset, findings: Sequence[str]) -> None:
@@ -103,6 +112,7 @@ def _result_tables(result: Result, width: int) -> Iterable[RichTable | str]:
             yield from _curve_tables(curve, "layer", layers, width)
         case Curve() as curve:
             yield from _curve_tables(curve, curve.x_name, [f"{point:g}" for point in curve.x], width)
+            yield from _removal_orders(curve)
         case Table() as table:
             yield from _curve_tables(table, "", list(table.row_names), width, skipped_rows=table.empty_rows())
             if table.attributes or table.notes:
@@ -113,6 +123,36 @@ def _result_tables(result: Result, width: int) -> Iterable[RichTable | str]:
                 yield from (_matrix_values if small else _extremes)(name, matrix, width)
         case other:
             yield _records(list(other.rows()))
+
+
+def _removal_orders(curve: Curve) -> Iterable[RichTable | str]:
+    """The heads removed at each point of the curve, or, if each point has its own order, the heads it keeps."""
+    stepwise = [order for order in curve.removal_orders if order.steps]
+    if stepwise:
+        yield "Heads removed at each step, in order"
+        table = _build_table([curve.x_name, *(order.name for order in stepwise)])
+        for column in table.columns[1:]:
+            column.justify, column.overflow = "left", "fold"
+        for row, point in enumerate(curve.x):
+            steps = [(order, order.steps[max(0, row - 1)], order.steps[row]) for order in stepwise]
+            table.add_row(f"{point:g}", *(" ".join(order.heads[start:end]) for order, start, end in steps))
+        yield table
+    for order in curve.removal_orders:
+        if not order.steps:
+            yield f"Heads kept, {order.name} ({', '.join(order.values)})"
+            numbers = list(zip(*order.values.values(), strict=True))[order.n_removed :][::-1]
+            heads = zip(order.kept, numbers, strict=True)
+            yield ", ".join(f"{head} ({', '.join(map(_format_value, n))})" for head, n in heads) or "none"
+
+
+def _prune_lines(result: Result) -> Iterable[str]:
+    """A command for each order of removal that removes the heads that can go."""
+    orders = result.data.removal_orders if isinstance(result.data, Curve) else ()
+    model = result.inputs.get("model", {}).get("model", {}).get("name", "MODEL")
+    for order in orders:
+        if order.removed:
+            yield f"To remove the first {order.n_removed} by {order.name}:"
+            yield f"bertology prune {model} --heads {','.join(order.removed)} -o DIR"
 
 
 def _layer_means(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
@@ -142,16 +182,31 @@ def _varies(values: FloatArray) -> bool:
 
 
 def _highest_heads(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
-    heads = {name: head for name in grid.measures if (head := grid.highest_head(name)) is not None}
-    values = [grid.measures[name][head] for name, head in heads.items()]
+    """The head that stands out by each measure; if all heads are equal, their value."""
+    heads = {name: grid.extreme_head(name) for name, e in grid.measures.items() if np.isfinite(e.value).any()}
+    cells = {
+        name: head or tuple(np.argwhere(np.isfinite(grid.measures[name].value))[0]) for name, head in heads.items()
+    }
+    values = [grid.measures[name][cell] for name, cell in cells.items()]
     baselines = {
-        baseline: [estimates[name][head] if name in estimates else None for name, head in heads.items()]
+        baseline: [estimates[name][cell] if name in estimates else None for name, cell in cells.items()]
         for baseline, estimates in grid.baselines.items()
     }
-    labels = [TableColumn("measure", tuple(heads)), TableColumn("head", tuple(str(head) for head in heads.values()))]
-    yield "Highest head per measure"
+    labels = [
+        TableColumn("measure", tuple(f"{name} (lowest)" if name in grid.lowest else name for name in heads)),
+        TableColumn("head", tuple(_format_head(grid.measures[name].value, head) for name, head in heads.items())),
+    ]
+    yield "Highest or lowest head per measure" if grid.lowest else "Highest head per measure"
     intervals = describe_intervals(grid.measures)
     yield from _fill_tables(labels, [_measure_columns(values, baselines, intervals)], width, MAX_COLUMNS)
+
+
+def _format_head(values: FloatArray, head: Head | None) -> str:
+    """The name of a head, and how many others have the same value."""
+    if head is None:
+        return "all equal"
+    n_others = int((values == values[head]).sum()) - 1
+    return f"{head} and {n_others} more" if n_others else str(head)
 
 
 def _curve_tables(
@@ -303,13 +358,12 @@ def _footnotes(result: Result) -> Iterable[str]:
         yield "No rows: nothing in the corpus meets the criteria of this analysis."
     if isinstance(result.data, Table) and (empty := result.data.empty_rows()):
         yield f"Not measured (too few examples): {', '.join(result.data.row_names[i] for i in empty)}."
-    if not isinstance(result.data, UnmeasuredShape) and result.data.sample:
-        yield result.data.describe_sample()
-    if not isinstance(result.data, UnmeasuredShape) and result.data.not_measured:
-        yield result.data.describe_not_measured()
+    if not isinstance(result.data, UnmeasuredShape):
+        data = result.data
+        yield from filter(None, (data.describe_units(), data.describe_sample(), data.describe_not_measured()))
     for role, summary in result.inputs.items():
         if isinstance(summary, Mapping) and "counts" in summary:
-            counts = ", ".join(f"{count} {name}" for name, count in summary["counts"].items())
+            counts = ", ".join(count_noun(count, name) for name, count in summary["counts"].items())
             yield f"Input ({role}): {summary['model']['name']} on {summary['corpus']['name']}: {counts}"
 
 

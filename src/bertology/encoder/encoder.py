@@ -228,6 +228,38 @@ class Head(tuple[int, int]):
         return f"{self[0] + 1}-{self[1] + 1}"
 
 
+def describe_encoder(encoder: Encoder) -> dict[str, Any]:
+    """Name, fingerprint, size and changes of an encoder, for the provenance of a result."""
+    return {
+        "name": encoder.name,
+        "fingerprint": encoder.fingerprint,
+        "layers": encoder.layers,
+        "heads": encoder.heads,
+        "changes": describe_changes(encoder),
+    }
+
+
+def describe_changes(encoder: Encoder) -> dict[str, list[str]]:
+    """The heads of an encoder that were removed or are gated in every forward pass, by what was done to them."""
+    if not isinstance(encoder, TaskEncoder):
+        return {}
+    removed: Mapping[Any, Sequence[int]] = getattr(encoder.model.config, "removed_heads", None) or {}
+    changes = {"removed heads": [str(Head(int(layer), head)) for layer in removed for head in removed[layer]]}
+    scale, uniform = getattr(encoder.gates, "scale", None), getattr(encoder.gates, "uniform", None)
+    if scale is not None:
+        changes["heads set to zero"] = _head_names(scale == 0)
+        changes["scaled heads"] = _head_names((scale != 0) & (scale != 1))
+    if uniform is not None:
+        changes["heads with uniform attention"] = _head_names(uniform)
+    return {change: heads for change, heads in changes.items() if heads}
+
+
+def _head_names(mask: Tensor) -> list[str]:
+    """The heads for which a (layer, head) mask is true, in any row if it has a batch axis."""
+    flags = mask.flatten(2).any(-1) if mask.ndim > 2 else mask
+    return [str(Head(layer, head)) for layer, head in flags.nonzero().tolist()]
+
+
 def parse_head_mask(names: str, encoder: Encoder, option: str, usage: str) -> BoolArray:
     """(layer, head) booleans; refuses heads the encoder does not have, with `usage` as the remedy."""
     mask = np.zeros((encoder.layers, encoder.heads), np.bool_)

@@ -1,23 +1,25 @@
-"""Permanent removal of heads: smaller matrices and the same outputs as with the heads' output set to zero.
+"""Permanent removal of heads: the same outputs as with the heads' output set to zero.
 
-No transformers configuration can express layers with different numbers of heads, so that a pruned model is written
-in its own format:
+In memory a pruned model has smaller matrices, and is faster. No transformers configuration can express layers with
+fewer heads, so that a directory holds the full size, which every tool can load:
 
 | file | |
 |---|---|
-| `config.json` | that of the full model, with `pruned_heads`: removed heads by layer, from 0 |
-| `pruned.safetensors` | the remaining weights |
+| `config.json` | that of the full model, with `removed_heads`: removed heads by layer, from 0 |
+| `model.safetensors` | the weights of the full model, with zeros for removed heads |
 | the tokeniser | that of the full model |
 
-It loads by the path of its folder, as any model does. transformers does not look for a weight file of this name, so
-that no other tool misreads it.
+transformers computes the same outputs with the zeros, at the speed of the full model; `load` removes them. (The entry
+is not called `pruned_heads`: transformers 4 would shrink the matrices before it reads the weights.) In families whose
+heads share a projection or positions, only the heads' columns of the output projection are set to zero: outputs are
+the same, and nothing gets smaller.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +28,12 @@ import numpy as np
 
 from bertology.arrays import BoolArray
 from bertology.encoder.attention_hook import Gates, LayerActivations
-from bertology.encoder.checkpoint_validation import read_tensors
 from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective, TaskEncoder
-from bertology.encoder.families import find_family, layer_spec, model_families
+from bertology.encoder.families import LayerSpec, ModelFamily, find_family, layer_spec, model_families
 from bertology.encoder.huggingface import HuggingFaceEncoder
-from bertology.encoder.huggingface_loading import encoder_from_weights, silence_transformers
+from bertology.encoder.huggingface_loading import load_directory
 from bertology.encoder.layer_variants import transformer_layers
+from bertology.encoder.task_heads import save_pretrained
 from bertology.errors import Refusal
 from bertology.lazy import torch
 
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
 
 HeadMask = BoolArray
 
-CONFIG, ENTRY, TENSORS, STANDARD_TENSORS = "config.json", "pruned_heads", "pruned.safetensors", "model.safetensors"
-EXPECTED_FILES = f"{CONFIG} with an entry {ENTRY!r}, and the {TENSORS} and tokeniser written with it"
+CONFIG, ENTRY = "config.json", "removed_heads"
+EXPECTED_FILES = f"{CONFIG} with heads by layer, both from 0, under {ENTRY!r}, and zeros for the weights of these heads"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,23 +105,48 @@ class _NoHeads(torch.nn.Module):
 
 def prune(encoder: TaskEncoder, head_mask: HeadMask) -> PrunedEncoder:
     """A copy of the model with only the heads that are True in the (layer, head) mask."""
-    if head_mask.shape != (encoder.layers, encoder.heads):
+    _check_mask(encoder, head_mask)
+    if not can_shrink(encoder):
         raise Refusal(
-            f"A head mask of shape {head_mask.shape} does not fit {encoder.name}",
-            f"one boolean for each of {encoder.layers} layers and {encoder.heads} heads",
-            "Build the mask from the layers and heads of this encoder",
+            f"Heads of {encoder.name} ({_family_name(encoder)}) cannot be removed: they share weights or positions",
+            f"a model of one of the families {', '.join(shrinkable_families())}",
+            "Set these heads to zero instead (`zero_heads`, `bertology prune`): the outputs are the same, without the "
+            "speed-up",
         )
-    if encoder.is_pruned:
-        raise Refusal(f"{encoder.name} is already pruned", "a model with all its heads", "Prune the unpruned model")
-    _refuse_family(encoder)
     model = copy.deepcopy(encoder.model)
     for layer, mask in zip(transformer_layers(model), head_mask, strict=True):
         if not mask.all():
             _remove_heads(layer, mask)
-    removed = {str(layer): np.flatnonzero(~mask).tolist() for layer, mask in enumerate(head_mask) if not mask.all()}
-    setattr(model.config, ENTRY, removed)
+    _list_removed_heads(model.config, head_mask)
     parts = (model.eval(), encoder.hf_tokenizer, encoder.tokeniser, encoder.missing_weights)
     return PrunedEncoder(encoder.name, *parts, causal=encoder.causal)
+
+
+def zero_heads(encoder: TaskEncoder, head_mask: HeadMask) -> TaskEncoder:
+    """A copy of the model in which the weights of heads that are False in the (layer, head) mask are zero.
+
+    Where a head has its own values as well as its own part of the output projection, both are zero, so that its
+    gradients are zero too: it stays removed if the model is trained further.
+    """
+    _check_mask(encoder, head_mask)
+    model = copy.deepcopy(encoder.model)
+    with torch.no_grad():
+        for layer, mask in zip(transformer_layers(model), head_mask, strict=True):
+            for weights in _head_weights(layer, mask):
+                weights.zero_()
+    _list_removed_heads(model.config, head_mask)
+    return encoder.with_model(model)
+
+
+def can_shrink(encoder: TaskEncoder) -> bool:
+    """Whether heads can be removed from the matrices of the model's family."""
+    family = _family(encoder)
+    return family is not None and family.prunable
+
+
+def shrinkable_families() -> list[str]:
+    """Names of the families from whose matrices heads can be removed."""
+    return [family.name for family in model_families() if family.prunable]
 
 
 def read_head_mask(config: Any) -> HeadMask:
@@ -134,57 +161,96 @@ def _build_head_mask(layers: int, heads: int, removed: Mapping[str, list[int]]) 
     return mask
 
 
-def save_pruned(encoder: PrunedEncoder, folder: str | Path) -> None:
-    """Write a pruned model to a folder in the format of this module's docstring."""
-    folder = Path(folder)
-    with silence_transformers():
-        encoder.model.save_pretrained(folder, max_shard_size="1TB")
-        encoder.hf_tokenizer.save_pretrained(folder)
-    (folder / STANDARD_TENSORS).replace(folder / TENSORS)
+def _list_removed_heads(config: Any, head_mask: HeadMask) -> None:
+    removed = {str(layer): np.flatnonzero(~mask).tolist() for layer, mask in enumerate(head_mask) if not mask.all()}
+    setattr(config, ENTRY, removed)
+
+
+def save_pruned(encoder: TaskEncoder, head_mask: HeadMask, folder: str | Path) -> None:
+    """Write a model without the heads that are False in the mask, in the format of this module's docstring."""
+    save_pretrained(zero_heads(encoder, head_mask), Path(folder))
 
 
 def is_pruned(folder: Path) -> bool:
     """Whether a folder holds a pruned model."""
-    return (folder / TENSORS).is_file()
-
-
-def load_pruned(folder: Path, *, name: str = "", device: str = "cpu", dtype: str = "float32") -> PrunedEncoder:
-    """Load a pruned model.
-
-    The full model is built first, with zeros for removed heads, so that it passes the checks of any model; then it is
-    pruned again.
-    """
     try:
-        config: Any = json.loads((folder / CONFIG).read_text("utf-8"))
-        layers = config.get("num_hidden_layers", config.get("n_layers"))
-        heads = config.get("num_attention_heads", config.get("n_heads"))
-        head_mask = _build_head_mask(layers, heads, config[ENTRY])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refusal(f"{folder} does not list the removed heads", EXPECTED_FILES, "Copy the folder again") from error
-    weights = _restore_full_size(read_tensors(folder / TENSORS, EXPECTED_FILES), head_mask, folder)
-    full_encoder = encoder_from_weights(
-        weights, config=folder, tokenizer=folder, name=name or str(folder), device=device, dtype=dtype
-    )
-    return prune(full_encoder, head_mask)
+        return ENTRY in json.loads((folder / CONFIG).read_text("utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False  # whatever is wrong is reported when the folder is loaded
 
 
-def _refuse_family(encoder: TaskEncoder) -> None:
-    transformer_layers(encoder.model)  # refuses shared layers with a reason
-    family = find_family(encoder.model.config.model_type)
-    if family is None or not family.prunable:
-        prunable = ", ".join(family.name for family in model_families() if family.prunable)
+def load_pruned(
+    folder: Path, *, name: str = "", device: str = "cpu", dtype: str = "float32", allow_pickle: bool = False
+) -> HuggingFaceEncoder:
+    """Load a pruned model: the full one, from which heads are removed if its family allows it."""
+    encoder = load_directory(folder, name=name or str(folder), device=device, dtype=dtype, allow_pickle=allow_pickle)
+    try:
+        removed = getattr(encoder.model.config, ENTRY)
+        head_mask = _build_head_mask(encoder.layers, encoder.heads, removed)
+    except (ValueError, IndexError, TypeError, AttributeError) as error:
         raise Refusal(
-            f"Heads of {encoder.name} ({family.name if family else encoder.model.config.model_type}) cannot be "
-            "removed: they share weights or positions",
-            f"a model of one of the families {prunable}",
-            "Set the gates of these heads to 0 instead: the outputs are the same, without the speed-up",
+            f"{folder} does not list the removed heads in a form that fits the model", EXPECTED_FILES, "Prune it again"
+        ) from error
+    layers = zip(transformer_layers(encoder.model), head_mask, strict=True)
+    if any(weights.any() for layer, mask in layers for weights in _head_weights(layer, mask)):
+        raise Refusal(
+            f"{folder} lists heads as removed whose weights are not zero",
+            EXPECTED_FILES,
+            f"Delete {ENTRY!r} from {CONFIG} to use the model with all its heads, or prune it again",
         )
+    return prune(encoder, head_mask) if can_shrink(encoder) else encoder
+
+
+def _check_mask(encoder: TaskEncoder, head_mask: HeadMask) -> None:
+    if head_mask.shape != (encoder.layers, encoder.heads):
+        raise Refusal(
+            f"A head mask of shape {head_mask.shape} does not fit {encoder.name}",
+            f"one boolean for each of {encoder.layers} layers and {encoder.heads} heads",
+            "Build the mask from the layers and heads of this encoder",
+        )
+    if encoder.is_pruned:
+        raise Refusal(f"{encoder.name} is already pruned", "a model with all its heads", "Prune the unpruned model")
+    transformer_layers(encoder.model)  # refuses shared layers with a reason
+
+
+def _family(encoder: TaskEncoder) -> ModelFamily | None:
+    return find_family(encoder.model.config.model_type)
+
+
+def _family_name(encoder: TaskEncoder) -> str:
+    family = _family(encoder)
+    return family.name if family is not None else encoder.model.config.model_type
+
+
+def _head_weights(layer: nn.Module, head_mask: HeadMask) -> Iterator[Tensor]:
+    """The weights of the heads that are False: a view of each row or column of the projections that is theirs alone."""
+    spec = _spec(layer)
+    output = _weight(layer, spec.output_projection)
+    columns = output if spec.conv1d_weights else output.T
+    rows = [columns]
+    for path in spec.qkv_projections or ():
+        linear = _linear(layer, path)
+        rows += [linear.weight, linear.bias]
+    for index in _head_rows(~head_mask, len(columns)).tolist():
+        yield from (weights[index] for weights in rows)
+
+
+def _spec(layer: nn.Module) -> LayerSpec:
+    spec = layer_spec(layer)
+    assert spec is not None, f"{type(layer).__name__} is not a layer of a known family"
+    return spec
+
+
+def _weight(layer: nn.Module, path: str) -> Tensor:
+    weight = layer.get_submodule(path).weight
+    assert isinstance(weight, torch.Tensor), f"{path} has no weight"
+    return weight
 
 
 def _remove_heads(layer: nn.Module, head_mask: HeadMask) -> None:
     """Remove the rows of the query, key and value projections, and the columns of the output projection."""
-    spec = layer_spec(layer)
-    assert spec is not None and spec.qkv_projections is not None, f"{type(layer).__name__} is not prunable"
+    spec = _spec(layer)
+    assert spec.qkv_projections is not None, f"{type(layer).__name__} is not prunable"
     output = _linear(layer, spec.output_projection)
     rows = _head_rows(head_mask, output.in_features)
     with torch.no_grad():
@@ -208,36 +274,3 @@ def _linear(layer: nn.Module, path: str) -> nn.Linear:
     module = layer.get_submodule(path)
     assert isinstance(module, torch.nn.Linear), f"{path} is {type(module).__name__}"
     return module
-
-
-def _restore_full_size(tensors: Mapping[str, Tensor], head_mask: HeadMask, folder: Path) -> dict[str, Tensor]:
-    """The weights at the size of the full model, with zeros for removed heads."""
-    weights = dict(tensors)
-    specs = dict.fromkeys(family.layer for family in model_families() if family.prunable)
-    for layer, layer_mask in enumerate(head_mask):
-        for spec in specs:
-            suffix = f".{layer}.{spec.output_projection}.weight"
-            for name in [name for name in tensors if name.endswith(suffix)]:
-                layer_prefix = name.removesuffix(f"{spec.output_projection}.weight")
-                width = len(tensors[name])
-                weights[name] = _scatter_rows(tensors[name].T, layer_mask, width, name, folder).T.contiguous()
-                for path in spec.qkv_projections or ():
-                    for part, empty_shape in (("weight", (0, width)), ("bias", (0,))):
-                        projection = f"{layer_prefix}{path}.{part}"
-                        rows = tensors.get(projection, tensors[name].new_empty(empty_shape))
-                        weights[projection] = _scatter_rows(rows, layer_mask, width, projection, folder)
-    return weights
-
-
-def _scatter_rows(rows: Tensor, head_mask: HeadMask, size: int, name: str, folder: Path) -> Tensor:
-    """`size` rows: those of the remaining heads at their positions, zeros elsewhere."""
-    indices = _head_rows(head_mask, size)
-    if len(rows) != len(indices):
-        raise Refusal(
-            f"{name} in {folder} has {len(rows)} rows; {CONFIG} leaves {len(indices)}",
-            EXPECTED_FILES,
-            "Copy the folder again",
-        )
-    full = rows.new_zeros((size, *rows.shape[1:]))
-    full[indices] = rows
-    return full

@@ -33,6 +33,11 @@ class RecordedInput:
     text: TextInput
     tokens: TokenisedInput
 
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """Its position in the corpus, the same for every encoder."""
+        return self.example_index, self.input_index, self.window_index
+
 
 @dataclass(frozen=True, eq=False)
 class TokenBatch:

@@ -18,10 +18,13 @@ Interval = Literal["bootstrap", "t", "range", "simultaneous", "exact"]
 """What `low` and `high` are.
 
 `bootstrap`: a 95 % interval from resampling sentences or examples. `t`: a 95 % interval from a standard error and
-Student's t distribution, as of a regression. `range`: the lowest and highest of several runs (seeds, random draws).
-`simultaneous`: a 95 % interval that holds for all candidates at once, such as all heads. `exact`: a number without
-sampling error, or without an interval.
+Student's t distribution, as of a regression or a jackknife. `range`: the lowest and highest of several runs (seeds,
+random draws). `simultaneous`: a 95 % interval that holds for all candidates at once, such as all heads. `exact`: a
+number without sampling error, or without an interval.
 """
+
+ROUNDING_ERROR = 1e-12
+"""Sums of the same numbers in another order differ by less than this proportion of their size."""
 
 
 def _to_nested_lists(array: FloatArray) -> Any:
@@ -76,12 +79,17 @@ class Estimate:
         return Estimates(value=value, low=low, high=high, n=np.full(shape, self.n, np.int64), interval=self.interval)
 
     def clearly_above(self, other: Estimate | float) -> bool:
-        """Whether the whole interval lies above the other's."""
-        return self.low > (other.high if isinstance(other, Estimate) else other)
+        """Whether the whole interval lies above the other's, by more than rounding errors."""
+        return self.low - (other.high if isinstance(other, Estimate) else other) > self._rounding_error(other)
 
     def clearly_below(self, other: Estimate | float) -> bool:
-        """Whether the whole interval lies below the other's."""
-        return self.high < (other.low if isinstance(other, Estimate) else other)
+        """Whether the whole interval lies below the other's, by more than rounding errors."""
+        return (other.low if isinstance(other, Estimate) else other) - self.high > self._rounding_error(other)
+
+    def _rounding_error(self, other: Estimate | float) -> float:
+        """The largest difference that rounding can make between two numbers of this size."""
+        ends = (other.low, other.high) if isinstance(other, Estimate) else (other,)
+        return ROUNDING_ERROR * max([1.0, *filter(math.isfinite, map(abs, (self.low, self.high, *ends)))])
 
 
 class Estimates(BaseModel):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.arrays import Array, BoolArray, FloatArray, IntArray
-from bertology.estimates.estimate import Estimates
+from bertology.estimates.estimate import ROUNDING_ERROR, Estimates
 
 RESAMPLES = 1000
 LEVEL = 0.95
@@ -59,15 +59,18 @@ def bootstrap_proportion(
     return exact_where_unanimous(estimates, level=level)
 
 
-def exact_where_unanimous(estimates: Estimates, *, level: float = LEVEL) -> Estimates:
+def exact_where_unanimous(estimates: Estimates, *, lowest: ArrayLike = 0.0, level: float = LEVEL) -> Estimates:
     """Proportions, with the interval of Clopper and Pearson (1934) where all cases are right, or all wrong.
 
-    Such cases look the same however they are resampled. There are as many cases as n.
+    Such cases look the same however they are resampled. There are as many cases as n. With `lowest` -1 for differences
+    of proportions, in which all cases may be 0. The interval holds for means of any values in this range: if their true
+    mean is m away from that of the cases, at least a proportion m of all cases differs.
     """
-    agree = (estimates.low == estimates.high) & np.isin(estimates.value, (0, 1))
+    agree = (estimates.low == estimates.high) & np.isin(estimates.value, (-1, 0, 1))
     margins = unanimous_margin(estimates.n, level=level)
-    low, high = np.where(agree, (estimates.low - margins).clip(0), estimates.low), estimates.high + margins
-    return estimates.model_copy(update={"low": low, "high": np.where(agree, high.clip(max=1), estimates.high)})
+    low = np.where(agree, np.maximum(estimates.low - margins, lowest), estimates.low)
+    high = np.where(agree, (estimates.high + margins).clip(max=1), estimates.high)
+    return estimates.model_copy(update={"low": low, "high": high})
 
 
 def unanimous_margin(n: ArrayLike, *, level: float = LEVEL) -> FloatArray:
@@ -137,9 +140,15 @@ def widen_by_rule_of_three(differences: Estimates, mask: BoolArray) -> Estimates
 
 
 def percentile_interval(resampled: Array, *, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
-    """The percentile interval over the first axis, ignoring NaN; NaN if nothing was measured."""
+    """The percentile interval over the first axis, ignoring NaN; NaN if nothing was measured.
+
+    Limits that differ from 0 only by the rounding errors of sums are 0.
+    """
     tail = 100 * (1 - level) / 2
-    low, high = (_percentile(resampled.reshape(len(resampled), -1), q) for q in (tail, 100 - tail))
+    flat = resampled.reshape(len(resampled), -1)
+    scale = np.max(np.abs(flat), axis=0, where=np.isfinite(flat), initial=0.0)
+    low, high = (_percentile(flat, q) for q in (tail, 100 - tail))
+    low, high = (np.where(np.abs(limit) <= ROUNDING_ERROR * scale, 0.0, limit) for limit in (low, high))
     return low.reshape(resampled.shape[1:]), high.reshape(resampled.shape[1:])
 
 

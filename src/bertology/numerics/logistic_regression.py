@@ -5,6 +5,10 @@ the inner products of the few stored vectors; the step along a direction is that
 in the step, so that the line search needs no product with the features: an iteration takes two, for the scores of the
 direction and for the gradient. Two classes have opposite scores and need one row of weights, their difference. The last
 feature is a column of ones for the bias, which has no penalty.
+
+The loss of n examples is their mean cross-entropy plus penalty / 2 times the squared weights of all classes, whatever
+their number. scikit-learn's `LogisticRegression` penalises all rows for three or more classes, so that its C is
+1 / (penalty n), but only the difference of the rows for two classes: the same solution has C = 2 / (penalty n) there.
 """
 
 from __future__ import annotations

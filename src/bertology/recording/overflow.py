@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import accumulate, islice, takewhile
 from typing import Any, Literal
 
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.corpus import Example, TextInput, concatenate_segments
 from bertology.corpus.sentence import SPAN_ANNOTATIONS, Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
@@ -20,6 +20,10 @@ from bertology.encoder.tokens import TokenisedInput
 from bertology.errors import Refusal
 
 Overflow = Literal["error", "skip", "truncate", "window"]
+ExampleOverflow = Literal["auto", "error", "skip", "truncate", "window"]
+"""What is done with examples of a task that are too long; `auto`: what the task does when it is trained."""
+LONG_SKIPPED, LONG_TRUNCATED = "long examples skipped", "long examples truncated"
+LONG_IN_WINDOWS = "long examples split into windows"
 
 WORD_ANNOTATIONS = ("lemmas", "pos", "xpos", "morphology", "tags", "senses", "further_senses")
 """Annotations with one value per word that stay valid in a part of a sentence; the dependency tree does not."""
@@ -74,6 +78,101 @@ def slice_sentence(sentence: Sentence, start: int, end: int) -> Sentence:
         },
         **annotations,
     )
+
+
+def fit_examples(
+    encoder: Encoder, examples: Sequence[Example], overflow: ExampleOverflow, *, keep_end: bool = False
+) -> tuple[list[Example], Counter[str]]:
+    """The examples of a task that the encoder can take, cut if need be, and how many were skipped or truncated.
+
+    With `auto`, and for questions with `window`, the task itself skips, truncates or splits. An example whose answer
+    would be cut off is skipped.
+    """
+    counts: Counter[str] = Counter()
+    if overflow == "auto":
+        return list(examples), counts
+    n_tokens = iter(encoder.tokenise([text for example in examples for text in example.text_inputs]))
+    fitted: list[Example] = []
+    for example in examples:
+        length = max(len(next(n_tokens)) for _ in example.text_inputs)
+        if length <= encoder.max_length or (overflow == "window" and example.kind == "question"):
+            fitted.append(example)
+            continue
+        if overflow in ("error", "window"):
+            raise _example_refusal(encoder, example, length, overflow)
+        shortened = cut_example(encoder, example, encoder.max_length, keep_end=keep_end)
+        if overflow == "skip" or shortened is None or _has_answers(example) > _has_answers(shortened):
+            counts[LONG_SKIPPED] += 1
+        else:
+            fitted.append(shortened)
+            counts[LONG_TRUNCATED] += 1
+    return fitted, counts
+
+
+def cut_example(
+    encoder: Encoder, example: Example, limit: int, *, keep_end: bool = False, n_protected: int = 0
+) -> Example | None:
+    """The example without the words that exceed `limit` tokens in one of its inputs; None if too few words would stay.
+
+    A text loses its last words, or with `keep_end` its first; a question or multiple choice the last words of its
+    passage before the last `n_protected`; a pair the last words of its longer text.
+    """
+    while True:
+        tokenised = encoder.tokenise(example.text_inputs)
+        longest = max(range(len(tokenised)), key=lambda index: len(tokenised[index]))
+        excess = len(tokenised[longest]) - limit
+        if excess <= 0:
+            return example
+        parts = example.text_inputs[longest].segments
+        sizes = [_tokens_per_word(tokenised[longest], parts, index) for index in range(len(parts))]
+        totals = list(map(sum, sizes))
+        cut = {"pair": totals.index(max(totals)), "question": 1}.get(example.kind, 0)
+        if example.kind == "pair":
+            excess = max(1, min(excess, totals[cut] - totals[1 - cut]))
+        shortened = _without_words(parts[cut], sizes[cut], excess, keep_end=keep_end, n_protected=n_protected)
+        if shortened is None:
+            return None
+        segments = list(example.segments)
+        segments[longest if example.kind == "minimal_pair" else cut] = shortened
+        example = replace(example, segments=tuple(segments))
+
+
+def _has_answers(example: Example) -> bool:
+    return any(segment.answer_spans for segment in example.segments)
+
+
+def _example_refusal(encoder: Encoder, example: Example, length: int, overflow: ExampleOverflow) -> Refusal:
+    words = " ".join(example.segments[0].words[:6])[:60]
+    problem = f'The example "{words} ..." has {length} tokens; {encoder.name} takes at most {encoder.max_length}'
+    if overflow == "error":
+        return Refusal(
+            problem,
+            f"at most {encoder.max_length} tokens per input",
+            "Use --overflow skip or truncate; the result counts how many examples were affected",
+        )
+    return Refusal(
+        f"{problem}, and only questions with answers in a passage are evaluated in windows",
+        "--overflow skip or truncate",
+        "Use one of them, or omit --overflow",
+    )
+
+
+def _without_words(
+    sentence: Sentence, sizes: Sequence[int], n_tokens: int, *, keep_end: bool, n_protected: int
+) -> Sentence | None:
+    """The sentence without its first or last words of at least `n_tokens` tokens; None if no word would stay."""
+    n_removable = len(sizes) - n_protected
+    removable = sizes[:n_removable] if keep_end else sizes[:n_removable][::-1]
+    n_cut = 1 + sum(1 for _ in takewhile(lambda total: total < n_tokens, accumulate(removable)))
+    if n_cut > n_removable or n_cut == len(sizes):
+        return None
+    if keep_end:
+        return slice_sentence(sentence, n_cut, len(sizes))
+    if not n_protected:
+        return slice_sentence(sentence, 0, n_removable - n_cut)
+    protected = slice_sentence(sentence, n_removable, len(sizes))
+    kept = [slice_sentence(sentence, 0, n_removable - n_cut)] if n_cut < n_removable else []
+    return replace(concatenate_segments([*kept, protected]), id=sentence.id, document=sentence.document)
 
 
 def _truncate(

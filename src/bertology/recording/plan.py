@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from bertology.corpus.corpus import Corpus, TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
@@ -27,6 +30,12 @@ DEVICE_BATCH_TOKENS = 8192
 # A batch with at least MIN_FILL of its tokens is closed if the next input would cause more than MAX_PADDING padding.
 MIN_FILL = 0.25
 MAX_PADDING = 0.05
+
+MIN_SAMPLE_SIZE, MAX_SAMPLE_SIZE = 10, 60
+WEIGHTS_PER_LAYER = 12
+"""Weights of a transformer layer, in squares of its width."""
+WORK_PER_SECOND = 1e10
+"""Weights times tokens that one core multiplies in a second, in batches of sentences."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,20 @@ def token_batches(
     for batch in length_batches(lengths, default_tokens_per_batch(encoder.device)):
         indices = [sample[position] for position in batch]
         yield indices, TokenBatch([recording.inputs[index] for index in indices], encoder.device)
+
+
+def affordable_sample_size(
+    encoder: Encoder, lengths: ArrayLike, n_passes: ArrayLike, *, seconds: float, maximum: int = MAX_SAMPLE_SIZE
+) -> int:
+    """The number of inputs, 10 or more, whose passes take one core about this long.
+
+    `lengths` are the numbers of tokens of some inputs, `n_passes` how many passes each of them needs. The size depends
+    only on these, not on the machine, so that the same inputs are analysed everywhere.
+    """
+    tokens = np.asarray(lengths, np.float64) * np.asarray(n_passes, np.float64)
+    work_per_input = WEIGHTS_PER_LAYER * encoder.layers * encoder.width**2 * (tokens.mean() if tokens.size else 0.0)
+    affordable = seconds * WORK_PER_SECOND / work_per_input if work_per_input else maximum
+    return int(min(maximum, max(MIN_SAMPLE_SIZE, affordable)))
 
 
 def sample_inputs(

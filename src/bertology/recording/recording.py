@@ -269,6 +269,26 @@ class Recording:
         }
 
 
+def shared_inputs(first: Recording, second: Recording) -> tuple[Recording, Recording]:
+    """Both recordings with only the inputs that both have, in the order of the first.
+
+    An encoder with another tokeniser or maximum length may have skipped other inputs.
+    """
+    if [recorded.key for recorded in first.inputs] == [recorded.key for recorded in second.inputs]:
+        return first, second
+    positions = {recorded.key: index for index, recorded in enumerate(second.inputs)}
+    kept = [index for index, recorded in enumerate(first.inputs) if recorded.key in positions]
+    return _select_inputs(first, kept), _select_inputs(second, [positions[first.inputs[index].key] for index in kept])
+
+
+def _select_inputs(recording: Recording, indices: Sequence[int]) -> Recording:
+    def select(arrays: Sequence[Array]) -> Sequence[Array]:
+        return ComputedArrays(len(indices), lambda index: arrays[indices[index]])
+
+    sites = {name: select(arrays) for name, arrays in recording.sites.items()}
+    return replace(recording, inputs=tuple(recording.inputs[index] for index in indices), sites=sites)
+
+
 def check_same_inputs(first: Recording, second: Recording) -> None:
     """Refuse two recordings whose inputs differ in number or in their words."""
     names = f"{first.encoder.name} on {first.corpus.name} and {second.encoder.name} on {second.corpus.name}"

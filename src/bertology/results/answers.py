@@ -42,7 +42,8 @@ def check_answers_writable(path: Path) -> None:
 def save_answers(result: Result, path: Path) -> int:
     """Write the answers of a result in the format of the file's suffix; the number of answers."""
     check_answers_writable(path)
-    answers = result.answers()
+    source = {f"run_{name}": value for name, value in result.source_fields().items()}
+    answers = [answer | source for answer in result.answers()]
     if not answers:
         raise Refusal(
             f"{result.analysis} has no answers to single items with these options",

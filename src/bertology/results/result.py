@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 _SHAPE_ADAPTER: TypeAdapter[Shape] = TypeAdapter(Shape)
 _KEYS = ("analysis", "version", "options", "inputs", "shape", "n", "data", "baselines", "provenance")
 
+SHOWN_DIGITS = 8
+"""Digits of a fingerprint in text for people."""
+
 
 class Result(BaseModel):
     """The result of one analysis, immutable.
 
     `n` is the largest sample size of its numbers, in whatever they count (sentences, words, examples); for shapes
-    without estimates, the number of inputs.
+    without estimates, the number of inputs, or of the examples shown.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
@@ -50,9 +53,29 @@ class Result(BaseModel):
         sizes = [self.n] if isinstance(self.data, UnmeasuredShape) else sample_sizes(self.data) or [0]
         return f"n = {sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"n = {sizes[0]}"
 
+    def describe_inputs(self) -> list[str]:
+        """One line per model: its name, the corpus, the fingerprints of both, and changes made to the model."""
+        lines = [_describe_input(role, summary) for role, summary in self.inputs.items() if role != "untrained"]
+        return [line for line in lines if line]
+
+    def describe_options(self) -> str:
+        """All options that are not empty, as `name=value`."""
+        return ", ".join(f"{name}={value}" for name, value in self.options.items() if value != "")
+
+    def source_fields(self) -> dict[str, str]:
+        """The analysis, its models and corpora with their fingerprints, and its options, for files of single items."""
+        fields = {"analysis": f"{self.analysis} (version {self.version})"}
+        for role, summary in self.inputs.items():
+            parts = {"corpus": summary} if role == "corpus" else {role: summary["model"], "corpus": summary["corpus"]}
+            fields |= {name: f"{part['name']} {part['fingerprint']}" for name, part in parts.items()}
+        return fields | {"options": json.dumps(dict(self.options), ensure_ascii=False, default=str)}
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object with the keys analysis, version, options, inputs, shape, n, data, baselines, provenance."""
         data = _SHAPE_ADAPTER.dump_python(self.data, mode="json")
+        for name in ("reference", "costs", "lowest", "removal_orders"):  # most analyses evaluate no task
+            if name in data and not data[name]:
+                del data[name]
         fields = self.model_dump(mode="json", exclude={"data"})
         fields |= {"shape": data.pop("shape"), "baselines": data.pop("baselines", {}), "data": data}
         return {key: fields[key] for key in _KEYS}
@@ -109,10 +132,39 @@ class Result(BaseModel):
 
         return save_figure(self, Path(path), theme)
 
+    def headline(self) -> list[str]:
+        """What to read first: the score before an intervention, the highest and lowest costs, and what stands out."""
+        from bertology.results.headline import headline
+
+        return headline(self.data)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.analysis}: {self.data.shape}, {self.sample_size}", *self.headline()])
+
+    __str__ = __repr__
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """The figure, for notebooks."""
-        description = f"{self.analysis}: {self.data.shape}, {self.sample_size}"
-        return {"text/plain": description, "image/svg+xml": self.figure().svg}
+        return {"text/plain": repr(self), "image/svg+xml": self.figure().svg}
+
+
+def _describe_input(role: str, summary: Any) -> str:
+    """A model and its corpus, or a corpus alone; empty for anything else."""
+    if role == "corpus":
+        return _describe_corpus(summary)
+    if not isinstance(summary, Mapping) or not {"model", "corpus"} <= summary.keys():
+        return ""
+    model: Mapping[str, Any] = summary["model"]
+    changes = "".join(f" · {change}: {' '.join(names)}" for change, names in model.get("changes", {}).items())
+    fingerprint = str(model.get("fingerprint", "unknown"))[:SHOWN_DIGITS]
+    line = f"{model['name']} on {_describe_corpus(summary['corpus'])} · model fingerprint {fingerprint}{changes}"
+    return line if role == "model" else f"{role}: {line}"
+
+
+def _describe_corpus(corpus: Mapping[str, Any]) -> str:
+    n_examples, fingerprint = corpus.get("examples", "unknown"), str(corpus.get("fingerprint", "unknown"))
+    examples = "example" if n_examples == 1 else "examples"
+    return f"{corpus['name']} · {n_examples} {examples}, fingerprint {fingerprint[:SHOWN_DIGITS]}"
 
 
 def sample_sizes(data: Shape) -> list[int]:

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PrivateAttr, model_validator
 
 from bertology.encoder.encoder import Head as Head
+from bertology.errors import count_noun
 from bertology.estimates.estimate import Estimates, FloatArrayField
 from bertology.results.answers import Answer, AnswerSource
 
@@ -42,11 +43,67 @@ class _Shape(BaseModel):
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
 
 
+class ReferenceScore(_Shape):
+    """The score of an intact or fully trained model, beside its baseline on the same examples.
+
+    Other scores are compared with it. Where it is no better than the baseline, there was nothing to lose: differences
+    from it say nothing about the model. `difference` is paired; each estimate is a single number.
+    """
+
+    name: str
+    baseline: str
+    metric: str = "score"
+    score: Estimates
+    baseline_score: Estimates
+    difference: Estimates
+
+    @property
+    def is_above_baseline(self) -> bool:
+        """Whether the whole interval of the difference lies above 0."""
+        return self.difference[()].clearly_above(0.0)
+
+    def describe(self) -> str:
+        """The scores as a sentence if the reference is no better than its baseline; else empty."""
+        if self.is_above_baseline:
+            return ""
+        return (
+            f"Nothing learnt that could be lost: {self.name} scores {self.score[()]}, no better than {self.baseline}, "
+            f"{self.baseline_score[()]} (difference {self.difference[()]}, n = {self.difference[()].n}). Differences "
+            "from this score say nothing about the model."
+        )
+
+
+class CostMeasures(_Shape):
+    """The measures that say what removing a part costs; the loss is the higher, the more the part is needed.
+
+    `score` and `p_value` are empty if they were not measured. p values are two-sided and corrected for their number.
+    """
+
+    loss: str
+    score: str = ""
+    p_value: str = ""
+
+
+class RemovalCosts(_Shape):
+    """What was removed from a model, and which measures say what that costs.
+
+    `part` is what the rows of the shape are: `head`, `layer`, `heads`. `operations` has the measures by what was done
+    to the part, such as `skip`; the empty name says that it was removed.
+    """
+
+    part: str
+    metric: str
+    operations: Mapping[str, CostMeasures]
+    significance_level: float = 0.05
+
+
 class _MeasuredShape(_Shape):
     """A shape with estimates and baselines.
 
     `units` gives the unit and range of each measure, `sample` the sizes of what was measured: training and test
     examples, labels, skipped sentences. `not_measured` gives the reason for each measure that could not be taken.
+    `reference` is the score that others are compared with, if the analysis trains or evaluates a task. `costs` says
+    how to read the measures of an intervention that removes parts one by one.
     """
 
     measures: Measures
@@ -54,6 +111,8 @@ class _MeasuredShape(_Shape):
     units: Mapping[str, str] = Field(default_factory=dict)
     sample: Mapping[str, int | float] = Field(default_factory=dict)
     not_measured: Mapping[str, str] = Field(default_factory=dict)
+    reference: ReferenceScore | None = None
+    costs: RemovalCosts | None = None
     _answers: AnswerSource | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
@@ -87,8 +146,21 @@ class _MeasuredShape(_Shape):
 
     def describe_sample(self) -> str:
         """`sample` as a sentence: "Sample: 3 labels, 225 train words."; empty if there is none."""
-        counts = [f"{v} {k}" if isinstance(v, int) else f"{k} {v:.3g}" for k, v in self.sample.items()]
+        counts = [count_noun(v, k) if isinstance(v, int) else f"{k} {v:.3g}" for k, v in self.sample.items()]
         return f"Sample: {', '.join(counts)}." if counts else ""
+
+    def describe_units(self) -> str:
+        """`units` as a sentence; measures with the same unit stand together. Empty if there are none."""
+        names: dict[str, list[str]] = {}
+        for measure in self.measures:
+            if self.units.get(measure):
+                names.setdefault(self.units[measure], []).append(measure)
+        by_unit = "; ".join(f"{', '.join(measures)}: {unit}" for unit, measures in names.items())
+        return f"Units: {by_unit}." if by_unit else ""
+
+    def describe_reference(self) -> str:
+        """What stands before all numbers: that the reference is no better than its baseline; else empty."""
+        return self.reference.describe() if self.reference is not None else ""
 
     def describe_not_measured(self) -> str:
         """`not_measured` as a sentence; empty if nothing is missing."""
@@ -115,16 +187,21 @@ class _MeasuredShape(_Shape):
 
 
 class HeadGrid(_MeasuredShape):
-    """Measures of attention heads: (layer, head)."""
+    """Measures of attention heads: (layer, head).
+
+    By the measures in `lowest` the head with the lowest value stands out: a change in score, a p value.
+    """
 
     shape: Literal["HeadGrid"] = "HeadGrid"
+    lowest: tuple[str, ...] = ()
 
-    def highest_head(self, measure: str) -> Head | None:
-        """The head with the highest value; None if all values are missing."""
+    def extreme_head(self, measure: str) -> Head | None:
+        """The head with the highest value, or the lowest; None if all values are missing, or equal."""
         values = self.measures[measure].value
-        if not np.isfinite(values).any():
+        if not np.isfinite(values).any() or np.nanmin(values) == np.nanmax(values):
             return None
-        layer, head = np.unravel_index(int(np.nanargmax(values)), values.shape)
+        flat = np.nanargmin(values) if measure in self.lowest else np.nanargmax(values)
+        layer, head = np.unravel_index(int(flat), values.shape)
         return Head(int(layer), int(head))
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
@@ -142,12 +219,42 @@ class LayerCurve(_MeasuredShape):
         return {"layer": index[0] + self.first_layer}
 
 
+class RemovalOrder(_Shape):
+    """All heads of a model in an order of removal, the first to go first.
+
+    `values` are the numbers of each head that the order rests on. The analysis would remove the first `n_removed`
+    heads; `criterion` says why so many. `steps` has the numbers of heads whose removal was scored, one for each point
+    of the curve; it is empty if the points of the curve have different orders.
+    """
+
+    name: str
+    heads: tuple[str, ...]
+    values: Mapping[str, tuple[NumberField, ...]]
+    n_removed: int
+    criterion: str
+    steps: tuple[int, ...] = ()
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The heads that would be removed, the first to go first."""
+        return self.heads[: self.n_removed]
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The heads that would be kept, the last to go first."""
+        return self.heads[self.n_removed :][::-1]
+
+
 class Curve(_MeasuredShape):
-    """Measures along a quantity: training examples, heads left, rank; `x_name` names it, `x` has its values."""
+    """Measures along a quantity: training examples, heads left, rank; `x_name` names it, `x` has its values.
+
+    `removal_orders` are the heads that can be removed from the model, if this is what was measured.
+    """
 
     shape: Literal["Curve"] = "Curve"
     x_name: str
     x: FloatArrayField
+    removal_orders: tuple[RemovalOrder, ...] = ()
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         return {self.x_name: float(self.x[index[0]])}
@@ -166,6 +273,8 @@ class Matrix(_MeasuredShape):
 
 HEAD_ATTRIBUTES = ("head", "chosen_in", "best_head")
 """Attributes of a table's rows that are shown beside the numbers: the head that they are about."""
+FUNCTION_ATTRIBUTES = ("function", "closest_function")
+"""The same for tables whose rows are heads: what the head does, or comes closest to."""
 MAX_EMPTY_ROWS = 3
 """Tables with more rows than this without a number list the names of these rows instead of showing them."""
 
@@ -194,10 +303,10 @@ class Table(_MeasuredShape):
         return self.attributes[name][row] if name in self.attributes else None
 
     def head_attributes(self) -> dict[str, tuple[AttributeValue, ...]]:
-        """The attributes that say which head the numbers of a row are about; none if the rows are heads themselves."""
-        if self.attributes.get("head", self.row_names) == self.row_names:
-            return {}
-        return {name: self.attributes[name] for name in HEAD_ATTRIBUTES if name in self.attributes}
+        """The attributes that say which head the numbers of a row are about, or what a head that is a row does."""
+        rows_are_heads = self.attributes.get("head", self.row_names) == self.row_names
+        names = FUNCTION_ATTRIBUTES if rows_are_heads else HEAD_ATTRIBUTES
+        return {name: self.attributes[name] for name in names if name in self.attributes}
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         (row,) = index

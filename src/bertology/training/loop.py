@@ -83,6 +83,7 @@ def train(
     config: TrainingConfig,
     *,
     lr_multipliers: Mapping[str, float] = NO_LR_MULTIPLIERS,
+    max_steps: int | None = None,
     checkpointer: Checkpointer | None = None,
     progress: Callable[[int, int], None] | None = None,
     after_epoch: Callable[[TrainingHistory, int], None] | None = None,
@@ -90,15 +91,16 @@ def train(
     """Train a model in place; it ends with the weights of the best epoch by `score`, or of the last without a score.
 
     Only parameters that require a gradient are trained and saved. `lr_multipliers` scale the learning rate of
-    parameters by the prefix of their name. `after_epoch` receives the history and the step.
+    parameters by the prefix of their name. After `max_steps` training ends, if need be within an epoch, and the
+    learning rate is 0 by then. `after_epoch` receives the history and the step.
     """
-    trainer = _Trainer(model, loss, examples, config, lr_multipliers, checkpointer)
+    trainer = _Trainer(model, loss, examples, config, lr_multipliers, max_steps, checkpointer)
     best_weights: StateDict = {}
     while trainer.state.step < trainer.n_steps and not _is_out_of_patience(trainer.state.history, config):
         started = time.monotonic()
         mean_loss = trainer.train_epoch(progress)
         trained = time.monotonic()
-        epoch = trainer.state.step // trainer.steps_per_epoch
+        epoch = -(-trainer.state.step // trainer.steps_per_epoch)
         value = float(epoch) if score is None else score()
         history = trainer.state.history
         history.epochs.append({"epoch": epoch, "loss": mean_loss, "train_seconds": trained - started})
@@ -132,6 +134,7 @@ class _Trainer:
         examples: Sequence[EncodedExample],
         config: TrainingConfig,
         lr_multipliers: Mapping[str, float],
+        max_steps: int | None,
         checkpointer: Checkpointer | None,
     ) -> None:
         self.model, self.loss, self.examples = model, loss, examples
@@ -139,7 +142,8 @@ class _Trainer:
         self.trainable = trainable_parameters(model)
         self.optimiser = _build_optimiser(self.trainable, config, lr_multipliers)
         self.steps_per_epoch = -(-len(examples) // config.batch_size)
-        self.n_steps = config.epochs * self.steps_per_epoch
+        n_steps = config.epochs * self.steps_per_epoch
+        self.n_steps = n_steps if max_steps is None else min(n_steps, max_steps)
         self.state = (checkpointer.latest() if checkpointer is not None else None) or TrainingState()
         if self.state.step:
             restore_weights(model, self.state.weights)
@@ -156,7 +160,8 @@ class _Trainer:
         else:
             state.losses = []
             torch.manual_seed(shuffle_seed)
-        for indices in batch_indices(self.examples, self.config.batch_size, shuffle_seed=shuffle_seed)[n_done:]:
+        batches = batch_indices(self.examples, self.config.batch_size, shuffle_seed=shuffle_seed)
+        for indices in batches[n_done : n_done + self.n_steps - state.step]:
             state.losses.append(self._step(pad_examples(self.examples, indices), epoch))
             state.step += 1
             if progress is not None:

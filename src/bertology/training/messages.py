@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant
+from bertology.errors import count_noun
 from bertology.training.data_split import DataSplit
 from bertology.training.encoded_examples import EncodedDataset
 from bertology.training.job import TaskScores, TrainingJob
@@ -32,8 +33,8 @@ def job_message(encoder: TaskEncoder, corpus_name: str, split: DataSplit, job: T
     config = job.config
     return (
         f"Fine-tuning {encoder.name}{_describe_variant(job.variant)} on the task {job.task.name} of {corpus_name}: "
-        f"{len(split.train)} training and {len(split.validation)} validation examples{grouping}{labels}; at most "
-        f"{config.epochs} epochs, batch size {config.batch_size}, learning "
+        f"{len(split.train)} training and {count_noun(len(split.validation), 'validation examples')}{grouping}{labels}"
+        f"; at most {count_noun(config.epochs, 'epochs')}, batch size {config.batch_size}, learning "
         f"rate {config.learning_rate:g}, {config.dtype}"
     )
 
@@ -45,8 +46,8 @@ def truncation_messages(
     for name, dataset in datasets.items():
         if dataset.n_truncated:
             yield (
-                f"{dataset.n_truncated} {name} examples are longer than {job.sequence_length(encoder)} tokens and were "
-                "truncated or skipped"
+                f"{count_noun(dataset.n_truncated, f'{name} examples')} longer than {job.sequence_length(encoder)} "
+                "tokens: truncated or skipped"
             )
 
 
@@ -73,9 +74,9 @@ def _describe_variant(variant: LayerVariant) -> str:
     if variant.random_weights:
         changes.append("random weights")
     if variant.kept_layers is not None:
-        changes.append(f"first {variant.kept_layers} layers only")
+        changes.append(f"first {count_noun(variant.kept_layers, 'layers')} only")
     if variant.reinitialised_layers:
-        changes.append(f"last {variant.reinitialised_layers} layers re-initialised")
+        changes.append(f"last {count_noun(variant.reinitialised_layers, 'layers')} re-initialised")
     if variant.frozen_layers is not None:
-        changes.append(f"embeddings and first {variant.frozen_layers} layers frozen")
+        changes.append(f"embeddings and first {count_noun(variant.frozen_layers, 'layers')} frozen")
     return f" ({', '.join(changes)})" if changes else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertology.atomic_files import atomic_directory, atomic_writer
+from bertology.atomic_files import atomic_directory, atomic_writer, remove_stale_partials
 from bertology.errors import Refusal
 from bertology.training.job import save_model
 from bertology.training.trainable_model import TrainableModel
@@ -38,6 +38,7 @@ class RunDirectory:
                 "a writable directory",
                 "Choose another with -o",
             ) from error
+        remove_stale_partials(self.folder)
         for file in (self.folder / METADATA_FILE, self.training / KEY_FILE):
             if file.is_file():
                 self._refuse_other_run(file)

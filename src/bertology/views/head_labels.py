@@ -20,6 +20,7 @@ from bertology.views.payload import HeadLabel
 
 SIGNIFICANCE_LEVEL = "significance level"
 """The baseline of a measure of p values: rows with a larger p value are not significant."""
+MAX_LISTED_HEADS = 12
 
 
 def labels_from_user(labels: Mapping[str, str], layers: int, heads: int) -> list[HeadLabel]:
@@ -60,13 +61,15 @@ def labelling_analyses() -> list[str]:
 
 
 def labelling_note(results: Sequence[Result], labels: Sequence[HeadLabel], n_heads: int) -> str:
-    """How many heads the results label, and the criteria of their analyses."""
+    """Which heads the results label, and the criteria of their analyses."""
     declared = {result.analysis: labelling for result in results if (labelling := head_labelling(result))}
-    n_labelled = len({(label.layer, label.head) for label in labels})
+    heads = sorted({Head(label.layer, label.head) for label in labels})
+    names = ", ".join([*map(str, heads[:MAX_LISTED_HEADS]), *["..."] * (len(heads) > MAX_LISTED_HEADS)])
     criteria = " | ".join(f"{name}: {labelling.summary}" for name, labelling in declared.items())
+    listed = f" ({names})" if names else ""
     return (
-        f"{n_labelled} of {n_heads} heads are labelled. A label needs an interval above those of all baselines and a "
-        f"score of: {criteria}."
+        f"{len(heads)} of {n_heads} heads are labelled{listed}. A label needs an interval above those of all baselines "
+        f"and a score of: {criteria}."
     )
 
 

@@ -17,9 +17,7 @@ import planted
 import tiny_models
 from bertology.analyses.attention.attribution_agreement.analysis import (
     CONTROLS,
-    MAX_SAMPLE_SIZE,
     METHODS,
-    MIN_SAMPLE_SIZE,
     REFERENCES,
     _affordable_sample_size,  # pyright: ignore[reportPrivateUsage]
     attribution_agreement,
@@ -37,6 +35,7 @@ from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
 from bertology.numerics.maximum_flow import layered_flows
+from bertology.recording.plan import MAX_SAMPLE_SIZE, MIN_SAMPLE_SIZE
 from bertology.recording.recorder import record
 from bertology.results.shapes import Examples, LayerCurve, Table
 

@@ -137,3 +137,14 @@ def test_the_untrained_model_is_a_baseline() -> None:
     assert TOTAL in alone.measures
     for name, estimates in alone.measures.items():
         assert curve.baselines["untrained model"][name] == estimates
+
+
+def test_a_sample_of_the_inputs_is_said() -> None:
+    model = encoder()
+    recording = record(model, CORPUS, [])
+    sampled = integrated_gradients(recording, None, model, integration_steps=1, sample_size=2)
+    assert isinstance(sampled, LayerCurve)
+    assert sampled.sample == {"inputs": len(recording), "sampled inputs": 2} and sampled.measures[TOTAL].n.max() == 2
+    everything = integrated_gradients(recording, None, model, integration_steps=1)
+    assert isinstance(everything, LayerCurve)
+    assert everything.sample["sampled inputs"] == len(recording)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 from scipy.spatial.distance import cosine, jensenshannon
 
 import planted
+from bertology.analyses import registry
 from bertology.analyses.attention.model_similarity.analysis import (
     CLASS_CHANGE,
     MEASURES,
@@ -19,7 +19,8 @@ from bertology.analyses.attention.model_similarity.analysis import (
     model_similarity,
     model_similarity_site,
 )
-from bertology.analyses.run import RunInputs, run_analysis
+from bertology.analyses.run import Request, RunInputs, run_all, run_analysis
+from bertology.arrays import IntArray
 from bertology.corpus.corpus import Corpus, TextInput
 from bertology.corpus.read import load_corpus
 from bertology.encoder.attention_hook import LayerActivations
@@ -217,19 +218,98 @@ def test_a_model_equals_itself_and_differs_from_the_untrained_model() -> None:
     assert (grid.baselines["untrained model"]["cosine similarity"].value < 1 - 5e-5).all()  # untrained: nearly uniform
 
 
-def test_models_with_other_heads_or_another_vocabulary_are_refused() -> None:
+def test_models_with_other_heads_are_refused() -> None:
     with pytest.raises(Refusal, match="same number of layers"):
         compare([AFTER[0][:2]])
-    encoder = PlantedEncoder(CORPUS, AFTER)
-    tokens_by_words = {
-        recorded_input.text.words: replace(recorded_input.tokens, ids=recorded_input.tokens.ids + 500)
-        for recorded_input in planted.recorded_inputs(CORPUS)
-    }
-    encoder.tokenise = lambda inputs: [tokens_by_words[text.words] for text in inputs]
-    site = model_similarity_site.bind(encoder)
-    recording = planted.make_recording(CORPUS, BEFORE).with_sites([site])
-    with pytest.raises(Refusal, match="vocabulary"):
-        recording.stack(site)
+
+
+class SplittingEncoder(PlantedEncoder):
+    """The planted encoder with another vocabulary, in which every word has two tokens.
+
+    Both tokens of a word attend as its one token did, and each receives half of its attention: between words nothing
+    changes.
+    """
+
+    @staticmethod
+    def _copies(tokens: TokenisedInput) -> IntArray:
+        """The position in the unsplit input of every token."""
+        return np.repeat(np.arange(len(tokens)), np.where(tokens.word_ids >= 0, 2, 1))
+
+    def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
+        split: list[TokenisedInput] = []
+        for tokens in super().tokenise(inputs):
+            copies = self._copies(tokens)
+            arrays = {
+                name: getattr(tokens, name)[copies] for name in ("type_ids", "segment_ids", "word_ids", "special_kinds")
+            }
+            strings = tuple(f"{tokens.tokens[position]}/2" for position in copies)
+            ids = tokens.ids[copies] + 500
+            split.append(TokenisedInput(ids=ids, tokens=strings, n_words=tokens.n_words, **arrays))
+        return split
+
+    def forward(
+        self,
+        batch: ModelInputs,
+        *,
+        on_layer: Callable[[LayerActivations], None] | None = None,
+        hidden: bool = False,
+        objective: Any = None,
+    ) -> ModelOutput:
+        unsplit = {
+            tuple(recorded.tokens.ids[self._copies(recorded.tokens)] + 500): recorded
+            for recorded in self._inputs_by_ids.values()
+        }
+        for layer, heads in enumerate(self._heads):
+            attention = torch.zeros(len(batch.input_ids), len(heads), *([batch.input_ids.shape[1]] * 2))
+            for row, (ids, mask) in enumerate(zip(batch.input_ids, batch.attention_mask, strict=True)):
+                recorded = unsplit[tuple(ids[mask > 0].tolist())]
+                copies = self._copies(recorded.tokens)
+                shares = 1 / np.bincount(copies)[copies]
+                for index, head in enumerate(heads):
+                    pattern = torch.from_numpy(head(recorded)[np.ix_(copies, copies)] * shares)
+                    attention[row, index, : len(copies), : len(copies)] = pattern
+            if on_layer:
+                on_layer(LayerActivations(layer, attention))
+        return ModelOutput((), {})
+
+
+def test_models_with_different_tokens_are_compared_word_by_word() -> None:
+    recording = planted.make_recording(CORPUS, BEFORE)
+    grid = run_analysis(
+        model_similarity, RunInputs(CORPUS, recording=recording, against=SplittingEncoder(CORPUS, AFTER))
+    ).data
+    same_tokens = compare().data
+    assert isinstance(grid, HeadGrid) and isinstance(same_tokens, HeadGrid)
+    assert grid.sample == {"texts compared word by word": len(TEXTS)} and same_tokens.sample == {}
+    for name in MEASURES:
+        for found, expected in (
+            (grid.measures[name], same_tokens.measures[name]),
+            (
+                grid.baselines_of(name)["different head of the layer"],
+                same_tokens.baselines_of(name)["different head of the layer"],
+            ),
+        ):
+            np.testing.assert_allclose(found.value, expected.value, atol=1e-6)
+            np.testing.assert_array_equal(found.n, expected.n)
+
+
+def test_texts_too_long_for_the_other_model_are_missing_in_a_comparison_of_words() -> None:
+    encoder = SplittingEncoder(CORPUS, AFTER)
+    encoder.max_length = (
+        max(len(tokens) for tokens in encoder.tokenise([r.text for r in planted.recorded_inputs(CORPUS)])) - 1
+    )
+    site = model_similarity_site.bind(encoder, "words")
+    values = planted.make_recording(CORPUS, BEFORE).with_sites([site]).stack(site)
+    n_words = np.array([len(text.split()) for text in TEXTS])
+    np.testing.assert_array_equal(np.isnan(values[:, 0, 0, 0, 0]), n_words == n_words.max())
+
+
+def test_a_partner_that_cannot_be_compared_leaves_other_analyses_alone() -> None:
+    corpus = load_corpus("english", limit=6)
+    requests: list[Request] = [(model_similarity, {}), (registry.get("attention/targets"), {})]
+    similarity, targets = run_all(requests, RunInputs(corpus, load("tiny"), against=load("mini"))).outcomes
+    assert isinstance(similarity, Refusal) and "tiny has 2 layers of 4 heads" in str(similarity)
+    assert isinstance(targets, Result)
 
 
 def test_the_site_name_contains_the_other_model() -> None:

@@ -243,3 +243,11 @@ def test_all_measures_are_finite_for_every_family(name: str) -> None:
     sink = "first" if name == "gpt2" else "special"
     curve = measure(tiny_models.encoder(name), sink=sink)
     assert all(np.isfinite(estimates.value).all() for estimates in curve.measures.values())
+
+
+def test_the_effect_may_be_measured_on_a_sample() -> None:
+    model = tiny_models.encoder("bert", "ForMaskedLM")
+    sampled, everything = measure(model, sample_size=2), measure(model)
+    assert sampled.measures[EFFECT].n.max() == 2 and sampled.sample["inputs whose value vectors were removed"] == 2
+    assert everything.sample["inputs whose value vectors were removed"] == everything.sample["inputs"] > 2
+    assert sampled.measures["sink rate"] == everything.measures["sink rate"]

@@ -13,6 +13,7 @@ import torch
 
 import planted_heads
 import tiny_models
+from bertology.analyses.cache import FOLDER, AnalysisCache
 from bertology.analyses.evaluation import ablation as ablation_module
 from bertology.analyses.evaluation.ablation import (
     AblationMethod,
@@ -25,7 +26,6 @@ from bertology.analyses.evaluation.ablation import (
 )
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation
 from bertology.analyses.evaluation.score_change import Scores
-from bertology.analyses.run import FOLDER, AnalysisCache
 from bertology.corpus.corpus import Corpus, corpus_from_texts
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import ModelInputs, TaskEncoder

@@ -95,6 +95,7 @@ def test_labels_match_by_number_and_in_any_case() -> None:
         )
         scores = prepare_evaluation(encoder, renamed).scores(encoder.forward)
         np.testing.assert_array_equal(expected.counts.correct, scores.counts.correct)
+        assert bool(prepare_evaluation(encoder, renamed).numbered_labels) == ("0" in names.values())
     unknown = replace(corpus, examples=(replace(corpus[0], label="ugly"), *corpus.examples[1:]))
     with pytest.raises(Refusal, match="ugly"):
         prepare_evaluation(encoder, unknown)
@@ -112,7 +113,11 @@ def test_skipped_examples_and_the_majority_class_are_counted() -> None:
     first, second = corpus[0].segments
     too_long = replace(corpus[0], segments=(sentence_from_words(first.words * 400), second))
     evaluation = prepare_evaluation(encoder, replace(corpus, examples=(too_long, *corpus.examples[1:])))
-    assert evaluation.skipped == 1
+    assert evaluation.skipped == 1 and evaluation.long_examples == {"long examples skipped": 1}
+    longer = replace(corpus, examples=(too_long, *corpus.examples[1:]))
+    truncated = prepare_evaluation(encoder, longer, overflow="truncate")
+    assert truncated.skipped == 0 and truncated.sample()["long examples truncated"] == 1
+    assert len(truncated.scores(encoder.forward).losses) == 21
     assert len(evaluation.examples) == 20
     assert evaluation.majority is not None
     assert evaluation.majority.score == pytest.approx(0.5)

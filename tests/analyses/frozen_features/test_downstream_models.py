@@ -12,12 +12,12 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 import planted_features as planted
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.frozen_features import downstream_models as downstream
 from bertology.analyses.frozen_features.dataset import DatasetOptions, FrozenFeatureDataset, build_dataset
 from bertology.analyses.frozen_features.downstream_models import DownstreamClassifier, fit_predict, parse_classifiers
 from bertology.analyses.frozen_features.extractors import FunctionFeatureExtractor
 from bertology.analyses.frozen_features.score_grid import ScoreGrid, score_from_counts
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.sentence import Sentence
 from bertology.errors import Refusal

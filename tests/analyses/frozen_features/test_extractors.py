@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.frozen_features.extractors import (
     FunctionFeatureExtractor,
     LayerSelection,
@@ -19,7 +20,6 @@ from bertology.analyses.frozen_features.extractors import (
     parse_layer_selection,
 )
 from bertology.analyses.frozen_features.word_features import WordFeatures, extract_cached
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import corpus_from_sentences
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.load import load

@@ -128,14 +128,17 @@ def test_the_sample_depends_on_the_seed() -> None:
     assert abs(values[0].value[2] - values[2].value[2]) > 1e-4
 
 
-def test_different_tokens_are_refused_and_words_can_be_compared() -> None:
+def test_words_are_compared_if_tokens_differ() -> None:
     first = make_recording(random_states)
     inputs = [
         replace(recorded, tokens=replace(recorded.tokens, ids=recorded.tokens.ids + 1)) for recorded in first.inputs
     ]
     second = replace(first, inputs=tuple(inputs))
     with pytest.raises(Refusal, match="--unit words"):
-        curve(second)
+        curve(second, unit="tokens")
+    by_default = curve(second)
+    np.testing.assert_allclose(by_default.measures["RSA"].value, 1, atol=1e-6)
+    assert by_default.sample == {"words compared": by_default.measures["RSA"].n[0]} and curve(first).sample == {}
     sites = {"hidden.words": [np.asarray(states)[:, 1:-1] for states in first["hidden"]]}
     data = compare(replace(first, sites=sites), replace(second, sites=sites), unit="words")
     assert isinstance(data, LayerCurve)

@@ -12,6 +12,7 @@ import planted
 from bertology.analyses import registry
 from bertology.analyses.heads.parsing_probe.analysis import parsing_probe
 from bertology.analyses.heads.parsing_probe.dataset import (
+    ArcDataset,
     gold_governor_candidates,
     is_scored_word,
     special_attention_site,
@@ -26,7 +27,7 @@ from bertology.encoder.static import word_vectors
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Table
+from bertology.results.shapes import Table, gain_measure
 
 CORPUS = load_corpus("english", limit=90)
 OPTIONS = {"n_seeds": 2, "epochs": 15, "hidden_size": 8, "word_vectors": "random-vectors:8"}
@@ -76,6 +77,25 @@ def test_noise_predicts_no_tree() -> None:
     table = run(planted.random_head(1), planted.random_head(2))
     assert uas(table) < 0.15 < uas(table, baseline="right-branching")
     assert uas(run(planted.uniform_head)) < 0.15
+
+
+GAIN = gain_measure("UAS")
+
+
+def test_a_probe_that_found_everything_gains_nothing_from_more_data() -> None:
+    """One head holds the tree: half of the sentences are enough. Weights that depend on words need more of them."""
+    gains = run(to_governor).measures[GAIN]
+    assert abs(gains.value[0]) < 0.01 and gains.low[0] < 0.01
+    words = run(planted.random_head(1), planted.random_head(2), to_governor, epochs=3).measures
+    assert words[GAIN].value[1] > 0.02 and words[GAIN].low[1] <= words[GAIN].value[1] <= words[GAIN].high[1]
+
+
+def test_half_of_the_training_data_is_another_one_for_each_seed() -> None:
+    inputs = tuple(planted.recorded_inputs(CORPUS))
+    empty = tuple(np.zeros((1, 1)) for _ in inputs)
+    dataset = ArcDataset(inputs, empty, empty, empty)
+    halves = [[recorded.example_index for recorded in dataset.random_half(seed).inputs] for seed in (0, 0, 1)]
+    assert len(halves[0]) == len(inputs) // 2 and halves[0] == halves[1] != halves[2]
 
 
 def test_a_head_that_attends_to_the_next_word_is_right_branching() -> None:

@@ -56,6 +56,13 @@ def test_with_positions_the_states_diverge_and_the_prediction_flips_in_the_last_
     assert changed.measures[SCORE_DROP].value[-1] < 1.0 and changed.sample == curve.sample
 
 
+def test_the_untrained_model_can_be_left_out() -> None:
+    inputs = RunInputs(order_matters(12, seed=1), word_order_classifier(), random_baseline=False)
+    curve = run_analysis(ATTACK_DIVERGENCE, inputs, {"max_pairs": 4}).data
+    assert isinstance(curve, LayerCurve) and set(curve.baselines) == {"random edits (same amount)"}
+    assert curve.sample["examples"] == 12
+
+
 def test_the_trajectory_has_both_versions_in_one_plane() -> None:
     trajectory = run(word_order_classifier(), order_matters(30, seed=1), show="trajectory", example=2)
     assert isinstance(trajectory, Trajectory)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,14 @@ import pytest
 
 from attackable import LABELS, bag_of_words_classifier, order_matters, word_order_classifier
 from bertology.analyses import registry
-from bertology.analyses.run import FOLDER, RunInputs, run_analysis
+from bertology.analyses.cache import FOLDER
+from bertology.analyses.evaluation.evaluation import prepare_evaluation
+from bertology.analyses.run import RunInputs, run_analysis
+from bertology.analyses.text_attacks import runner as runner_module
 from bertology.analyses.text_attacks.partial_scores import paired_score_drop
-from bertology.analyses.text_attacks.runner import AttackRunner
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
+from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.load import load
@@ -62,7 +67,8 @@ def with_task_head(task: str) -> TaskEncoder:
 def test_a_bag_of_words_does_not_depend_on_word_order() -> None:
     table = run(bag_of_words_classifier(), planted_corpus("sentence", 60, seed=1))
     assert cell(table, "shuffled words", SCORE, "clean input").value > 0.95
-    assert cell(table, "shuffled words") == Estimate(0.0, 0.0, 0.0, 60)
+    drop = cell(table, "shuffled words")
+    assert drop.value == 0.0 and drop.low <= 0.0 <= drop.high and drop.n == 60
     assert cell(table, "shuffled words", CHANGED).value == 1.0
     # At least half of the words are replaced at random, often the good word.
     assert cell(table, "shuffled words", baseline=RANDOM_EDITS).low > 0.1
@@ -115,21 +121,69 @@ def test_attacks_can_be_selected_and_unknown_ones_are_refused() -> None:
 def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, corpus = with_task_head("choice"), planted_corpus("choice", 8)
     expected = run(encoder, corpus)
-    evaluate, calls = AttackRunner.evaluate, list[int]()
+    evaluate, calls = runner_module.evaluate_perturbed, list[int]()
 
-    def interrupted(self: Any, examples: Any) -> Any:
+    def interrupted(*args: Any, **options: Any) -> Any:
         calls.append(1)
-        if len(calls) == 8:
+        if len(calls) == 9:
             raise KeyboardInterrupt
-        return evaluate(self, examples)
+        return evaluate(*args, **options)
 
-    monkeypatch.setattr(AttackRunner, "evaluate", interrupted)
+    monkeypatch.setattr(runner_module, "evaluate_perturbed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(encoder, corpus, tmp_path)
     n_cached = len(list((tmp_path / FOLDER).glob("*.json")))
-    assert n_cached == 3  # of the fourth attack the random edits were missing
+    assert n_cached == 7  # the first call is without attack; of the fourth attack the random edits were missing
     assert run(encoder, corpus, tmp_path).model_dump_json() == expected.model_dump_json()
-    assert len(calls) == 8 + 2 * (len(expected.row_names) - n_cached)
+    assert len(calls) == 9 + 1 + len(list((tmp_path / FOLDER).glob("*.json"))) - n_cached
+
+
+def test_chance_and_the_majority_class_are_baselines() -> None:
+    corpus = planted_corpus("choice", 12)
+    third = sentence_from_words(["king"])
+    examples = [replace(example, segments=(*example.segments, third)) for example in corpus.examples[:6]]
+    table = run(with_task_head("choice"), replace(corpus, examples=(*examples, *corpus.examples[6:])), attacks="typos")
+    chance = table.baselines["chance"][SCORE]
+    assert chance[0].value == pytest.approx((6 / 3 + 6 / 2) / 12) and chance[0].n == 12
+    majority = max(Counter(example.label for example in corpus).values()) / 12
+    assert table.baselines["majority class"][SCORE].value[0] == pytest.approx(majority)
+    answers = run(with_task_head("qa"), planted_corpus("qa", 12), attacks="typos")
+    assert "first words" in answers.baselines and not {"chance", "majority class"} & set(answers.baselines)
+
+
+def test_a_model_that_has_learnt_nothing_is_named_first() -> None:
+    untrained = run(with_task_head("pair"), planted_corpus("pair", 40), attacks="typos").reference
+    assert untrained is not None and untrained.name == "clean input" and not untrained.is_above_baseline
+    trained = run(bag_of_words_classifier(), planted_corpus("sentence", 40), attacks="typos").reference
+    assert trained is not None and trained.is_above_baseline and trained.baseline == "majority class"
+
+
+def test_long_and_renamed_examples_are_counted() -> None:
+    corpus = planted_corpus("sentence", 20)
+    long = replace(corpus[0], segments=(sentence_from_words(corpus[0].segments[0].words * 200),))
+    numbered = [replace(example, label=str(int(example.label == "good"))) for example in (long, *corpus.examples[1:])]
+    longer = replace(corpus, examples=tuple(numbered))
+    sample = run(bag_of_words_classifier(), longer, attacks="typos").sample
+    assert sample == {
+        "examples": 20, "skipped examples": 0, "long examples truncated": 1,
+        "examples labelled 0 (class bad)": 10, "examples labelled 1 (class good)": 10,
+    }  # fmt: skip
+    skipped = run(bag_of_words_classifier(), longer, attacks="typos", overflow="skip").sample
+    assert skipped["examples"] == 19 and skipped["long examples skipped"] == 1 == skipped["skipped examples"]
+    with pytest.raises(Refusal, match="--overflow skip or truncate"):
+        run(bag_of_words_classifier(), longer, attacks="typos", overflow="error")
+
+
+def test_answers_are_about_their_own_texts() -> None:
+    """Examples are attacked in an order of their own; without a sample the evaluation has that of the corpus."""
+    corpus = planted_corpus("sentence", 20)
+    table = run(bag_of_words_classifier(), corpus, attacks="shuffled words", sample_size=0)
+    answers = {answer["item"]: answer for answer in table.answers() if answer["condition"] == "clean input"}
+    evaluation = prepare_evaluation(bag_of_words_classifier(), corpus)
+    losses = evaluation.scores(bag_of_words_classifier().forward).losses
+    for example, loss in zip(evaluation.examples, losses, strict=True):
+        assert answers[example.id]["loss"] == pytest.approx(loss, abs=1e-5)
+        assert answers[example.id]["text"] == example.segments[0].text
 
 
 def test_score_drops_are_paired() -> None:

@@ -14,7 +14,7 @@ import planted_heads
 from bertology.analyses import registry
 from bertology.analyses.evaluation.evaluation import prepare_evaluation
 from bertology.analyses.evaluation.score_change import Scores
-from bertology.analyses.interventions.head_ablation import held_out_scores, select_kept_head
+from bertology.analyses.interventions.head_ablation import held_out_scores, random_head_sets, select_kept_head
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import BoolArray
 from bertology.corpus.corpus import Corpus
@@ -96,7 +96,7 @@ def test_intervals_are_paired() -> None:
     assert estimate.n == 64
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * np.sqrt(0.25 / 64), rel=0.15)
     unchanged = planted_grid(False, "zero").measures[SCORE][Head(2, 3)]
-    assert unchanged.low == unchanged.high == 0.0
+    assert unchanged.value == 0 and (unchanged.low, unchanged.high) == pytest.approx((-3 / 64, 3 / 64))
 
 
 def test_a_head_that_predicts_the_opposite_is_harmful() -> None:
@@ -155,7 +155,10 @@ def test_sets_of_heads_are_compared_with_random_sets() -> None:
     assert isinstance(table, Table) and table.row_names == ("3-2, 1-4", "1-1,1-2")
     np.testing.assert_allclose(table.measures[SCORE].value, [-12 / 30, 0.0], atol=1e-9)
     random = table.baselines["random heads (same layers)"][SCORE]
-    assert random.n.tolist() == [20, 20] and random.interval == "range"
+    assert random.n.tolist() == [15, 5] and random.interval == "range"  # all other sets of as many heads
+    assert table.attributes["n_random_sets"] == (15, 5) and not table.notes
+    first, second = table.attributes["n_costlier_random_sets"]
+    assert first == 0 and isinstance(second, int) and second >= 3  # three other pairs have the head 1-4
     assert table.measures[SCORE].interval == "bootstrap"
     assert -12 / 30 < random.value[0] < 0 and random.low[0] >= -12 / 30
     encoder, corpus = planted_heads.ranked_heads()
@@ -165,6 +168,37 @@ def test_sets_of_heads_are_compared_with_random_sets() -> None:
     after = evaluation.scores(encoder.with_gates(Gates(scale=scale)).forward)
     before = evaluation.scores(encoder.forward)
     np.testing.assert_allclose(table.measures[LOSS].value[0], (after.losses - before.losses).mean(), atol=1e-6)
+
+
+def test_a_whole_layer_has_no_random_baseline_and_says_why() -> None:
+    table = run(*planted_heads.ranked_heads(), head_sets="1-1,1-2,1-3,1-4;3-2", ablation="zero")
+    random = table.baselines["random heads (same layers)"][LOSS]
+    assert np.isnan(random.value[0]) and random.n.tolist() == [0, 3]
+    assert list(table.notes) == ["1-1,1-2,1-3,1-4"] and "no other set" in table.notes["1-1,1-2,1-3,1-4"]
+    assert table.attributes["n_costlier_random_sets"][0] is None
+
+
+@pytest.mark.parametrize(
+    ("heads", "n_sets"), [([(0, 0)], 11), ([(0, 0), (1, 3)], 20), ([(2, h) for h in range(12)], 0)]
+)
+def test_random_sets_are_different_and_never_the_set_itself(heads: list[tuple[int, int]], n_sets: int) -> None:
+    mask = np.zeros((4, 12), np.bool_)
+    mask[tuple(np.transpose(heads))] = True
+    sets = random_head_sets(mask, seed=0)
+    assert len(sets) == n_sets == len({heads.tobytes() for heads in sets})
+    assert all((other.sum(1) == mask.sum(1)).all() and (other != mask).any() for other in sets)
+
+
+def test_the_headline_names_the_needed_head_first() -> None:
+    encoder, corpus = planted_heads.ranked_heads()
+    result = run_analysis(HEAD_ABLATION, RunInputs(corpus, encoder), {"sample_size": 0, "ablation": "zero"})
+    score, highest, lowest, outstanding = result.headline()
+    assert score.startswith("Accuracy of the intact model: 1 ") and f"n = {len(corpus)}" in score
+    assert highest.startswith(f"Highest cost (change in loss, nats per example): {RANKED[0]} (+")
+    assert [str(head) in highest for head in RANKED] == [True, True, True, False]
+    assert ", p " in highest and lowest.startswith("Lowest cost: ")
+    assert "12 comparisons" in outstanding
+    assert repr(result).splitlines()[1:] == result.headline()
 
 
 @pytest.mark.parametrize("head_sets", ["4-1", "1-5", "0-1", "first", "1-1;", "1-1,,2-2"])

@@ -11,15 +11,21 @@ import torch
 
 import planted_heads
 from bertology.analyses import registry
+from bertology.analyses.cache import FOLDER
 from bertology.analyses.evaluation import gate_training
-from bertology.analyses.evaluation.gate_training import GateTrainingConfig, random_head_sets, train_gates
+from bertology.analyses.evaluation.gate_training import GateTrainingConfig, permuted_head_sets, train_gates
 from bertology.analyses.evaluation.head_ranking import prepare_ranking
 from bertology.analyses.evaluation.options import EvaluationOptions
-from bertology.analyses.interventions.head_gates import _expected_kept_proportion  # pyright: ignore[reportPrivateUsage]
-from bertology.analyses.run import FOLDER, RunInputs, run_analysis
+from bertology.analyses.evaluation.score_change import Scores
+from bertology.analyses.interventions.head_gates import (
+    _expected_kept_proportion,  # pyright: ignore[reportPrivateUsage]
+    _ranks,  # pyright: ignore[reportPrivateUsage]
+)
+from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.errors import Refusal
+from bertology.estimates.metrics import Counts
 from bertology.results.shapes import Curve
 from planted_heads import HEADS, LAYERS, PLANTED, RANKED
 
@@ -67,8 +73,26 @@ def test_the_curve_over_penalties(tmp_path: Path) -> None:
     assert curve.measures["score"].value[1] == pytest.approx(0.5, abs=0.1)
     assert curve.measures["heads kept"].value.tolist() == [1, 0]
     assert curve.measures["heads kept"].interval == "range" and curve.measures["score"].interval == "bootstrap"
-    # One random head of twelve is rarely the planted one.
-    assert curve.baselines["random heads (same number)"]["score"].value[0] < 0.8
+    assert (curve.measures["score"].n == 64).all() and curve.sample["trainings per penalty"] == 4
+    # A random head of twelve is the planted one with probability 1/12; then the score is 1, else half.
+    random = curve.baselines["random heads (same number)"]["score"]
+    assert random.value[0] == pytest.approx(0.5 + 0.5 / 12, abs=0.06)
+    assert curve.measures["score - score (random)"].low[0] > 0.2
+    # No set without heads differs from another.
+    assert np.isnan(random.value[1]) and np.isnan(curve.measures["rank among random sets"].value[1])
+    assert np.isnan(curve.measures["score - score (random)"].value[1])
+    assert curve.not_measured == {
+        "random heads (same number), rank among random sets": "there is no other set of the same size: kept no head "
+        "at 5"
+    }
+    n_sets = curve.sample["random sets"]
+    assert 20 <= n_sets <= 60
+    error = curve.sample["largest standard error of their mean score"]
+    assert error <= 0.01 or n_sets == 60
+    first, second = curve.removal_orders
+    assert first.kept == (str(PLANTED),) and first.n_removed == LAYERS * HEADS - 1 and second.kept == ()
+    assert first.values["kept in (proportion of trainings)"][-1] == 1
+    assert first.values["probability that the gate is not 0"][-1] > 0.5
     assert curve.baselines["all heads"]["score"].value[0] == 1
     assert curve.baselines["all heads"]["heads kept"].value[0] == LAYERS * HEADS
     assert curve.baselines["majority class"]["score"].value[0] < 0.7
@@ -78,7 +102,7 @@ def test_functions_are_compared_with_the_proportion_kept_of_all_heads() -> None:
     inputs = RunInputs(load_corpus("english", limit=12), load("tiny"))
     curve = run(inputs, l0_penalties="0", steps=2, n_seeds=1)
     assert curve.measures["heads kept"].value.tolist() == [8]
-    for name in set(curve.measures) - {"score", "heads kept"}:
+    for name in (name for name in curve.measures if name.endswith("heads kept") and name != "heads kept"):
         assert curve.measures[name].value.tolist() == [1]
         assert curve.baselines["all heads kept (proportion)"][name].value.tolist() == [1]
 
@@ -118,12 +142,30 @@ def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(list((tmp_path / FOLDER).glob("*.json"))) == 1
     resumed = run(RunInputs(corpus, encoder, store=tmp_path), **options)
     assert resumed.measures["score"] == expected.measures["score"]
-    assert len(calls) == 3
+    assert len(calls) == 5  # two penalties on each half, and the interrupted one
 
 
-def test_random_sets_have_the_same_size() -> None:
-    kept_heads = [np.array([[True, False], [False, False]]), np.ones((2, 2), np.bool_)]
-    assert [int(heads.sum()) for heads in random_head_sets(kept_heads, 2, 0)] == [1, 1, 4, 4]
+def test_random_sets_have_the_same_sizes_and_overlaps() -> None:
+    kept_heads = [np.array([[True, False], [False, True]]), np.array([[True, False], [False, False]])]
+    for order in ([3, 2, 1, 0], [1, 0, 2, 3]):
+        first, second = permuted_head_sets(kept_heads, np.array(order))
+        assert (int(first.sum()), int(second.sum()), int((first & second).sum())) == (2, 1, 1)
+
+
+def test_a_random_set_ranks_anywhere_and_the_best_one_first() -> None:
+    """The rank of a set without merit is uniform, so that rank / (sets + 1) is a valid p value."""
+    rng = np.random.default_rng(0)
+
+    def scores() -> list[Scores]:
+        correct = (rng.random(200) < rng.uniform(0.4, 0.9)).astype(float)
+        return [Scores(correct, Counts(correct, np.ones(200)))]
+
+    ranks = np.array([_ranks([scores()], [scores() for _ in range(19)]).value[0] for _ in range(400)])
+    assert ranks.min() >= 1 and ranks.max() <= 20 and ranks.mean() == pytest.approx(10.5, abs=1)
+    assert (ranks <= 1).mean() <= 0.08
+    best = np.ones(200)
+    [rank] = _ranks([[Scores(best, Counts(best, best))]], [scores() for _ in range(19)]).value
+    assert rank == 1
 
 
 @pytest.mark.parametrize("penalties", ["", "a", "-1", "nan"])

@@ -18,6 +18,7 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.load import load
+from bertology.results.headline import headline
 from bertology.results.shapes import HeadGrid
 from planted_heads import DEAD, PLANTED, RANKED
 
@@ -54,6 +55,19 @@ def test_relevance_ablation_and_baselines(grid: HeadGrid) -> None:
     assert grid.baselines["zero"][ABLATION].value[PLANTED] == 0
     assert set(grid.baselines["untrained model"]) == {GRADIENT, CONFIDENCE, RELEVANCE}
     assert grid.baselines["equal importance"][RELEVANCE].value[PLANTED] == 1 / 4
+
+
+def test_the_planted_head_stands_out_after_correction(grid: HeadGrid) -> None:
+    p = grid.measures["p of loss increase (Holm)"].value
+    assert p[PLANTED] < 0.001 and p[DEAD] == 1
+    lines = headline(grid)
+    assert lines[0].startswith("Accuracy of the intact model: 1 ")
+    assert lines[1].startswith(f"Highest cost (change in loss, nats per example): {PLANTED} (+")
+    assert f"needed: {PLANTED};" in lines[-1]
+
+
+def test_the_untrained_model_can_be_left_out() -> None:
+    assert "untrained model" not in run(random_baseline=False).baselines
 
 
 @pytest.mark.parametrize("legacy", [False, True])

@@ -14,6 +14,7 @@ from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
+from bertology.results.headline import headline
 from bertology.results.shapes import LayerCurve
 
 LAYER_ABLATION = registry.get("interventions/layer_ablation")
@@ -54,10 +55,21 @@ def test_the_last_layer_cannot_be_swapped(ranked: LayerCurve) -> None:
 
 def test_a_single_operation_can_be_run(ranked: LayerCurve) -> None:
     skip = run(*planted_heads.ranked_heads(), operation="skip")
-    assert set(skip.measures) == {"change in score (skip)", "change in loss (skip)"}
-    for name, estimates in skip.measures.items():
-        assert estimates == ranked.measures[name]
-    assert set(skip.baselines) == {"zero", "majority class"}
+    changes = {"change in score (skip)", "change in loss (skip)"}
+    p_values = {"p of change in score (Holm) (skip)", "p of change in loss (Holm) (skip)"}
+    assert set(skip.measures) == changes | p_values
+    for name in changes:
+        assert skip.measures[name] == ranked.measures[name]
+    for name in p_values:  # corrected for 3 comparisons instead of 11
+        assert (skip.measures[name].value <= ranked.measures[name].value).all()
+    assert set(skip.baselines) == {"zero", "majority class", "significance level"}
+
+
+def test_the_headline_names_operation_and_layer(ranked: LayerCurve) -> None:
+    score, highest, lowest, outstanding = headline(ranked)
+    assert score.startswith("Accuracy of the intact model: 1 ") and "n = 120" in score
+    assert "drop layer 1 (+" in highest and "repeat layer" in lowest
+    assert "11 comparisons" in outstanding and "drop layer 1" in outstanding
 
 
 def test_order_matters_if_one_layer_reads_what_another_wrote() -> None:

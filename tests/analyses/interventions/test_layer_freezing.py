@@ -13,8 +13,11 @@ import pytest
 from scipy.stats import binom
 
 from bertology.analyses import registry
+from bertology.analyses.cache import FOLDER
 from bertology.analyses.interventions.layer_freezing import score_changes
-from bertology.analyses.run import FOLDER, RunInputs, run_analysis
+from bertology.analyses.run import RunInputs, run_analysis
+from bertology.claims.claim import all_claims
+from bertology.claims.judge import judge
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.load import load
@@ -82,8 +85,14 @@ def test_changes_are_measured_on_the_same_examples(curve: Curve) -> None:
     assert (frozen.value[0], frozen.low[0], frozen.high[0]) == pytest.approx((0, -0.1, 0.1))
 
 
+def test_a_learnt_task_is_above_the_majority_class(curve: Curve) -> None:
+    assert curve.reference is not None and curve.reference.is_above_baseline and curve.describe_reference() == ""
+    assert curve.reference.score.value == curve.baselines["all layers trained"][f"score ({FROZEN})"].value[0]
+
+
 def test_noise_is_not_learnt() -> None:
     noise = run(order_matters(120, shuffled=True), layer_step=2, epochs=2)
+    assert noise.reference is not None and not noise.reference.is_above_baseline
     for name, estimates in noise.measures.items():
         chance = 0.0 if name.startswith("change") else 0.5
         assert (estimates.low < chance + 0.05).all() and (estimates.high > chance - 0.05).all()
@@ -114,7 +123,7 @@ def test_an_interrupted_sweep_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
         run(corpus, tmp_path, **options)
     cached = list((tmp_path / FOLDER).glob("*.json"))
     assert len(cached) == 5
-    assert json.loads(cached[0].read_text("utf-8"))["key"]["analysis"] == "interventions/layer_freezing"
+    assert json.loads(cached[0].read_text("utf-8"))["key"]["function"].endswith("train_and_test")
     assert run(corpus, tmp_path, **options).model_dump_json() == expected.model_dump_json()
     n_runs = 2 * (2 + 3 + 2)
     assert len(calls) == 6 + n_runs - 5
@@ -178,3 +187,17 @@ def test_models_without_layers_and_corpora_without_labels_are_refused() -> None:
     corpus = order_matters(24)
     with pytest.raises(Refusal, match="token needs"):
         run(replace(corpus, examples=tuple(replace(example, label=None) for example in corpus)))
+
+
+def test_a_task_that_nobody_learns_is_said_first_and_not_judged() -> None:
+    """With a learning rate of almost 0 every number of frozen layers scores the same: no reason to freeze them."""
+    inputs = RunInputs(order_matters(60), load("tiny"))
+    result = run_analysis(LAYER_FREEZING, inputs, OPTIONS | {"learning_rate": 1e-9, "epochs": 1})
+    assert isinstance(result.data, Curve)
+    assert (result.data.measures[f"change in score ({FROZEN})"].value == 0).all()
+    assert result.headline()[0].startswith(
+        "Nothing learnt that could be lost: the model with all layers trained scores"
+    )
+    claim = next(claim for claim in all_claims() if claim.id == "freezing-two-thirds")
+    verdict = judge(claim, {"": result})
+    assert verdict.outcome == "not applicable" and verdict.reason.startswith("Nothing learnt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,17 @@ import numpy as np
 import pytest
 
 from bertology.analyses import registry
+from bertology.analyses.cache import FOLDER
 from bertology.analyses.interventions.unanswerable_training import (
     CORRUPTIONS,
     corrupt_example,
     longest_option_baseline,
 )
-from bertology.analyses.run import FOLDER, RunInputs, run_analysis
+from bertology.analyses.run import RunInputs, run_analysis
 from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.read import load_corpus
-from bertology.corpus.sentence import sentence_from_text
+from bertology.corpus.sentence import sentence_from_text, sentence_from_words
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.results.shapes import Table
@@ -59,8 +61,53 @@ def test_a_task_that_needs_no_passage_is_learnt_without_one(monkeypatch: pytest.
     majority, difference = table.baselines["majority class"]["score"], table.measures["score - majority class"]
     np.testing.assert_allclose(difference.value, score.value - majority.value, atol=1e-12)
     assert (difference.low > 0).all()
-    # Test examples are encoded once, and intact.
-    assert len(test_examples) == 12 and all(all(map(len, example.segments)) for example in test_examples)
+    assert test_examples and all(all(map(len, example.segments)) for example in test_examples)
+    assert table.reference is not None and table.reference.is_above_baseline
+    assert table.reference.name == "uncorrupted" and table.reference.score.value == score.value[0]
+
+
+def test_a_model_no_better_than_guessing_is_named_first() -> None:
+    table = run(planted_corpus("choice", 48, shuffled=True), epochs=1, corruptions="Q-Remove")
+    reference = table.reference
+    assert reference is not None and not reference.is_above_baseline
+    guesses = [table.baselines[name]["score"].value[0] for name in ("majority class", "chance")]
+    assert reference.baseline_score.value == max(guesses)
+    assert "no better than" in reference.describe()
+
+
+def test_the_untrained_model_can_be_left_out() -> None:
+    inputs = RunInputs(planted_corpus("choice", 16), load("tiny"), random_baseline=False)
+    result = run_analysis(UNANSWERABLE_TRAINING, inputs, {"epochs": 1, "corruptions": "Q-Remove"})
+    assert isinstance(result.data, Table)
+    assert "untrained model" not in result.data.baselines and not result.options["random_baseline"]
+
+
+def test_what_is_shuffled_is_what_the_model_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    encode, encoded = MultipleChoice.encode, list[Example]()
+
+    def recorded(self: MultipleChoice, examples: Any, tokenise: Any, *, max_length: int) -> Any:
+        encoded.extend(examples)
+        return encode(self, examples, tokenise, max_length=max_length)
+
+    monkeypatch.setattr(MultipleChoice, "encode", recorded)
+    corpus = planted_corpus("choice", 12)
+    endings = ("king",) * 600 + ("queen",) * 200
+    passages = [sentence_from_words(example.segments[0].words + endings) for example in corpus]
+    long_examples = tuple(
+        replace(example, segments=(passage, *example.segments[1:]))
+        for example, passage in zip(corpus, passages, strict=True)
+    )
+    table = run(replace(corpus, examples=long_examples), epochs=1, corruptions="P-Shuffle")
+    shuffled = [example for example in encoded if len(example.segments[0]) < 700]
+    assert shuffled and all("queen" not in example.segments[0].words for example in shuffled)
+    assert table.sample["long examples truncated"] == 12
+
+
+@pytest.mark.parametrize(("option", "value"), [("shuffle_distance", -3.0), ("learning_rate", -1.0), ("epochs", 0)])
+def test_impossible_numbers_are_refused(option: str, value: float) -> None:
+    options: dict[str, Any] = {option: value}
+    with pytest.raises(Refusal, match=f"--{option.replace('_', '-')} (is|was given) {value}"):
+        run(planted_corpus("choice", 12), **options)
 
 
 def test_passages_with_marked_answers_are_never_removed() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from attackable import bag_of_words_classifier
 from bertology.analyses import registry
+from bertology.analyses.cache import FOLDER
 from bertology.analyses.interventions.word_substitution import attack as attack_module
 from bertology.analyses.interventions.word_substitution.candidates import (
     EmbeddingNeighbours,
@@ -21,9 +24,10 @@ from bertology.analyses.interventions.word_substitution.candidates import (
     static_embedder,
     vocabulary_words,
 )
-from bertology.analyses.run import FOLDER, RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus
+from bertology.analyses.run import RunInputs, run_analysis
+from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.read import load_corpus
+from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.errors import Refusal
@@ -65,6 +69,41 @@ def test_the_word_that_determines_the_class_is_replaced() -> None:
         assert old in GOOD + BAD
 
 
+def test_random_edits_replace_content_words_by_content_words() -> None:
+    text = "He saw the very Happy king with his poor queen and not the doctor ."
+    example = Example((sentence_from_words(text.split()),), label="good")
+    content = ["rich", "strong", "weak"]
+    for n_words in range(6):
+        changed: set[str] = set()
+        for seed in range(20):
+            edited = attack_module.replace_random_words(example, n_words, content, Random(seed)).segments[0].words
+            pairs = [(old, new) for old, new in zip(text.split(), edited, strict=True) if old != new]
+            assert len(pairs) == n_words
+            assert all(attack_module.is_content_word(old) and new.lower() in content for old, new in pairs)
+            assert all(old[0].isupper() == new[0].isupper() for old, new in pairs)
+            changed |= {old for old, _ in pairs}
+        assert not n_words or changed == {"saw", "very", "Happy", "king", "poor", "queen", "doctor"}
+    assert attack_module.replace_random_words(example, 2, ["king", "Queen"], Random(0)) == example
+
+
+def test_the_result_says_what_was_cut_and_what_was_learnt() -> None:
+    corpus = planted_corpus("sentence", 8, seed=5)
+    long = replace(corpus[0], segments=(sentence_from_words(corpus[0].segments[0].words * 200),))
+    longer = replace(corpus, examples=(long, *corpus.examples[1:]))
+    table = run(longer, max_queries=30)
+    assert table.sample == {"examples": 8, "skipped examples": 0, "long examples truncated": 1}
+    assert table.reference.name == "clean input" and table.reference.baseline == "majority class"
+    assert run(longer, max_queries=3, overflow="skip").sample["long examples skipped"] == 1
+    result = run_analysis(
+        WORD_SUBSTITUTION,
+        RunInputs(corpus, bag_of_words_classifier()),
+        UNLIMITED | {"show": "examples", "sample_size": 5},
+    )
+    assert isinstance(result.data, Examples) and result.n == len(result.data.examples) <= 5
+    with pytest.raises(Refusal, match="--min-similarity"):
+        run(corpus, min_similarity=2.0)
+
+
 def test_an_interrupted_attack_repeats_no_finished_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, options = planted_corpus("sentence", 6, seed=5), dict[str, Any](n_synonyms=5)
     expected = run(corpus, **options)
@@ -79,7 +118,7 @@ def test_an_interrupted_attack_repeats_no_finished_example(tmp_path: Path, monke
     monkeypatch.setattr(attack_module, "search", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(corpus, tmp_path, **options)
-    assert len(list((tmp_path / FOLDER).glob("*.json"))) == 3
+    assert len(list((tmp_path / FOLDER).glob("*.json"))) == 3 + 3  # searches and their controls
     assert run(corpus, tmp_path, **options).model_dump_json() == expected.model_dump_json()
     assert len(calls) == 4 + 3
     run(corpus, tmp_path, **options)
@@ -131,7 +170,7 @@ def test_wordnet_synonyms_are_other_single_words(monkeypatch: pytest.MonkeyPatch
     def synsets_of(word: str) -> list[SimpleNamespace]:
         return synsets if word == "dog" else []
 
-    monkeypatch.setitem(sys.modules, "wn", SimpleNamespace(synsets=synsets_of))
+    monkeypatch.setitem(sys.modules, "wn", SimpleNamespace(synsets=synsets_of, lexicons=list))
     assert WordNetSynonyms(n_synonyms=5)("Dog") == ("hound", "Cad")
     assert WordNetSynonyms(n_synonyms=1)("dog") == ("hound",)
     assert WordNetSynonyms(n_synonyms=5)("cat") == ()

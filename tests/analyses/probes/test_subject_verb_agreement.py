@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bertology.analyses import registry
-from bertology.analyses.probes.subject_verb_agreement import PLURAL, SINGULAR, agreement_verbs, replace_word
+from bertology.analyses.probes.subject_verb_agreement.verbs import PLURAL, SINGULAR, agreement_verbs, replace_word
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences, corpus_from_texts
 from bertology.corpus.read import load_corpus

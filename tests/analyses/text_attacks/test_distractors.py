@@ -110,14 +110,16 @@ def test_shuffles_reach_the_minimum_distance() -> None:
 def test_random_edits_have_the_same_distance_in_the_same_segments(name: str) -> None:
     before, vocabulary = build_example(), ["lamps", "roads", "sing", "fly"]
     attacked = ATTACKS[name](before, AttackConfig(), 0).example
-    edited = random_edit(before, attacked, vocabulary, 0)
+    edited = random_edit(before, attacked, vocabulary, Random(0))
     assert word_edit_distance(before, edited) == word_edit_distance(before, attacked)
     assert [a.words != b.words for a, b in zip(before.segments, edited.segments, strict=True)] == [
         a.words != b.words for a, b in zip(before.segments, attacked.segments, strict=True)
     ]
 
 
-def test_random_choices_depend_on_the_example_and_the_seed() -> None:
+def test_random_choices_depend_on_the_text_and_the_seed() -> None:
     assert word_pool([build_example(), build_example(0)]) == word_pool([build_example(0), build_example()])
     first, second = (ATTACKS["shuffled words"](build_example(), AttackConfig(), seed).example for seed in (0, 1))
     assert first != second
+    relabelled = ATTACKS["shuffled words"](build_example(0), AttackConfig(), 0).example
+    assert relabelled.segments == first.segments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from bertology.analyses.run import ForwardPass
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Verdict
@@ -13,14 +14,18 @@ from results.example_results import measures_and_baselines, result
 from views.report.example_content import CLAIM, content, section
 
 RESULT = result(LayerCurve(**measures_and_baselines(2)))
-CLAIM_RESULT = ClaimResult(CLAIM, Verdict("fails", obstacle="a | b"), (RESULT,))
+CLAIM_RESULT = ClaimResult(CLAIM, Verdict("fails", obstacle="a | b"), (RESULT,), ("mini",))
+PASS = ForwardPass("mini", "english")
 
 
 def test_markdown_has_claims_sections_and_methods() -> None:
-    text = as_markdown(content(section(RESULT), messages=["message"], claim_results=[CLAIM_RESULT], passes=["mini"]))
-    assert text.startswith("# title\n\nmessage\n\n## Claims") and "| verdict | claim | this model | published |" in text
+    text = as_markdown(content(section(RESULT), messages=["message"], claim_results=[CLAIM_RESULT], passes=[PASS]))
+    assert (
+        text.startswith("# title\n\nmessage\n\n## Claims")
+        and "| verdict | claim | models | measured | published |" in text
+    )
     assert "| fails |" in text and "a \\| b" in text and "## Further analyses" in text
-    assert "1 forward passes over the corpora: mini." in text and "Clark et al. 2019" in text
+    assert "1 forward pass over corpora: english by mini." in text and "Clark et al. 2019" in text
 
 
 def test_long_tables_are_cut() -> None:
@@ -38,10 +43,13 @@ def test_json_has_everything() -> None:
         example_texts={CLAIM.id: texts},
         not_run=["slow"],
         elapsed={"a": 1.0},
+        passes=[PASS, PASS],
     )
     record = json.loads(as_json(report))
+    assert record["forward_passes"] == [{"model": "mini", "corpus": "english", "passes": 2}]
     assert list(record) == [
-        "title", "messages", "summary", "forward_passes", "seconds", "untested", "claims", "examples", "results",
+        "title", "messages", "summary", "forward_passes", "seconds", "untested", "fine_tuning", "claims", "examples",
+        "results",
     ]  # fmt: skip
     assert record["claims"] == [as_record(CLAIM_RESULT)] and record["results"][0]["analysis"] == RESULT.analysis
     assert record["examples"][CLAIM.id]["weakest"][0]["text"] == "No." and record["untested"] == ["slow"]
@@ -50,4 +58,4 @@ def test_json_has_everything() -> None:
 def test_a_claim_is_a_record() -> None:
     record = as_record(CLAIM_RESULT)
     assert record["verdict"] == "fails" and record["explanation"] == "a | b" and record["claim"] == CLAIM.statement
-    assert list(record)[:5] == ["id", "claim", "paper", "section", "published"]
+    assert list(record)[:5] == ["id", "claim", "paper", "section", "published"] and record["models"] == ["mini"]

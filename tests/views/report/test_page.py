@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bertology.analyses.run import ForwardPass
 from bertology.citations import CITATIONS, short_citation
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
@@ -29,7 +30,7 @@ def all_outcomes() -> ReportContent:
         section(RESULT),
         messages=["a <message>"],
         claim_results=claims,
-        passes=["mini on english"],
+        passes=[ForwardPass("mini", "english")] * 2,
         not_run=["late-one"],
     )
 
@@ -42,7 +43,7 @@ def test_every_claim_is_shown_with_its_verdict_numbers_and_paper() -> None:
     assert html.count('<a href="#group/name">') == 4 and 'id="group/name"' in html
     assert html.count("First sentence. Second sentence.</p>") == 4 and "a &lt;message&gt;" in html
     assert html.count("What Does BERT Look At?") == 4 + 1 and f"Published ({CLAIM.section}): " in html
-    assert "1 forward passes over the corpora: mini on english." in html and "Not tested: late-one." in html
+    assert "2 forward passes over corpora: english by mini 2 times." in html and "Not tested: late-one." in html
 
 
 def test_a_finding_that_is_not_specific_is_marked() -> None:

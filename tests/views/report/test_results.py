@@ -34,6 +34,14 @@ def test_missing_values_are_marked(shape: HeadGrid | LayerCurve) -> None:
     assert "<svg" in html and "not measured" in html and '"nan"' not in html
 
 
+def test_a_measure_without_a_number_has_no_figure() -> None:
+    values = estimates(2)
+    shape = LayerCurve(measures={"m": values, "unseen": EMPTY[0][:2]}, baselines={"b": {"m": values}})
+    html = render_result(result(shape))
+    assert html.count("<figure>") == 1 and "<h4>unseen</h4>" not in html
+    assert "Not measured (no examples): unseen." in html
+
+
 def test_only_the_requested_measures_are_drawn() -> None:
     shape = LayerCurve(measures={"m": estimates(2), "o": estimates(2)}, baselines={"b": {"m": estimates(2)}})
     html = render_result(result(shape), ["o"])
@@ -44,7 +52,7 @@ def test_only_the_requested_measures_are_drawn() -> None:
 def test_a_grid_names_the_highest_head_of_each_measure() -> None:
     html = render_result(result(SHAPES["HeadGrid"]))
     assert "<th>highest head</th><th>value [95 % CI]</th>" in html and "<td>3-4</td><td>0.8 [0.75, 0.85]</td>" in html
-    assert HeadGrid(measures={"m": EMPTY}, baselines={"b": {"m": EMPTY}}).highest_head("m") is None
+    assert HeadGrid(measures={"m": EMPTY}, baselines={"b": {"m": EMPTY}}).extreme_head("m") is None
 
 
 def test_only_the_requested_rows_of_a_table_are_shown() -> None:

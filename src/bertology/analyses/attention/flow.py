@@ -150,6 +150,7 @@ def _mean_bound(at_bound: Tensor, targets: TargetMasks) -> Tensor:
     special_tokens="Special tokens: included (--source non-special removes them and renormalises).",
     citations=("abnar2020",),
     sites=lambda options: (flow_site(options["residual_weight"], options["head_fusion"], options["source"] != "cls"),),
+    version=2,
 )
 def flow(
     recording: Recording,

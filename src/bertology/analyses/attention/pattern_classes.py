@@ -13,7 +13,7 @@ from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, un
 from bertology.analyses.importance_by_target import LayersOrHeadsOption
 from bertology.arrays import Array, FloatArray
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean, percentile_interval, resampled_means
+from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous, percentile_interval, resampled_means
 from bertology.recording.recording import Recording
 from bertology.results.shapes import HeadGrid, Table
 from bertology.statistics.batch_features import SpecialTokens
@@ -30,7 +30,7 @@ CHANCE = "chance"
     "lines are attention to special tokens.",
     citations=("kovaleva2019",),
     sites=lambda options: (pattern_class_site(options["special_tokens"]),),
-    version=3,
+    version=4,
 )
 def pattern_classes(
     recording: Recording,
@@ -66,7 +66,8 @@ def pattern_classes(
 
 def _build_grid(classes: Array, untrained: Array | None, uniform: Array, classifier: int, seed: int) -> HeadGrid:
     agrees = (classes[..., 0, :] * classes[..., 1, :]).sum(-1)
-    measures = {**_estimate_classes(classes[..., classifier, :], seed), AGREEMENT: bootstrap_mean(agrees, seed=seed)}
+    agreement = exact_where_unanimous(bootstrap_mean(agrees, seed=seed))
+    measures = {**_estimate_classes(classes[..., classifier, :], seed), AGREEMENT: agreement}
     grid = classes.shape[1:3]
     uniform_classes = _estimate_classes(uniform[..., classifier, :], seed)
     baselines = {
@@ -109,7 +110,7 @@ def _layer_and_overall_means(values: Array) -> Array:
 
 
 def _estimate_classes(values: Array, seed: int) -> dict[str, Estimates]:
-    return bootstrap_mean(values, seed=seed).by_name(PATTERN_CLASSES)
+    return exact_where_unanimous(bootstrap_mean(values, seed=seed)).by_name(PATTERN_CLASSES)
 
 
 def _estimate_kappa(classes: Array, seed: int) -> Estimates:

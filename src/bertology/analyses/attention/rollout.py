@@ -13,7 +13,7 @@ from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, ta
 from bertology.arrays import Array
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.lazy import torch
 from bertology.numerics.attention_rollout import AttentionRollout, Fusion, residual_attention
 from bertology.recording.recording import Recording
@@ -103,7 +103,8 @@ def target_curve(
 ) -> LayerCurve:
     """The first variant of the site by target, such as `rollout to [SEP]`; the others are its baselines.
 
-    The site holds (variant, source, measure) per layer; measures after `MEASURES` need not exist for every variant.
+    The site holds (variant, source, measure) per layer; measures after `MEASURES` are proportions and
+    need not exist for every variant.
     """
     values = recording.stack(site)[:, :, 0, :, SOURCES.index(source)]
     if not np.isfinite(values[:, :, 0, : len(MEASURES)]).any():
@@ -116,7 +117,7 @@ def target_curve(
     def estimate(by_measure: Array) -> dict[str, Estimates]:
         estimates = bootstrap_mean(by_measure[..., : len(MEASURES)], seed=seed).by_name(MEASURES)
         for index, label in enumerate(site.labels[len(MEASURES) :], len(MEASURES)):
-            estimates[label] = bootstrap_mean(by_measure[..., index], seed=seed)
+            estimates[label] = exact_where_unanimous(bootstrap_mean(by_measure[..., index], seed=seed))
         return estimates
 
     by_variant = {name: estimate(values[:, :, index]) for index, name in enumerate(variants)}

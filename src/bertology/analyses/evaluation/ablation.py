@@ -9,17 +9,16 @@ intervention; the numbers are the same.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache, step_progress
 from bertology.analyses.evaluation.evaluation import Evaluation, EvaluationBatch
 from bertology.analyses.evaluation.score_change import Scores
-from bertology.analyses.run import AnalysisCache
 from bertology.arrays import BoolArray
 from bertology.encoder.attention_hook import Gates, LayerActivations
 from bertology.encoder.encoder import Encoder, ModelOutput, TaskEncoder
@@ -27,7 +26,7 @@ from bertology.encoder.partial_forward import HeadOutputs
 from bertology.encoder.resumable_encoder import ForwardTrace, ResumableEncoder, make_resumable
 from bertology.errors import Refusal
 from bertology.lazy import torch
-from bertology.training.data_split import content_hash
+from bertology.recording.recorder import ProgressCallback
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,20 +57,12 @@ class HeadAblation:
         """The highest layer with a disabled head."""
         return int(np.flatnonzero(self.mask.any(1))[-1])
 
-    def key(self) -> list[int]:
-        """The disabled heads, for the cache."""
-        return [int(index) for index in np.flatnonzero(self.mask)]
-
 
 @dataclass(frozen=True)
 class LayerReordering:
     """The layers to run, in order: (0, 2, 1, 3) swaps, (0, 2, 3) skips, (0, 1, 1, 2, 3) repeats."""
 
     order: tuple[int, ...]
-
-    def key(self) -> list[int]:
-        """The layers, for the cache."""
-        return list(self.order)
 
 
 Intervention = HeadAblation | LayerReordering
@@ -98,44 +89,14 @@ class AblationRunner:
     ) -> list[Scores]:
         """Scores of the intact model, then of each intervention, on all examples; finished batches are cached."""
         meter = cache.progress_meter(f"{len(interventions)} interventions on {self.encoder.name}")
-        key = self._cache_key(evaluation, interventions)
         scores = np.zeros((1 + len(interventions), 3, len(evaluation.examples)))
         for index, batch in enumerate(evaluation.batches):
-
-            def report(done: int, before: int = index * len(interventions)) -> None:
-                meter(before + done, len(evaluation.batches) * len(interventions))
-
-            batch_key = {
-                "examples": [content_hash([evaluation.examples[i]]) for i in batch.examples],
-                "input_ids": _hash(batch.inputs.input_ids),
-            }
-            compute = partial(self._batch_scores, batch, interventions, report)
-            scores[:, :, batch.examples] = cache.get_or_compute(key | batch_key, compute)
-            report(len(interventions))
+            progress = step_progress(meter, index, len(evaluation.batches))
+            scores[:, :, batch.examples] = cache.call(
+                batch_scores, runner=self, batch=batch, interventions=interventions, progress=progress
+            )
+            progress(len(interventions), len(interventions))
         return [Scores.from_arrays(*arrays) for arrays in scores]
-
-    def _cache_key(self, evaluation: Evaluation, interventions: Sequence[Intervention]) -> dict[str, Any]:
-        """Everything that the scores of a batch depend on, except for the batch."""
-        return {
-            "computation": "ablation",
-            "format": 2,
-            "model": self.encoder.fingerprint,
-            "method": self.method if self.mean_outputs is None else [self.method, _hash(self.mean_outputs)],
-            "task": evaluation.task,
-            "interventions": [intervention.key() for intervention in interventions],
-        }
-
-    def _batch_scores(
-        self, batch: EvaluationBatch, interventions: Sequence[Intervention], progress: Callable[[int], None]
-    ) -> list[list[list[float]]]:
-        """[intact or intervention][loss, correct, total][example]."""
-        scores = np.zeros((1 + len(interventions), 3, len(batch.examples)))
-        with torch.no_grad():
-            for done, (index, output) in enumerate(self.outputs(batch, interventions)):
-                counts = batch.score(output)
-                scores[index + 1] = batch.loss(output).double().cpu().numpy(), counts.correct, counts.total
-                progress(done)
-        return scores.tolist()
 
     def outputs(
         self, batch: EvaluationBatch, interventions: Sequence[Intervention]
@@ -210,8 +171,17 @@ class AblationRunner:
         return Gates(scale=(~mask).float(), offset=self.mean_outputs * mask[..., None])
 
 
-def _hash(tensor: Tensor) -> str:
-    return hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()[:32]
+def batch_scores(
+    runner: AblationRunner, batch: EvaluationBatch, interventions: Sequence[Intervention], progress: ProgressCallback
+) -> list[list[list[float]]]:
+    """[intact or intervention][loss, correct, total][example] of one batch."""
+    scores = np.zeros((1 + len(interventions), 3, len(batch.examples)))
+    with torch.no_grad():
+        for done, (index, output) in enumerate(runner.outputs(batch, interventions)):
+            counts = batch.score(output)
+            scores[index + 1] = batch.loss(output).double().cpu().numpy(), counts.correct, counts.total
+            progress(done, len(interventions))
+    return scores.tolist()
 
 
 def stack_gates(gates: Sequence[Gates], n_rows: int) -> Gates:

@@ -6,14 +6,15 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from bertology.analyses.evaluation.score_change import Scores
+from bertology.analyses.evaluation.score_change import Scores, reference_score
 from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, TaskEncoder
 from bertology.encoder.task_heads import label_ids
@@ -23,6 +24,14 @@ from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts
 from bertology.lazy import torch
 from bertology.recording.objectives import masked_indices, masked_logits, masked_losses, masked_positions
+from bertology.recording.overflow import (
+    LONG_IN_WINDOWS,
+    LONG_SKIPPED,
+    LONG_TRUNCATED,
+    ExampleOverflow,
+    fit_examples,
+)
+from bertology.results.shapes import ReferenceScore
 from bertology.training.data_split import sort_by_content
 from bertology.training.encoded_examples import EncodedDataset, EncodedExample, pad_examples
 from bertology.training.task_selection import REQUIREMENTS, TaskName, select_examples
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
 
 MLM = "mlm"
 MLM_METRIC = "accuracy on masked tokens"
+MOST_FREQUENT = "the most frequent masked token"
 BATCH_SIZE = 32
 """Examples per batch."""
 TASKS_BY_TASK_HEAD: dict[str, tuple[TaskName, ...]] = {
@@ -90,8 +100,30 @@ class Evaluation:
     batches: tuple[EvaluationBatch, ...]
     skipped: int
     """Examples that are too long, or not annotated for the task."""
-    majority: Counts | None = None
-    """Score of always predicting the most frequent label; None for masked language modelling."""
+    baseline_counts: Counts | None = None
+    """Score of predictions that need no model, such as always the most frequent label, or masked token."""
+    baseline_name: str = ""
+    long_examples: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many examples were too long, and skipped, truncated or split into windows."""
+    numbered_labels: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Examples by gold label and class, such as `0 (class negative)`, if the label is the number of a class."""
+
+    def sample(self) -> dict[str, int]:
+        """The number of examples, of those skipped or cut, and of those whose label is the number of a class."""
+        numbered = {f"examples labelled {label}": count for label, count in self.numbered_labels.items()}
+        return {"examples": len(self.examples), "skipped examples": self.skipped, **self.long_examples, **numbered}
+
+    @property
+    def majority(self) -> Counts | None:
+        """Score of always predicting the most frequent label; None for masked language modelling."""
+        return None if self.task == MLM else self.baseline_counts
+
+    def reference(self, scores: Scores, *, seed: int, name: str = "the intact model") -> ReferenceScore | None:
+        """The score that interventions are compared with, beside the baseline on the same examples."""
+        if self.baseline_counts is None:
+            return None
+        reference = reference_score(name, [scores.counts], self.baseline_name, self.baseline_counts, seed)
+        return reference.model_copy(update={"metric": self.metric})
 
     def scores(self, forward: Forward) -> Scores:
         """Loss and score of every example, in order."""
@@ -106,12 +138,19 @@ class Evaluation:
 
 
 def prepare_evaluation(
-    encoder: Encoder, corpus: Corpus, *, task: str = "auto", annotation: str = "", sample_size: int = 0, seed: int = 0
+    encoder: Encoder,
+    corpus: Corpus,
+    *,
+    task: str = "auto",
+    annotation: str = "",
+    sample_size: int = 0,
+    seed: int = 0,
+    overflow: ExampleOverflow = "auto",
 ) -> Evaluation:
     """Prepare an evaluation on the examples of a corpus, or a sample of them that depends on their content only.
 
     The task `auto` is that of the model's task head; for `mlm`, 15 % of the tokens are masked, depending on the
-    tokens and the seed.
+    tokens and the seed. Examples that are too long count as part of the sample.
     """
     name = infer_evaluation_task(encoder, corpus) if task == "auto" else task
     if not _supports_task(encoder, name):
@@ -124,13 +163,18 @@ def prepare_evaluation(
             else "Choose another model or --task",
         )
     if name == MLM:
-        return _evaluate_mlm(encoder, _sample_examples(corpus.examples, sample_size), seed)
+        examples, counts = fit_examples(encoder, _sample_examples(corpus.examples, sample_size), overflow)
+        return _with_long_examples(_evaluate_mlm(encoder, examples, seed), counts)
     tag_annotation = (annotation or _default_annotation(corpus)) if name == "token" else None
     usable, _ = select_examples(corpus, name, tag_annotation)
     task_encoder = cast(TaskEncoder, encoder)
     labels = _task_labels(task_encoder, name)
-    examples = _map_labels(labels, _sample_examples(usable.examples, sample_size), name, encoder.name)
-    return _evaluate_task_head(encoder, name, labels, examples, len(corpus) - len(usable))
+    sample = _sample_examples(usable.examples, sample_size)
+    fitted, counts = fit_examples(encoder, sample, overflow, keep_end=name == "sentence")
+    examples = _map_labels(labels, fitted, name, encoder.name)
+    evaluation = _evaluate_task_head(encoder, name, labels, examples, len(corpus) - len(usable))
+    numbered = _numbered_labels(labels, fitted) if name in ("sentence", "pair") else {}
+    return replace(_with_long_examples(evaluation, counts), numbered_labels=numbered)
 
 
 def with_perturbed_examples(
@@ -205,6 +249,19 @@ def _map_labels(labels: tuple[str, ...], examples: Sequence[Example], task: str,
     return [replace(example, label=labels[i]) for example, i in zip(examples, ids, strict=True)]
 
 
+def _numbered_labels(labels: tuple[str, ...], examples: Sequence[Example]) -> dict[str, int]:
+    """How many examples have a gold label that is the number of a class and not its name, by label and class."""
+    names = {label.lower() for label in labels}
+    counts = Counter(str(example.label) for example in examples)
+    return {f"{gold} (class {labels[int(gold)]})": counts[gold] for gold in sorted(counts) if gold.lower() not in names}
+
+
+def _with_long_examples(evaluation: Evaluation, counts: Mapping[str, int]) -> Evaluation:
+    """The evaluation with the examples that were skipped or truncated before it was prepared."""
+    total = Counter(evaluation.long_examples) + Counter(counts)
+    return replace(evaluation, long_examples=total, skipped=evaluation.skipped + counts.get(LONG_SKIPPED, 0))
+
+
 def _map_tags(labels: tuple[str, ...], example: Example) -> Example:
     """The example with O instead of tags that the model does not have."""
     sentence = example.segments[0]
@@ -220,15 +277,20 @@ def _evaluate_task_head(
     dataset = task.encode(examples, encoder.tokenise, max_length=encoder.max_length)
     if not dataset.encoded:
         raise _too_long_refusal(len(examples), encoder)
-    majority = next(iter(task.baseline_predictions(dataset.examples, dataset.examples).values()))
+    baseline = next(iter(task.baseline_predictions(dataset.examples, dataset.examples).items()))
+    n_skipped = len(examples) - len(dataset.examples)
+    changed = LONG_IN_WINDOWS if task_name == "qa" else LONG_TRUNCATED
+    long_examples = {LONG_SKIPPED: n_skipped, changed: dataset.n_truncated - n_skipped}
     task_head = next(name for name, tasks in TASKS_BY_TASK_HEAD.items() if task_name in tasks)
     return Evaluation(
         task_name,
         task.metric,
         tuple(dataset.examples),
         tuple(_task_batches(task, dataset, task_head, encoder.device)),
-        skipped + len(examples) - len(dataset.examples),
-        task.count_correct(dataset.examples, majority),
+        skipped + n_skipped,
+        task.count_correct(dataset.examples, baseline[1]),
+        baseline[0],
+        {name: count for name, count in long_examples.items() if count},
     )
 
 
@@ -284,17 +346,30 @@ def _evaluate_mlm(encoder: Encoder, examples: Sequence[Example], seed: int) -> E
     if not inputs:
         raise _too_long_refusal(len(texts), encoder)
     batches: list[EvaluationBatch] = []
+    gold_tokens: list[list[int]] = [[] for _ in inputs]
     by_length = sorted(range(len(inputs)), key=lambda index: len(inputs[index].tokens))
     for start in range(0, len(inputs), BATCH_SIZE):
         indices = by_length[start : start + BATCH_SIZE]
         token_batch = TokenBatch([inputs[index] for index in indices], encoder.device)
-        batches.append(_mlm_batch(encoder, token_batch, indices, seed))
+        mlm_mask = masked_positions(token_batch, seed)
+        batches.append(_mlm_batch(encoder, token_batch, indices, mlm_mask))
+        for index, token_ids, row_mask in zip(indices, token_batch.model_inputs.input_ids, mlm_mask, strict=True):
+            gold_tokens[index] = token_ids[row_mask].tolist()
     evaluated = tuple(texts[recorded.example_index][0] for recorded in inputs)
-    return Evaluation(MLM, MLM_METRIC, evaluated, tuple(batches), len(texts) - len(inputs))
+    baseline = _count_most_frequent(gold_tokens)
+    n_skipped, n_long = len(texts) - len(inputs), sum(len(tokens) > encoder.max_length for tokens in tokenised)
+    long_examples = {LONG_SKIPPED: n_long} if n_long else dict[str, int]()
+    return Evaluation(MLM, MLM_METRIC, evaluated, tuple(batches), n_skipped, baseline, MOST_FREQUENT, long_examples)
 
 
-def _mlm_batch(encoder: Encoder, token_batch: TokenBatch, indices: list[int], seed: int) -> EvaluationBatch:
-    mlm_mask = masked_positions(token_batch, seed)
+def _count_most_frequent(gold_tokens: Sequence[Sequence[int]]) -> Counts:
+    """Counts of always predicting the token that is masked most often."""
+    ((token, _),) = Counter(token for tokens in gold_tokens for token in tokens).most_common(1)
+    correct, total = zip(*((tokens.count(token), len(tokens)) for tokens in gold_tokens), strict=True)
+    return Counts(np.array(correct, np.float64), np.array(total, np.float64))
+
+
+def _mlm_batch(encoder: Encoder, token_batch: TokenBatch, indices: list[int], mlm_mask: Tensor) -> EvaluationBatch:
     assert encoder.mask_token_id is not None, "a masked language model has a mask token"
     token_ids = token_batch.model_inputs.input_ids
     inputs = replace(token_batch.model_inputs, input_ids=torch.where(mlm_mask, encoder.mask_token_id, token_ids))

@@ -5,21 +5,23 @@ All runs are tested on the same examples after the last epoch; no epoch is selec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache, step_progress
 from bertology.analyses.evaluation.options import FinetuningOptions
-from bertology.analyses.run import AnalysisCache, ProgressCallback, step_progress
-from bertology.corpus.corpus import Corpus
+from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant, transformer_layers
 from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts
-from bertology.training.data_split import DataSplit, content_hash, sort_by_content, split_examples
+from bertology.recording.overflow import LONG_IN_WINDOWS, LONG_SKIPPED, LONG_TRUNCATED, fit_examples
+from bertology.recording.recorder import ProgressCallback
+from bertology.training.data_split import DataSplit, sort_by_content, split_examples
 from bertology.training.job import TrainingJob, build_model, train_model
 from bertology.training.loop import TrainingConfig, resolve_config
 from bertology.training.task_selection import build_task, infer_task, select_examples
@@ -29,16 +31,13 @@ Key = TypeVar("Key")
 
 
 def cached_runs(
-    cache: AnalysisCache,
-    title: str,
-    keys: Sequence[Mapping[str, Any]],
-    run: Callable[[int, ProgressCallback], Any],
+    cache: AnalysisCache, title: str, run: Callable[..., Any], arguments: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """The result of each run, by its index; finished runs are cached under their keys."""
-    meter = cache.progress_meter(f"{title} ({len(keys)} runs)")
+    """The result of a run for each of these arguments; finished runs are cached."""
+    meter = cache.progress_meter(f"{title} ({len(arguments)} runs)")
     return [
-        cache.get_or_compute(key, partial(run, step, step_progress(meter, step, len(keys))))
-        for step, key in enumerate(keys)
+        cache.call(run, progress=step_progress(meter, step, len(arguments)), **values)
+        for step, values in enumerate(arguments)
     ]
 
 
@@ -63,10 +62,18 @@ class FinetuningSweep:
                 "a transformer",
                 "Choose another model",
             )
+        if options.learning_rate < 0:
+            raise Refusal(
+                f"--learning-rate is {options.learning_rate}", "a positive number, or 0", "Omit it for the default"
+            )
         transformer_layers(encoder.model.base_model)
         task_name = infer_task(corpus) if task == "auto" else task
         usable, tag_annotation = select_examples(corpus, task_name, annotation or None)
-        sample = replace(usable, examples=tuple(sort_by_content(usable.examples)[: options.sample_size or None]))
+        examples = sort_by_content(usable.examples)[: options.sample_size or None]
+        fitted, self._long_examples = fit_examples(
+            encoder, examples, options.overflow, keep_end=task_name == "sentence"
+        )
+        sample = replace(usable, examples=tuple(fitted))
         self.split: DataSplit = split_examples(sample, TEST_FRACTION, seed=options.seed)
         config = TrainingConfig(
             seed=options.seed,
@@ -94,10 +101,18 @@ class FinetuningSweep:
         """Test counts of each job, for every seed."""
         seeds = range(self.job.config.seed, self.job.config.seed + self.n_seeds)
         runs = [replace(job, config=replace(self.job.config, seed=seed)) for job in jobs.values() for seed in seeds]
-        keys = list(map(self._cache_key, runs))
-        stored = cached_runs(self.cache, "Fine-tuning", keys, lambda step, progress: self._train(runs[step], progress))
+        arguments = [{"encoder": self.encoder, "job": run, "test_examples": self.split.validation} for run in runs]
+        stored = cached_runs(self.cache, "Fine-tuning", train_and_test, arguments)
         counts = iter([Counts(np.array(run["correct"]), np.array(run["total"])) for run in stored])
         return {key: [next(counts) for _ in seeds] for key in jobs}
+
+    def long_examples(self) -> dict[str, int]:
+        """How many examples, for training or test, were too long, and skipped, truncated or split into windows."""
+        sets = self.train_set, self.test_set
+        n_skipped = len(self.split.train) + len(self.split.validation) - sum(len(part.examples) for part in sets)
+        changed = LONG_IN_WINDOWS if self.job.task.name == "qa" else LONG_TRUNCATED
+        n_changed = sum(part.n_truncated for part in sets) - n_skipped
+        return dict(self._long_examples + Counter({LONG_SKIPPED: n_skipped, changed: n_changed}))
 
     def baseline_counts(self) -> dict[str, Counts]:
         """Test counts of predictions that need no model, by the name of the baseline."""
@@ -105,22 +120,13 @@ class FinetuningSweep:
         predictions = task.baseline_predictions(self.train_set.examples, examples)
         return {name: task.count_correct(examples, predicted) for name, predicted in predictions.items()}
 
-    def _cache_key(self, job: TrainingJob) -> dict[str, Any]:
-        return {
-            "analysis": self.analysis_name,
-            "format": 2,
-            "model": self.encoder.fingerprint,
-            "task": [job.task.name, list(job.task.labels), job.task.metric],
-            "train": content_hash(job.examples),
-            "test": content_hash(self.split.validation),
-            "config": asdict(job.config),
-            "variant": asdict(job.variant),
-        }
 
-    def _train(self, job: TrainingJob, progress: ProgressCallback) -> dict[str, list[float]]:
-        model = build_model(self.encoder, job)
-        is_unchanged = job.examples is self.split.train
-        train_set = self.train_set if is_unchanged else job.encode(self.encoder, job.examples)
-        train_model(model, job, train_set, None, progress=progress)
-        counts = job.task.count_correct(self.test_set.examples, job.task.predict(model, self.test_set))
-        return {"correct": counts.correct.tolist(), "total": counts.total.tolist()}
+def train_and_test(
+    encoder: TaskEncoder, job: TrainingJob, test_examples: Sequence[Example], progress: ProgressCallback
+) -> dict[str, list[float]]:
+    """Counts of one job on the test examples after the last epoch."""
+    model = build_model(encoder, job)
+    train_model(model, job, job.encode(encoder, job.examples), None, progress=progress)
+    test_set = job.encode(encoder, test_examples)
+    counts = job.task.count_correct(test_set.examples, job.task.predict(model, test_set))
+    return {"correct": counts.correct.tolist(), "total": counts.total.tolist()}

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from bertology.analyses.evaluation.evaluation import Evaluation, EvaluationBatch, with_perturbed_examples
 from bertology.analyses.evaluation.head_ranking import keep_heads
-from bertology.analyses.run import ProgressCallback
-from bertology.arrays import BoolArray, FloatArray
+from bertology.arrays import BoolArray, FloatArray, IntArray
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder
 from bertology.numerics.hard_concrete import HardConcrete
+from bertology.recording.recorder import ProgressCallback
 from bertology.training.encoded_examples import EncodedExample, TrainingBatch
 from bertology.training.loop import TrainingConfig, resolve_config, train
 
@@ -62,6 +62,11 @@ class TrainedGates:
     def kept_heads(self) -> BoolArray:
         """(layer, head) whether the gate is more likely 1 than 0."""
         return DISTRIBUTION.is_open(torch.from_numpy(self.log_alpha)).numpy()
+
+    @property
+    def open_probability(self) -> FloatArray:
+        """(layer, head) the probability that the gate is not 0."""
+        return DISTRIBUTION.p_nonzero(torch.from_numpy(self.log_alpha)).numpy()
 
 
 class _GatedModel(nn.Module):
@@ -152,7 +157,16 @@ def _train(
     # The loop iterates over examples: each placeholder stands for one evaluation batch, with a batch size of 1.
     zero = np.zeros(1, np.int64)
     placeholders = [EncodedExample(zero, zero, zero) for _ in batches]
-    train(module, batch_loss, placeholders, None, training_config, lr_multipliers=lr_multipliers, progress=progress)
+    train(
+        module,
+        batch_loss,
+        placeholders,
+        None,
+        training_config,
+        lr_multipliers=lr_multipliers,
+        max_steps=config.steps,
+        progress=progress,
+    )
 
 
 def _training_batches(
@@ -172,11 +186,10 @@ def _copy(encoder: TaskEncoder, *, frozen: bool) -> TaskEncoder:
     return encoder.with_model(model)
 
 
-def random_head_sets(head_sets: Sequence[BoolArray], n_samples: int, seed: int) -> list[BoolArray]:
-    """For each set of heads, `n_samples` random sets of the same size."""
-    random_sets: list[BoolArray] = []
-    for index, heads in enumerate(head_sets):
-        generator = np.random.default_rng([seed, index])
-        for _ in range(n_samples):
-            random_sets.append(generator.permutation(heads.ravel()).reshape(heads.shape))
-    return random_sets
+def permuted_head_sets(head_sets: Sequence[BoolArray], permutation: IntArray) -> list[BoolArray]:
+    """Random sets of the same sizes: the heads of every set exchanged by one permutation of all heads.
+
+    Sets that overlap still overlap as much, so that their mean score varies as it would if no head differed from any
+    other.
+    """
+    return [heads.ravel()[permutation].reshape(heads.shape) for heads in head_sets]

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.evaluation.ablation import HeadAblation, prepare_ablation
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation, with_perturbed_examples
 from bertology.analyses.evaluation.gradient_importance import HeadGradients, head_gradients, normalise_layers
@@ -19,7 +20,6 @@ from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.evaluation.relevance_propagation import head_relevance
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.analyses.head_selection.selection import selection_half
-from bertology.analyses.run import AnalysisCache
 from bertology.arrays import Array, BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.attention_hook import Gates
@@ -186,23 +186,50 @@ def prepare_ranking(encoder: Encoder, corpus: Corpus, options: EvaluationOptions
     return encoder, prepare_evaluation(encoder, sorted_corpus, **asdict(options))
 
 
-def split_halves(encoder: TaskEncoder, evaluation: Evaluation, *, seed: int) -> tuple[Evaluation, Evaluation]:
-    """The half of the examples that ranks heads, and the test half; examples with the same text are in one half."""
-    examples = list({id(example): example for example in evaluation.examples}.values())
-    texts = ["\n".join(segment.text for segment in example.segments) for example in examples]
+@dataclass(frozen=True, eq=False)
+class SplitEvaluation:
+    """Two random halves of an evaluation: what is selected on one half is tested on the other, in both directions."""
+
+    halves: tuple[Evaluation, Evaluation]
+    in_first: BoolArray
+    """(example,) of the whole evaluation: whether it is in the first half."""
+
+    @property
+    def directions(self) -> tuple[tuple[Evaluation, Evaluation], tuple[Evaluation, Evaluation]]:
+        """The half that selects and the half that tests it, both ways round."""
+        first, second = self.halves
+        return (first, second), (second, first)
+
+    @property
+    def selection_masks(self) -> tuple[BoolArray, BoolArray]:
+        """(example,) of the whole evaluation, for each direction: whether it selects."""
+        return self.in_first, ~self.in_first
+
+    def join(self, tested: Sequence[Scores]) -> Scores:
+        """The test scores of both directions, one score for every example of the whole evaluation."""
+        second, first = tested
+        arrays = np.zeros((3, len(self.in_first)))
+        arrays[:, self.in_first] = first.to_lists()
+        arrays[:, ~self.in_first] = second.to_lists()
+        return Scores.from_arrays(*arrays)
+
+
+def split_halves(encoder: TaskEncoder, evaluation: Evaluation, *, seed: int, mask_seed: int) -> SplitEvaluation:
+    """Two random halves; examples with the same text are in one half. `mask_seed` is that of the masked tokens."""
+    texts = ["\n".join(segment.text for segment in example.segments) for example in evaluation.examples]
     in_first = selection_half(texts, seed)
     if in_first.all() or not in_first.any():
-        raise _not_divisible(len(examples))
-    ranking_half, test_half = (
-        with_perturbed_examples(
-            encoder,
-            evaluation,
-            [example for example, flag in zip(examples, in_first.tolist(), strict=True) if flag is side],
-            seed=seed,
-        )
-        for side in (True, False)
-    )
-    return ranking_half, test_half
+        raise _not_divisible(len(texts))
+
+    def half(mask: BoolArray) -> Evaluation:
+        # An example with several texts is in the evaluation once for each of them.
+        selected = [evaluation.examples[index] for index in np.flatnonzero(mask)]
+        examples = list({id(example): example for example in selected}.values())
+        part = with_perturbed_examples(encoder, evaluation, examples, seed=mask_seed)
+        assert len(part.examples) == mask.sum(), "a half has other examples than the evaluation"
+        return part
+
+    return SplitEvaluation((half(in_first), half(~in_first)), in_first)
 
 
 def example_halves(evaluation: Evaluation, *, seed: int) -> BoolArray:

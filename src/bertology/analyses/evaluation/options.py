@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
+from bertology.recording.overflow import ExampleOverflow
+
 AnnotationOption = Annotated[
     str,
     "For --task token: the annotation to predict, such as pos or entities (default: the first available).",
@@ -17,6 +19,14 @@ SeedOption = Annotated[
     "Random seed for every random choice of this analysis: sampling, splits, masking, initial weights, shuffled "
     "baselines and the bootstrap.",
 ]
+ExampleOverflowOption = Annotated[
+    ExampleOverflow,
+    "Examples longer than the model allows: `error` stops, `skip` skips them, `truncate` cuts whole words (the "
+    "beginning of a classified text, the end of a passage, of a masked text or of the longer text of a pair), `window` "
+    "splits the passages of questions; `auto`: as in fine-tuning, texts and passages are truncated, pairs and masked "
+    "texts skipped, passages of questions split.",
+]
+RandomBaselineOption = Annotated[bool, "Measure the untrained model as a baseline."]
 NormaliseOption = Annotated[
     Literal["layer", "none"],
     "`layer`: gradients of each layer scaled to unit norm, as in the paper; `none`: nats.",
@@ -43,6 +53,7 @@ class EvaluationOptions:
     annotation: AnnotationOption = ""
     sample_size: SampleSizeOption = 100
     seed: SeedOption = 0
+    overflow: ExampleOverflowOption = "auto"
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,7 @@ class AttackOptions:
     ] = "auto"
     sample_size: SampleSizeOption = 100
     seed: SeedOption = 0
+    overflow: ExampleOverflowOption = "auto"
 
 
 @dataclass(frozen=True)
@@ -82,3 +94,4 @@ class FinetuningOptions:
     learning_rate: Annotated[float, "Peak learning rate (0: chosen by model width, 5e-5 for 768)."] = 0.0
     batch_size: BatchSizeOption = 16
     seed: SeedOption = 0
+    overflow: ExampleOverflowOption = "auto"

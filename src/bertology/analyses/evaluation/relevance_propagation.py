@@ -3,10 +3,13 @@
 The relevance of a neuron is distributed over its inputs in proportion to their contributions: for a linear map
 v = W u + b the proportion of u_i is W_vi u_i / v and that of the bias b / v, with a small epsilon in the denominator;
 non-linearities pass relevance on unchanged. Attention weights, and the standard deviation in a LayerNorm, are treated
-as weights of linear maps and receive no relevance.
+as weights of linear maps and receive no relevance. The factors of a product, as in ModernBERT's gated feed-forward
+block, receive half of its relevance each; shares in proportion to the factors, as in the paper, are unbounded where
+these cancel.
 
 The backward pass carries relevance divided by value. For sums and for products with weights this is the ordinary
-gradient, so only the other operations need a modified backward pass.
+gradient, so only the other operations need a modified backward pass. Modules are modified by hooks; activations that a
+model calls as functions, such as the tanh of RoBERTa's classifier, and products by a mode of torch.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from bertology.analyses.evaluation.evaluation import MLM, Evaluation, EvaluationBatch
 from bertology.arrays import FloatArray
@@ -94,10 +98,46 @@ def lrp_rules(model: nn.Module) -> Generator[None]:
     rules = [(module, rule) for module in model.modules() if (rule := _propagation_rule(module)) is not None]
     handles = [module.register_forward_hook(rule) for module, rule in rules]
     try:
-        yield
+        with _FunctionRules():
+            yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+ACTIVATIONS = {
+    torch.tanh,
+    Tensor.tanh,
+    torch.sigmoid,
+    Tensor.sigmoid,
+    torch.relu,
+    Tensor.relu,
+    nn.functional.relu,
+    nn.functional.gelu,
+    nn.functional.silu,
+    nn.functional.tanh,
+    nn.functional.sigmoid,
+}
+PRODUCTS = {torch.mul, torch.multiply, Tensor.mul, Tensor.multiply, Tensor.__mul__}
+
+
+class _FunctionRules(TorchFunctionMode):
+    """The rules for activations and products that are not modules."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        output = func(*args, **(kwargs or {}))
+        if func in ACTIVATIONS:
+            return _activation_rule(None, args or ((kwargs or {})["input"],), output)
+        if func in PRODUCTS and _depends_on_input(args[0]) and _depends_on_input(args[1]):
+            first, second = args
+            return (first * second.detach() + first.detach() * second) / 2
+        return output
+
+
+def _depends_on_input(factor: Any) -> bool:
+    return isinstance(factor, Tensor) and factor.requires_grad and not isinstance(factor, nn.Parameter)
 
 
 def _propagation_rule(module: nn.Module) -> PropagationRule | None:

@@ -11,10 +11,10 @@ import numpy as np
 from bertology.arrays import BoolArray, FloatArray, IntArray
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.hypothesis_tests import holm, paired_test
-from bertology.estimates.metrics import Counts
-from bertology.estimates.resampling import bootstrap_mean, bootstrap_sentences_and_seeds, ratio
+from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_runs
+from bertology.estimates.resampling import bootstrap_mean, bootstrap_sentences_and_seeds, ratio, widen_by_rule_of_three
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES
+from bertology.results.shapes import MODEL_SERIES, CostMeasures, ReferenceScore, RemovalCosts
 
 if TYPE_CHECKING:
     from bertology.analyses.evaluation.evaluation import Evaluation
@@ -107,11 +107,17 @@ def score_change(
     influences = np.stack([_influence(scores.counts) - _influence(before.counts) for scores in after], 1)
     n = np.full(len(variants), mask.sum())
     return ScoreChange(
-        _score_differences(before.counts, [scores.counts for scores in after], seed),
+        _score_differences(before.counts, [s.counts for s in after], seed, is_different=(loss_differences != 0).any(0)),
         bootstrap_mean(loss_differences, seed=seed),
         _p_values(influences, n),
-        _p_values(np.where(np.abs(loss_differences) > NEGLIGIBLE, loss_differences, 0.0), n),
+        loss_p_values(loss_differences),
     )
+
+
+def loss_p_values(differences: FloatArray) -> Estimates:
+    """P values of (example, ...) changes in loss, two-sided, with Holm's correction for their number."""
+    measured = np.isfinite(differences)
+    return _p_values(np.where(measured & (np.abs(differences) <= NEGLIGIBLE), 0.0, differences), measured.sum(0))
 
 
 def mean_scores(scores: Sequence[Scores]) -> Scores:
@@ -123,19 +129,24 @@ def mean_scores(scores: Sequence[Scores]) -> Scores:
     )
 
 
-def _score_differences(before: Counts, after: Sequence[Counts], seed: int) -> Estimates:
+def _score_differences(before: Counts, after: Sequence[Counts], seed: int, *, is_different: BoolArray) -> Estimates:
+    """Changes in score; a variant that is different may change it even if it did so in none of n examples."""
     # (example, variant, correct and total before and after)
     sums = np.stack([np.stack([before.correct, before.total, c.correct, c.total], 1) for c in after], 1)[None]
     estimates = bootstrap_sentences_and_seeds(sums, _difference, seed=seed)
     if sums.shape[1] > 1:
-        return estimates
+        return widen_by_rule_of_three(estimates, is_different)
     missing = np.full(estimates.shape, np.nan)
     return estimates.model_copy(update={"low": missing, "high": missing})
 
 
 def _difference(sums: FloatArray) -> FloatArray:
     correct_before, total_before, correct_after, total_after = np.moveaxis(sums, -1, 0)
-    return ratio(correct_after, total_after) - ratio(correct_before, total_before)
+    # Two rounded quotients would differ by a rounding error where the counts are equal.
+    numerator = correct_after * total_before - correct_before * total_after
+    difference = ratio(numerator, total_after * total_before)
+    is_defined = (total_after > 0) & (total_before > 0)
+    return np.where(is_defined, difference, ratio(correct_after, total_after) - ratio(correct_before, total_before))
 
 
 def _subset(counts: Counts, example_mask: BoolArray) -> Counts:
@@ -152,6 +163,21 @@ def _p_values(differences: FloatArray, n: IntArray) -> Estimates:
     one_sided = np.minimum(paired_test(differences), paired_test(-differences))
     adjusted = holm(np.minimum(1.0, 2 * one_sided))
     return Estimates.exact(adjusted, np.where(np.isfinite(adjusted), n, 0))
+
+
+def reference_score(
+    name: str, runs: Sequence[Counts], baseline: str, baseline_counts: Counts, seed: int
+) -> ReferenceScore:
+    """The mean score of some runs beside a baseline on the same examples; the difference resamples pairs."""
+    estimates = (
+        bootstrap_runs(runs, seed),
+        bootstrap_runs([baseline_counts], seed),
+        bootstrap_paired_runs(runs, [baseline_counts] * len(runs), seed),
+    )
+    score, baseline_score, difference = (estimate.broadcast_to(()) for estimate in estimates)
+    return ReferenceScore(
+        name=name, baseline=baseline, score=score, baseline_score=baseline_score, difference=difference
+    )
 
 
 @dataclass(frozen=True)
@@ -175,11 +201,19 @@ class ScoreChangeReport:
     def sample(self) -> dict[str, float]:
         """Number of examples, and score and loss of the intact model."""
         return {
-            "examples": len(self.evaluation.examples),
-            "skipped examples": self.evaluation.skipped,
+            **self.evaluation.sample(),
             f"{self.evaluation.metric} of the intact model": round(self.baseline_scores.counts.score, 6),
             "nats per example of the intact model": round(float(self.baseline_scores.losses.mean()), 6),
         }
+
+    def costs(self, part: str, operation: str = "") -> RemovalCosts:
+        """Which measures say what removing a part costs."""
+        return RemovalCosts(
+            part=part,
+            metric=self.evaluation.metric,
+            significance_level=SIGNIFICANCE_LEVEL,
+            operations={operation: CostMeasures(loss=LOSS, score=SCORE, p_value=LOSS_P_VALUE)},
+        )
 
     def baselines(self, shape: tuple[int, ...]) -> dict[str, dict[str, Estimates]]:
         """No change, the significance level, and the change to the score of the majority class."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.answers import run_answers
 from bertology.analyses.frozen_features.dataset import DatasetOptions, build_dataset
@@ -18,13 +19,17 @@ from bertology.analyses.frozen_features.extractors import (
     parse_features,
 )
 from bertology.analyses.frozen_features.predictions import extract_all
-from bertology.analyses.frozen_features.score_grid import CorrectTotal, ScoreGrid, score_from_counts
+from bertology.analyses.frozen_features.score_grid import (
+    CorrectTotal,
+    ScoreGrid,
+    counts_by_seed,
+    score_from_counts,
+    score_with_interval,
+)
 from bertology.analyses.frozen_features.word_features import WordFeatures
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.metrics import Counts
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table
@@ -37,7 +42,7 @@ UNTRAINED, ZERO = "untrained model", "zero"
     question="How much better do simple classifiers do on frozen contextual features than on static or random ones?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
-    version=4,
+    version=5,
     cost=Cost(20.0),
     answers=True,
 )
@@ -80,19 +85,20 @@ def comparison(
     units: dict[str, str] = {}
     for index, classifier in enumerate(classifier_names):
         score, difference = f"score ({classifier})", f"{rows[0]} - feature ({classifier})"
-        scores = exact_where_unanimous(
-            bootstrap_sentences_and_seeds(counts[:, :, :, index], score_from_counts, seed=options.seed)
-        )
+        scores = score_with_interval(counts[:, :, :, index], seed=options.seed)
         measures[score] = scores[: len(rows)]
         units[score] = f"{dataset.task.metric}, 0 to 1"
         for name, sums in baseline_counts.items():
-            baseline = bootstrap_sentences_and_seeds(sums, score_from_counts, seed=options.seed)
+            baseline = score_with_interval(sums, seed=options.seed)
             baselines[name][score] = baseline[()].broadcast_to((len(rows),))
         if untrained:
             baselines.setdefault(UNTRAINED, {})[score] = scores[len(rows)].broadcast_to((len(rows),))
-        measures[difference] = bootstrap_sentences_and_seeds(
+        differences = bootstrap_sentences_and_seeds(
             counts[:, :, : len(rows), index], _difference_from_first, seed=options.seed
         )
+        # The first feature minus itself is exactly 0.
+        others = exact_where_unanimous(differences[1:], lowest=-1.0)
+        measures[difference] = Estimates.concatenate([differences[:1], others])
         baselines[ZERO][difference] = Estimates.exact(np.zeros(len(rows)), len(dataset.test))
         units[difference] = f"difference of {dataset.task.metric}, -1 to 1"
     table = Table(
@@ -110,17 +116,12 @@ def comparison(
             for number in range(len(vectors)):
                 series = {"series": MODEL_SERIES, "row": rows[number]} if number < len(rows) else {"series": UNTRAINED}
                 condition: Answer = {"row": None, "classifier": classifier} | series
-                yield from run_answers(dataset.test, _runs(counts[:, :, number, index]), condition)
+                yield from run_answers(dataset.test, counts_by_seed(counts[:, :, number, index]), condition)
         for name, sums in baseline_counts.items():
             condition = {"row": None, "classifier": None, "series": name}
-            yield from run_answers(dataset.test, _runs(sums), condition)
+            yield from run_answers(dataset.test, counts_by_seed(sums), condition)
 
     return table.with_answers(answers)
-
-
-def _runs(correct_total: CorrectTotal) -> list[Counts]:
-    """The counts of each seed, from (seed, example, 2)."""
-    return [Counts(counts[..., 0], counts[..., 1]) for counts in correct_total]
 
 
 def _difference_from_first(correct_total: CorrectTotal) -> CorrectTotal:

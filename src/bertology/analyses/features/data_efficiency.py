@@ -6,10 +6,10 @@ from itertools import combinations
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
 from bertology.analyses.frozen_features.dataset import DatasetOptions
 from bertology.analyses.frozen_features.train_size_curves import CurveComparisons, CurveOptions, compute_learning_curves
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
@@ -24,6 +24,7 @@ SCORE_DIFFERENCE, DATA_RATIO, CROSSING_POINT = "score difference", "data ratio",
     question="How many times more training data does the weaker of two features need to reach the same score?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
+    version=2,
 )
 def data_efficiency(
     encoder: Encoder,

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
+from bertology.analyses.evaluation.answers import run_answers
 from bertology.analyses.frozen_features.dataset import DatasetOptions
-from bertology.analyses.frozen_features.score_grid import CorrectTotal, score_from_counts
+from bertology.analyses.frozen_features.score_grid import (
+    CorrectTotal,
+    counts_by_seed,
+    score_from_counts,
+    score_with_interval,
+)
 from bertology.analyses.frozen_features.train_size_curves import CurveOptions, compute_learning_curves
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_sentences_and_seeds
-from bertology.results.shapes import Curve
+from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Curve
 
 NAME = "features/learning_curves"
 ZERO = "zero"
@@ -25,8 +33,9 @@ ZERO = "zero"
     question="How does the advantage of contextual features change with the amount of training data?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
-    version=4,
+    version=5,
     cost=Cost(15.0),
+    answers=True,
 )
 def learning_curves(
     encoder: Encoder,
@@ -54,26 +63,34 @@ def learning_curves(
     curves = compute_learning_curves(encoder, corpus, cache, dataset_options, curve_options, analysis_name=NAME)
     pairs = list(combinations(range(len(curves.features)), 2))
 
-    def statistic(correct_total: CorrectTotal) -> CorrectTotal:
+    def score_differences(correct_total: CorrectTotal) -> CorrectTotal:
         scores = score_from_counts(correct_total)
         first, second = ([pair[side] for pair in pairs] for side in (0, 1))
-        differences = scores[..., first, :] - scores[..., second, :]
-        return np.concatenate([scores, differences, differences - differences[..., -1:]], -2)
+        return scores[..., first, :] - scores[..., second, :]
 
-    estimates = bootstrap_sentences_and_seeds(curves.correct_total, statistic, seed=dataset_options.seed)
+    def reductions(correct_total: CorrectTotal) -> CorrectTotal:
+        differences = score_differences(correct_total)
+        return differences - differences[..., -1:]
+
+    counts, seed = curves.correct_total, dataset_options.seed
+    estimates = Estimates.concatenate(
+        [
+            score_with_interval(counts, seed=seed),
+            exact_where_unanimous(bootstrap_sentences_and_seeds(counts, score_differences, seed=seed), lowest=-1.0),
+            bootstrap_sentences_and_seeds(counts, reductions, seed=seed),
+        ]
+    )
     differences = [f"{curves.features[first]} - {curves.features[second]}" for first, second in pairs]
     differences += [f"reduction of ({difference}) with full data" for difference in differences]
     baselines = {
-        name: dict.fromkeys(
-            curves.features, bootstrap_sentences_and_seeds(counts, score_from_counts, seed=dataset_options.seed)
-        )
+        name: dict.fromkeys(curves.features, score_with_interval(counts, seed=seed))
         for name, counts in curves.baselines.items()
     }
     if differences:
         zeros = Estimates.exact(np.zeros(len(curves.sizes)), len(curves.dataset.test))
         baselines[ZERO] = dict.fromkeys(differences, zeros)
     metric = curves.dataset.task.metric
-    return Curve(
+    curve = Curve(
         x_name="training examples",
         x=np.array(curves.sizes, np.float64),
         measures={name: estimates[index] for index, name in enumerate([*curves.features, *differences])},
@@ -82,3 +99,14 @@ def learning_curves(
         | dict.fromkeys(differences, f"difference of {metric}, -1 to 1"),
         sample=curves.dataset.sample,
     )
+
+    def answers() -> Iterator[Answer]:
+        """What is right of each test example, by feature or baseline and training size."""
+        by_series = {(MODEL_SERIES, name): counts[:, :, index] for index, name in enumerate(curves.features)}
+        by_series |= {(name, None): sums for name, sums in curves.baselines.items()}
+        for (series, feature), by_size in by_series.items():
+            for index, size in enumerate(curves.sizes):
+                condition: Answer = {"series": series, "feature": feature, "training examples": size}
+                yield from run_answers(curves.dataset.test, counts_by_seed(by_size[:, :, index]), condition)
+
+    return curve.with_answers(answers)

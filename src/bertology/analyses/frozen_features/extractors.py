@@ -15,6 +15,7 @@ LAYERS is `6` (0: embeddings, -1: last), `9+10+11+12` or `last4` (concatenated),
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.analyses.cache_key import describe_value
 from bertology.analyses.frozen_features.word_features import WordFeatures, no_progress
+from bertology.atomic_files import digest_bytes
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
@@ -54,8 +57,8 @@ class FeatureExtractor(Protocol):
         ...
 
     @property
-    def cache_key(self) -> str:
-        """Identifies everything the vectors depend on besides the sentence; empty if unknown."""
+    def fingerprint(self) -> str:
+        """A hash of everything the vectors depend on besides the sentence; empty if unknown."""
         ...
 
     def extract(self, sentences: Sequence[Sentence], on_progress: ProgressCallback = no_progress) -> WordFeatures:
@@ -105,9 +108,9 @@ class EncoderFeatureExtractor:
     layers: LayerSelection = field(default_factory=LayerSelection)
 
     @property
-    def cache_key(self) -> str:
-        """The encoder's fingerprint and the selected layers."""
-        return f"{self.encoder.fingerprint} {self.layers}"
+    def fingerprint(self) -> str:
+        """A hash of the encoder and of the selected layers."""
+        return digest_bytes(json.dumps(describe_value((self.encoder, self.layers))).encode())
 
     def extract(self, sentences: Sequence[Sentence], on_progress: ProgressCallback = no_progress) -> WordFeatures:
         """One forward pass over the sentences that keeps only the selected layers."""
@@ -122,7 +125,7 @@ class FunctionFeatureExtractor:
 
     name: str
     function: Callable[[Sequence[str]], Any]
-    cache_key: str = ""
+    fingerprint: str = ""
 
     def extract(self, sentences: Sequence[Sentence], on_progress: ProgressCallback = no_progress) -> WordFeatures:
         """Call the function on each sentence; anything but one finite vector per word is refused."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.frozen_features.dataset import FrozenFeatureDataset
-from bertology.analyses.frozen_features.downstream_models import SETTINGS, DownstreamClassifier, fit_predict
+from bertology.analyses.frozen_features.downstream_models import DownstreamClassifier, fit_predict
 from bertology.analyses.frozen_features.extractors import FeatureExtractor
 from bertology.analyses.frozen_features.word_features import WordFeatures, extract_cached
-from bertology.analyses.run import AnalysisCache
 
 SeedPredictions = list[list[Any]]
 """For each seed the prediction for every test example: a label, or one label per word."""
-FORMAT = 2
 
 
 def extract_all(
@@ -34,24 +32,13 @@ def predict_all(
     meter = cache.progress_meter(f"training {len(vectors)} classifiers, {len(dataset.seed_splits)} seeds each")
     predictions: list[SeedPredictions] = []
     for features in vectors:
-        key = {"quantity": "predictions", "format": FORMAT, **classifier_key(dataset, features, classifier)}
-        compute = partial(fit_predict, dataset, features, classifier, dataset.max_train_size)
-        predictions.append(cache.get_or_compute(key, compute))
+        predictions.append(cache.call(predict_test, dataset=dataset, features=features, classifier=classifier))
         meter(len(predictions), len(vectors))
     return predictions
 
 
-def classifier_key(
-    dataset: FrozenFeatureDataset, vectors: WordFeatures, classifier: DownstreamClassifier
-) -> dict[str, Any]:
-    """The part of a cache key that identifies dataset, feature, classifier and seeds."""
-    from bertology.training.data_split import content_hash
-
-    return {
-        "features": vectors.fingerprint,
-        "task": [dataset.task.name, list(dataset.task.labels), dataset.task.metric],
-        "train": content_hash(dataset.train),
-        "test": content_hash(dataset.test),
-        "classifier": [classifier, SETTINGS[classifier]],
-        "seeds": [split.seed for split in dataset.seed_splits],
-    }
+def predict_test(
+    dataset: FrozenFeatureDataset, features: WordFeatures, classifier: DownstreamClassifier
+) -> SeedPredictions:
+    """Predictions for every test example after training on as many examples as all seeds have."""
+    return fit_predict(dataset, features, classifier, dataset.max_train_size)

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.frozen_features.dataset import FrozenFeatureDataset
 from bertology.analyses.frozen_features.downstream_models import DownstreamClassifier, fit_predict
-from bertology.analyses.frozen_features.predictions import classifier_key
 from bertology.analyses.frozen_features.word_features import WordFeatures
-from bertology.analyses.run import AnalysisCache
 from bertology.arrays import FloatArray
-from bertology.estimates.resampling import ratio
+from bertology.estimates.estimate import Estimates
+from bertology.estimates.metrics import Counts
+from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous, ratio
 
 CorrectTotal = FloatArray
 """(..., 2) counts of test examples, mostly (seed, example, 2): the correct ones, and the total."""
-
-FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -46,18 +45,10 @@ class ScoreGrid:
 
     def cell(self, vectors: WordFeatures, classifier: DownstreamClassifier, size: int) -> CorrectTotal:
         """(seed, example, 2) counts after training on `size` examples, from the cache or computed now."""
-        key = {
-            "quantity": "correct and total",
-            "format": FORMAT,
-            "train_size": size,
-            **classifier_key(self.dataset, vectors, classifier),
-        }
-
-        def compute() -> list[Any]:
-            predictions = fit_predict(self.dataset, vectors, classifier, size)
-            return [self._count_correct(predicted).tolist() for predicted in predictions]
-
-        return np.array(self.cache.get_or_compute(key, compute))
+        counts = self.cache.call(
+            train_and_count, dataset=self.dataset, features=vectors, classifier=classifier, train_size=size
+        )
+        return np.array(counts)
 
     def baselines(self, size: int) -> Mapping[str, CorrectTotal]:
         """(seed, example, 2) counts of baselines without features, each from the training examples of a seed."""
@@ -65,14 +56,33 @@ class ScoreGrid:
         for split in self.dataset.seed_splits:
             train = [self.dataset.train[index] for index in split.train[:size]]
             for name, predicted in self.dataset.task.baseline_predictions(train, self.dataset.test).items():
-                counts.setdefault(name, []).append(self._count_correct(predicted))
+                counts.setdefault(name, []).append(_count_correct(self.dataset, predicted))
         return {name: np.stack(by_seed) for name, by_seed in counts.items()}
 
-    def _count_correct(self, predicted: list[Any]) -> CorrectTotal:
-        counts = self.dataset.task.count_correct(self.dataset.test, predicted)
-        return np.stack([counts.correct, counts.total], -1)
+
+def train_and_count(
+    dataset: FrozenFeatureDataset, features: WordFeatures, classifier: DownstreamClassifier, train_size: int
+) -> list[list[list[float]]]:
+    """[seed][example][correct, total] after training on the first `train_size` examples of each seed."""
+    predictions = fit_predict(dataset, features, classifier, train_size)
+    return [_count_correct(dataset, predicted).tolist() for predicted in predictions]
+
+
+def _count_correct(dataset: FrozenFeatureDataset, predicted: list[Any]) -> CorrectTotal:
+    counts = dataset.task.count_correct(dataset.test, predicted)
+    return np.stack([counts.correct, counts.total], -1)
 
 
 def score_from_counts(correct_total: CorrectTotal) -> FloatArray:
     """(...) the score from (..., 2) counts; 0 if the total is 0."""
     return ratio(correct_total[..., 0], correct_total[..., 1])
+
+
+def score_with_interval(correct_total: CorrectTotal, *, seed: int) -> Estimates:
+    """(...) scores from (seed, example, ..., 2) counts, with intervals over examples and seeds."""
+    return exact_where_unanimous(bootstrap_sentences_and_seeds(correct_total, score_from_counts, seed=seed))
+
+
+def counts_by_seed(correct_total: CorrectTotal) -> list[Counts]:
+    """The counts of each seed, from (seed, example, 2)."""
+    return [Counts(counts[..., 0], counts[..., 1]) for counts in correct_total]

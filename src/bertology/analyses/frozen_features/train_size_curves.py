@@ -10,18 +10,18 @@ import numpy as np
 from annotated_types import Ge
 from scipy.optimize import isotonic_regression
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.frozen_features.dataset import DatasetOptions, FrozenFeatureDataset, build_dataset
 from bertology.analyses.frozen_features.downstream_models import ClassifierOption, parse_classifiers
 from bertology.analyses.frozen_features.extractors import DEFAULT_FEATURES, FeaturesOption, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all
 from bertology.analyses.frozen_features.score_grid import CorrectTotal, ScoreGrid, score_from_counts
-from bertology.analyses.run import AnalysisCache
 from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
-from bertology.estimates.estimate import Estimate
-from bertology.estimates.resampling import percentile_interval, resampled_sums
+from bertology.estimates.estimate import Estimate, Estimates
+from bertology.estimates.resampling import exact_where_unanimous, percentile_interval, resampled_sums
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class CurveComparisons:
         crossing = np.exp(last_crossing(self._log_sizes, first - second))
         is_bound = bool(self._isotonic_scores[0, left, 0] >= self._isotonic_scores[0, right, -1])
         return CurveComparison(
-            self._estimate(first[:, -1] - second[:, -1]),
+            exact_where_unanimous(Estimates.stack([self._estimate(first[:, -1] - second[:, -1])]), lowest=-1.0)[0],
             self._estimate(data_ratio),
             self._estimate(crossing),
             float(np.isfinite(crossing[1:]).mean()),

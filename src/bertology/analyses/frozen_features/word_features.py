@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.run import AnalysisCache
+from bertology.analyses.cache import AnalysisCache
+from bertology.analyses.cache_key import cache_key
 from bertology.atomic_files import atomic_writer
 from bertology.corpus.sentence import Sentence
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float32]
 
 FOLDER = "features"
-FORMAT = 2
 
 
 def no_progress(done: int, total: int) -> None:
@@ -66,15 +67,14 @@ class WordFeatures:
 def extract_cached(extractor: FeatureExtractor, sentences: Sequence[Sentence], cache: AnalysisCache) -> WordFeatures:
     """The features of the sentences, from the cache or computed now.
 
-    Without a store, or for an extractor without a cache key, they are always computed.
+    Without a store, or for an extractor without a fingerprint, they are always computed.
     """
     progress = cache.progress_meter(f"features of {extractor.name}")
-    if cache.directory is None or not extractor.cache_key:
+    if cache.directory is None or not extractor.fingerprint:
         return extractor.extract(sentences, progress)
-    digest = hashlib.sha256(f"{FORMAT} {extractor.cache_key}".encode())
-    for sentence in sentences:
-        digest.update(f"\n{sentence.text}\t{sentence.offsets}".encode("utf-8", "surrogatepass"))
-    file = cache.directory / FOLDER / f"{digest.hexdigest()[:24]}.npz"
+    texts = [(sentence.words, sentence.text, sentence.offsets) for sentence in sentences]
+    key = cache_key(type(extractor).extract, {"extractor": extractor.fingerprint, "sentences": texts})
+    file = cache.file(key, ".npz", FOLDER)
     if file.is_file():
         with np.load(file, allow_pickle=False) as arrays:
             return _load_features(extractor.name, sentences, arrays)
@@ -82,6 +82,7 @@ def extract_cached(extractor: FeatureExtractor, sentences: Sequence[Sentence], c
     with atomic_writer(file) as stream:
         np.savez(
             stream,
+            key=np.array(json.dumps(key)),
             vectors=np.concatenate([np.zeros((0, features.width), np.float32), *features.by_sentence]),
             names=np.array(list(features.counts), np.str_),
             counts=np.array(list(features.counts.values()), np.int64),

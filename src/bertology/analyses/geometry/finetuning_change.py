@@ -41,7 +41,7 @@ CLASS_ATTRIBUTES = ("class_before", "proportion_before", "class_after", "proport
     citations=("merchant2020", "kovaleva2019", "kornblith2019"),
     sites=lambda options: ("hidden", pattern_class_site(), *((WORD_SITE,) if options["probe_label"] else ())),
     paired_sites=(model_similarity_site,),
-    version=2,
+    version=3,
     report_section="Effects of fine-tuning",
 )
 def finetuning_change(

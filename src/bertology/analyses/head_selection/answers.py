@@ -45,7 +45,7 @@ def link_answers(counts: LinkCounts, items: LinkItems, selections: Sequence[Head
             for name, baseline in items.baselines.items()
         }
         for number, link in enumerate(links):
-            item = _describe_link(recorded_input, link)
+            item = describe_link(recorded_input, link)
             for label, selection in enumerate(selections):
                 if selection is None or counts.labels[label] not in link.labels:
                     continue
@@ -57,7 +57,7 @@ def link_answers(counts: LinkCounts, items: LinkItems, selections: Sequence[Head
                         "head": str(Head(layer, head)),
                         "direction": counts.directions[direction],
                         "variant": None,
-                        **_describe_choice(recorded_input, int(words[candidate, number]), is_head=True),
+                        **describe_choice(recorded_input, int(words[candidate, number]), is_head=True),
                         "correct": float(is_correct[candidate, number]),
                         "correct (held out)": _held_out(selection, unit, is_correct[:, number])
                         if series == MODEL_SERIES
@@ -71,7 +71,7 @@ def link_answers(counts: LinkCounts, items: LinkItems, selections: Sequence[Head
                         "head": None,
                         "direction": None,
                         "variant": counts.baseline_variants[series][variant],
-                        **_describe_choice(recorded_input, choice, is_head=False),
+                        **describe_choice(recorded_input, choice, is_head=False),
                         "correct": float(p_correct[variant, number]),
                         "correct (held out)": None,
                     }
@@ -89,20 +89,31 @@ def _held_out(selection: HeadSelection, unit: int, is_correct: Array) -> float:
     return float(is_correct[candidates].mean())
 
 
-def _describe_link(recorded_input: RecordedInput, link: GoldLink) -> Answer:
-    segments, words = recorded_input.text.segments, recorded_input.text.words
-    name = segments[0].id or str(recorded_input.example_index + 1)
+def input_name(recorded_input: RecordedInput) -> str:
+    """The id of an input's first sentence, or the number of its example from 1; further inputs have their number."""
+    name = recorded_input.text.segments[0].id or str(recorded_input.example_index + 1)
     if recorded_input.input_index or recorded_input.window_index:
         name += f"/{recorded_input.input_index + 1}.{recorded_input.window_index + 1}"
+    return name
+
+
+def input_text(recorded_input: RecordedInput) -> str:
+    """The texts of an input's segments."""
+    return " | ".join(segment.text for segment in recorded_input.text.segments)
+
+
+def describe_link(recorded_input: RecordedInput, link: GoldLink) -> Answer:
+    """The words of a link; the item is the input, then the numbers of the word and of its gold words from 1."""
+    words, targets = recorded_input.text.words, ",".join(str(target + 1) for target in link.targets)
     return {
-        "item": f"{name}:{link.source + 1}-{','.join(str(target + 1) for target in link.targets)}",
-        "text": " | ".join(segment.text for segment in segments),
+        "item": f"{input_name(recorded_input)}:{link.source + 1}-{targets}",
+        "text": input_text(recorded_input),
         "word": words[link.source],
         "gold": " | ".join("root" if target == ROOT else words[target] for target in link.targets),
     }
 
 
-def _describe_choice(recorded_input: RecordedInput, word: int, *, is_head: bool) -> Answer:
+def describe_choice(recorded_input: RecordedInput, word: int, *, is_head: bool) -> Answer:
     """The chosen word and its number from 1; a head that chooses no word has -1, as has a baseline the root."""
     if word < ROOT or (is_head and word < 0):
         return {"prediction": "", "predicted word": None}

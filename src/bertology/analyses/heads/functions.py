@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_selection.answers import describe_choice, describe_link
 from bertology.analyses.head_selection.functions import (
     STRONGEST_WORD,
     FunctionThresholds,
@@ -28,7 +29,8 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Examples, HighlightedSentence, Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Examples, HighlightedSentence, Table
 
 HeadFunctionsView = Literal["heads", "examples"]
 N_EXAMPLES, MIN_LINKS, MAX_PAIRS = 3, 2, 3
@@ -48,6 +50,7 @@ _PredictedLink = tuple[int, int, tuple[int, ...]]
     sites=(STRONGEST_WORD,),
     annotations=("governors", "relations"),
     version=3,
+    answers=("heads",),
     labels_heads=HeadLabelling(
         rank=1, criteria={"positional": POSITION, "syntactic": WORD_CHOICE, "rarest word": WORD_CHOICE}
     ),
@@ -99,8 +102,8 @@ def functions(
     sentences. Voita et al. count the word itself among the targets; here, as in Clark et al., it is excluded. Attention
     to a word is the sum over its tokens, attention from a word the mean.
 
-    Heads with a function come first. Their notes give three sentences that show the function and one that does not,
-    with pairs of words; for heads without a function the attributes name the closest one.
+    Heads with a function come first. Their notes give three sentences that show the function and, if there is one, one
+    that does not, with pairs of words; for heads without a function the attributes name the closest one.
     """
     frequencies = load_frequencies(frequency_corpus)
     frequent_words = frequencies.most_frequent(n_frequent_words)
@@ -136,7 +139,8 @@ def functions(
     if randomised is not None:
         untrained = count_function_links(randomised, extract_links, counts.labels)
     table = _build_table(head_functions, counts, untrained, examples, seed)
-    return table.model_copy(update={"sample": _rare_word_sample(recording, frequencies, frequent_words)})
+    table = table.model_copy(update={"sample": _rare_word_sample(recording, frequencies, frequent_words)})
+    return table.with_answers(lambda: examples.answers(head_functions))
 
 
 def _rare_word_sample(
@@ -213,7 +217,7 @@ class _FunctionExamples:
         )
 
     def select(self, function: HeadFunction) -> list[HighlightedSentence]:
-        """Three sentences that show the function and one that does not, each with at least two links."""
+        """Three sentences that show the function and one that does not, if any, each with at least two links."""
         examples: list[HighlightedSentence] = []
         for index, description in self._rank(function):
             links = self._predicted_links(function, index)
@@ -227,6 +231,16 @@ class _FunctionExamples:
             )
         return examples
 
+    def answers(self, head_functions: Sequence[HeadFunction]) -> Iterator[Answer]:
+        """The word that each head chooses for each example of its function, or of the closest one, in all sentences."""
+        for function in head_functions:
+            condition = {"series": MODEL_SERIES, "head": str(function.head), "function": function.label}
+            for index, recorded_input in enumerate(self._recording.inputs):
+                for link, (_, predicted, targets) in self._chosen_words(function, index):
+                    choice = describe_choice(recorded_input, predicted, is_head=True)
+                    correct = {"correct": float(predicted in targets)}
+                    yield describe_link(recorded_input, link) | condition | choice | correct
+
     def _rank(self, function: HeadFunction) -> list[tuple[int, str]]:
         """The indices of the inputs shown, and whether each is an example or a counterexample."""
         ranked: list[tuple[float, str, int]] = []
@@ -237,14 +251,20 @@ class _FunctionExamples:
                 ranked.append((-accuracy, " ".join(self._recording.inputs[index].text.words), index))
         ranked.sort(key=lambda row: (row[0], len(row[1]), row[1]))
         strongest = [(index, f"example {number}") for number, (_, _, index) in enumerate(ranked[:N_EXAMPLES], 1)]
-        return [*strongest, *((index, COUNTEREXAMPLE) for _, _, index in ranked[N_EXAMPLES:][-1:])]
+        # Where every link of every sentence is found there is no counterexample.
+        weakest = [(index, COUNTEREXAMPLE) for accuracy, _, index in ranked[N_EXAMPLES:][-1:] if accuracy > -1]
+        return [*strongest, *weakest]
 
     def _predicted_links(self, function: HeadFunction, index: int) -> list[_PredictedLink]:
+        """Source, predicted word and targets of each link of the function in one input."""
+        return [predicted for _, predicted in self._chosen_words(function, index)]
+
+    def _chosen_words(self, function: HeadFunction, index: int) -> list[tuple[GoldLink, _PredictedLink]]:
         """The links of the function in one input, with the words that the head predicts."""
         strongest = self._recording[STRONGEST_WORD][index][(*function.head, 0)]
         present = set(self._recording.inputs[index].tokens.word_ids.tolist())
         return [
-            (link.source, int(strongest[link.source]), link.targets)
+            (link, (link.source, int(strongest[link.source]), link.targets))
             for link in self._links[index]
             if function.label in link.labels and {link.source, *link.targets} <= present
         ]

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import combinations, product
+from math import comb, prod
 from typing import Annotated, Literal
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.evaluation.score_change import (
     LOSS,
+    LOSS_P_VALUE,
     SCORE,
+    SCORE_P_VALUE,
     ScoreChangeReport,
     Scores,
     mean_scores,
     score_answers,
     score_change,
 )
-from bertology.analyses.run import AnalysisCache
-from bertology.arrays import BoolArray
+from bertology.arrays import BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, Head, parse_head_mask
 from bertology.errors import Refusal
@@ -35,13 +39,14 @@ LAYER_MEAN = "mean of the layer's heads"
 MEAN_OVER_KEPT = "mean over heads that could be kept"
 RANDOM_HEADS = "random heads (same layers)"
 N_RANDOM_SETS = 20
+NO_OTHER_SET = "No random baseline: no other set has as many heads of the same layers."
 
 
 @analysis(
     question="How much does the task score change when a head, or all heads of a layer, is disabled?",
     special_tokens="Special tokens: included. Uniform attention and mean outputs are over all tokens.",
     citations=("kovaleva2019", "michel2019"),
-    version=4,
+    version=5,
     cost=Cost(45.0),
     answers=True,
 )
@@ -77,8 +82,14 @@ def head_ablation(
     With `--ablate all-but-one` the kept head is selected by the loss on one half of the examples, and the change is
     measured on the other half; each example's change is the mean over 100 random halves in both directions. `kept head`
     is the one selected most often, with the proportion of selections that chose it. The baseline is the mean over all
-    heads that could be kept. Michel et al. select on the examples that they report. With `--head-sets` the baseline is
-    the mean, and the range, of 20 random sets with as many heads of the same layers.
+    heads that could be kept. Michel et al. select on the examples that they report.
+
+    With `--head-sets` the baseline is the mean, and the range, of 20 different random sets with as many heads of the
+    same layers, or of all other sets if there are fewer; `n_costlier_random_sets` counts those whose removal raises the
+    loss at least as much. All heads of a layer have no other set: their row has no such baseline, and a note.
+
+    If a score is the same in all n examples, it may still change in others: intervals of the change in score reach at
+    least 3/n to either side.
 
     Kovaleva et al. report one model each without intervals, on test sets in which one example may be 0.4 points.
     """
@@ -89,13 +100,15 @@ def head_ablation(
     seed = options.seed
     named_sets, shape = _parse_head_sets(head_sets, encoder), (encoder.layers, encoder.heads)
     evaluation = prepare_evaluation(encoder, corpus, **asdict(options))
-    masks = _with_random_sets(named_sets, seed) if len(named_sets) else _ablation_masks(ablate, *shape)
+    random_sets = [random_head_sets(heads, seed) for heads in named_sets]
+    masks = np.concatenate([named_sets, *random_sets]) if len(named_sets) else _ablation_masks(ablate, *shape)
     runner = prepare_ablation(encoder, evaluation, ablation)
     intact, *ablated = runner.evaluate(evaluation, [HeadAblation(mask) for mask in masks], cache)
     report = ScoreChangeReport(evaluation, intact)
     conditions = {"intact model": intact} | dict(zip(_condition_names(masks), ablated, strict=True))
     if len(named_sets):
-        data = _build_table(report, ablated, [heads.strip() for heads in head_sets.split(";")], seed)
+        names = [heads.strip() for heads in head_sets.split(";")]
+        data = _build_table(report, ablated, names, [len(sets) for sets in random_sets], seed)
     elif ablate == "all-but-one":
         data = _kept_head_curve(report, ablated, encoder.heads, seed)
     elif ablate == "layer":
@@ -104,10 +117,12 @@ def head_ablation(
             baselines=report.baselines((len(ablated),)),
             units=report.units(),
             sample=report.sample(),
+            costs=report.costs("layer"),
             first_layer=1,
         )
     else:
         data = _build_grid(report, ablated, shape, seed)
+    data = data.model_copy(update={"reference": evaluation.reference(intact, seed=seed)})
     return data.with_answers(lambda: score_answers(evaluation, conditions))
 
 
@@ -133,11 +148,21 @@ def _parse_head_sets(head_sets: str, encoder: Encoder) -> BoolArray:
     return np.array(masks, np.bool_).reshape(-1, encoder.layers, encoder.heads)
 
 
-def _with_random_sets(masks: BoolArray, seed: int) -> BoolArray:
-    """The sets, followed by 20 random sets for each with as many heads of the same layers."""
-    generator = np.random.default_rng(seed)
-    random_sets = [generator.permuted(mask, axis=1) for mask in masks for _ in range(N_RANDOM_SETS)]
-    return np.concatenate([masks, np.stack(random_sets)])
+def random_head_sets(mask: BoolArray, seed: int) -> BoolArray:
+    """(set, layer, head) 20 different random sets with as many heads of the same layers; all sets if fewer exist."""
+    n_heads, counts = mask.shape[1], mask.sum(1).tolist()
+    sets: dict[bytes, BoolArray] = {}
+    if prod(comb(n_heads, count) for count in counts) - 1 <= N_RANDOM_SETS:
+        rows = [[np.isin(np.arange(n_heads), heads) for heads in combinations(range(n_heads), n)] for n in counts]
+        sets = {(heads := np.stack(by_layer)).tobytes(): heads for by_layer in product(*rows)}
+        del sets[mask.tobytes()]
+    else:
+        generator = np.random.default_rng(seed)
+        while len(sets) < N_RANDOM_SETS:
+            heads = generator.permuted(mask, axis=1)
+            if not np.array_equal(heads, mask):
+                sets[heads.tobytes()] = heads
+    return np.array(list(sets.values()), np.bool_).reshape(-1, *mask.shape)
 
 
 def _build_grid(report: ScoreChangeReport, ablated: Sequence[Scores], shape: tuple[int, int], seed: int) -> HeadGrid:
@@ -156,6 +181,8 @@ def _build_grid(report: ScoreChangeReport, ablated: Sequence[Scores], shape: tup
         baselines=baselines,
         units=report.units(),
         sample=report.sample(),
+        costs=report.costs("head"),
+        lowest=(SCORE, SCORE_P_VALUE, LOSS_P_VALUE),
     )
 
 
@@ -182,6 +209,7 @@ def _kept_head_curve(report: ScoreChangeReport, ablated: Sequence[Scores], n_hea
         baselines=baselines,
         units={**report.units(), KEPT_HEAD: f"head, 1 to {n_heads}", CHOSEN_IN: "proportion of selections, 0 to 1"},
         sample=report.sample() | {"random halves": len(fits[0].halves)},
+        costs=report.costs("layer", "all heads but one of"),
         first_layer=1,
     )
 
@@ -209,13 +237,26 @@ def _split_by_layer(ablated: Sequence[Scores], n_heads: int) -> list[Sequence[Sc
     return [ablated[start : start + n_heads] for start in range(0, len(ablated), n_heads)]
 
 
-def _build_table(report: ScoreChangeReport, ablated: Sequence[Scores], names: Sequence[str], seed: int) -> Table:
+def _build_table(
+    report: ScoreChangeReport, ablated: Sequence[Scores], names: Sequence[str], n_random: Sequence[int], seed: int
+) -> Table:
+    """The named sets, which come first, and for each of them the range of its random sets."""
     change = score_change(report.baseline_scores, ablated[: len(names)], seed=seed)
-    random_change = score_change(report.baseline_scores, ablated[len(names) :], seed=seed)
+    remaining = iter(ablated[len(names) :])
+    by_set = [[next(remaining) for _ in range(count)] for count in n_random]
+    random_changes = [score_change(report.baseline_scores, sets, seed=seed) if sets else None for sets in by_set]
+    missing = Estimates.empty(())
     random_score, random_loss = (
-        range_over_seeds(estimates.value.reshape(len(names), N_RANDOM_SETS).T)
-        for estimates in (random_change.score, random_change.loss)
+        Estimates.stack([_range(values.value) if values is not None else missing for values in series])
+        for series in (
+            [random and random.score for random in random_changes],
+            [random and random.loss for random in random_changes],
+        )
     )
+    n_costlier = [
+        None if random is None else int((random.loss.value >= loss).sum())
+        for random, loss in zip(random_changes, change.loss.value.tolist(), strict=True)
+    ]
     baselines = report.baselines((len(names),))
     baselines[RANDOM_HEADS] = {SCORE: random_score, LOSS: random_loss}
     return Table(
@@ -224,5 +265,19 @@ def _build_table(report: ScoreChangeReport, ablated: Sequence[Scores], names: Se
         baselines=baselines,
         units=report.units(),
         sample=report.sample(),
-        attributes={"n_heads": tuple(len(heads.split(",")) for heads in names)},
+        costs=report.costs("set of heads", "heads"),
+        attributes={
+            "n_heads": tuple(len(heads.split(",")) for heads in names),
+            "n_random_sets": tuple(n_random),
+            "n_costlier_random_sets": tuple(n_costlier),
+        },
+        notes={name: NO_OTHER_SET for name, count in zip(names, n_random, strict=True) if not count},
     )
+
+
+def _range(values: FloatArray) -> Estimates:
+    """The mean and range of the random sets; one set alone has no range."""
+    estimates = range_over_seeds(values)
+    if len(values) > 1:
+        return estimates
+    return estimates.model_copy(update={"low": np.array(np.nan), "high": np.array(np.nan)})

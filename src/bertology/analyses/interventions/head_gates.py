@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from annotated_types import Ge
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.options import BatchSizeOption, HalvedEvaluationOptions, NSeedsOption
-from bertology.analyses.evaluation.pruning_curves import curve_estimates
-from bertology.analyses.evaluation.score_change import Scores
+from bertology.analyses.evaluation.pruning_curves import curve_differences, curve_estimates, head_names
+from bertology.analyses.evaluation.score_change import Scores, mean_scores
 from bertology.analyses.head_selection.functions import (
     STRONGEST_WORD,
     FunctionKind,
@@ -22,48 +23,58 @@ from bertology.analyses.head_selection.functions import (
     function_kind,
     function_links,
 )
-from bertology.analyses.run import AnalysisCache, ProgressCallback
-from bertology.arrays import BoolArray
+from bertology.arrays import BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
 from bertology.corpus.word_frequencies import english_frequencies
 from bertology.encoder.encoder import Encoder, TaskEncoder
-from bertology.errors import Refusal
+from bertology.errors import Refusal, count_noun
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import bootstrap_score
 from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.plan import RecordingConfig
-from bertology.recording.recorder import record
-from bertology.results.shapes import Curve
-from bertology.training.data_split import content_hash, sort_by_content
+from bertology.recording.recorder import ProgressCallback, record
+from bertology.results.shapes import Curve, RemovalOrder
+from bertology.training.data_split import sort_by_content
 
 if TYPE_CHECKING:
     from bertology.analyses.evaluation.evaluation import Evaluation
     from bertology.analyses.evaluation.gate_training import GateTrainingConfig
+    from bertology.analyses.evaluation.head_ranking import SplitEvaluation
 
 SCORE, KEPT_HEADS = "score", "heads kept"
+DIFFERENCE, RANK = "score - score (random)", "rank among random sets"
+RANDOM_HEADS = "random heads (same number)"
 KEPT_BY_FUNCTION: dict[FunctionKind, str] = {
     "positional": "positional heads kept",
     "syntactic": "syntactic heads kept",
     "rarest word": "rare-word heads kept",
 }
-N_RANDOM_SETS = 3
-"""Random sets of the same size, for each set of kept heads."""
+MIN_RANDOM_SETS, MAX_RANDOM_SETS, SETS_PER_ROUND = 20, 60, 10
+"""Random sets of the same size: with 20, a set better than all of them has p < 0.05."""
+MAX_STANDARD_ERROR = 0.01
+"""Random sets are drawn until the standard error of their mean score is at most this, for every penalty."""
 N_FREQUENT_WORDS, MIN_EXAMPLES = 500, 20
 MAX_SENTENCES = 200
 """Sentences that head functions are found on: enough for positions and frequent relations."""
 DEFAULT_CORPUS = "english"
 
-GateRun = tuple[BoolArray, Scores]
-"""(layer, head) kept heads, and the scores of the model with them."""
+
+@dataclass(frozen=True, eq=False)
+class _GateRun:
+    """Gates trained on one half of the examples, and the test scores of the other half with the kept heads."""
+
+    open_probability: FloatArray
+    kept_heads: BoolArray
+    test_scores: Scores
 
 
 @analysis(
     question="Which heads survive an L0 penalty on open heads, and how well does the model do with them alone?",
     special_tokens="Special tokens: included. The output of a closed head is zero at every token.",
     citations=("voita2019", "louizos2018"),
-    version=4,
-    cost=Cost(300.0),
+    version=5,
+    cost=Cost(700.0),
 )
 def head_gates(
     encoder: Encoder,
@@ -99,59 +110,86 @@ def head_gates(
     than 0. Gates start open; in the paper's code they start about half open. Each penalty is a separate run from the
     given model and rises from 0 over the first two thirds of the steps: the full penalty would close all heads before
     the loss could distinguish them. The default number of steps ends before the gates converge; with a high penalty,
-    more steps find smaller and better sets. The score is that of the other half of the examples. The baseline is the
-    score with a random set of as many heads (of the given model, if its weights are trained).
+    more steps find smaller and better sets.
+
+    Scores are cross-fitted: each of `--n-seeds` repetitions splits the examples into random halves and trains gates on
+    each half, whose score is that of the other. This takes twice as many trainings as one direction, and is worth it:
+    every example is tested, and neither the score nor the heads rest on one split. The heads to keep are those kept in
+    most trainings, as many as a training keeps on average; they are listed with how often they were kept and with the
+    mean probability that the gate is not 0 (`removal_orders`).
+
+    The baseline is the mean score with random sets of as many heads (of the given model, if its weights are trained):
+    the kept heads of all trainings exchanged by one random permutation of all heads. 20 to 60 such sets are drawn,
+    until the standard error of their mean is at most 0.01 for every penalty. `rank among random sets` is 1 if the kept
+    heads score higher than all of them; a random set that scores as high counts as better. If all heads are kept, or
+    none, there is no other set of this size, and neither is measured.
 
     `positional heads kept`, `syntactic heads kept` and `rare-word heads kept` are the proportions kept of the heads
     with such a function (see heads/functions); the baseline is the proportion kept of all heads. The baseline's
     interval holds 95 % of the proportions that a random set of as many heads would keep: a few heads may all be kept
-    by chance. Intervals of scores resample examples and runs; those of the other measures are ranges over runs.
+    by chance. Intervals of scores resample examples, splits and random sets; those of the other measures are ranges
+    over trainings.
     """
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation import head_ranking
-    from bertology.analyses.evaluation.gate_training import GateTrainingConfig, random_head_sets
+    from bertology.analyses.evaluation.gate_training import GateTrainingConfig
 
     seed = options.seed
     penalties = _parse_penalties(l0_penalties)
     model, evaluation = head_ranking.prepare_ranking(encoder, corpus, options)
-    train_half, test_half = head_ranking.split_halves(model, evaluation, seed=seed)
+    splits = [
+        head_ranking.split_halves(model, evaluation, seed=seed + index, mask_seed=seed) for index in range(n_seeds)
+    ]
     functions = {} if function_corpus == "none" else heads_by_function(model, corpus, function_corpus, seed=seed)
     train_weights = model_weights == "trained"
     configs = [
-        GateTrainingConfig(penalty, steps, batch_size, initial_log_alpha, learning_rate, train_weights, seed + offset)
-        for offset in range(n_seeds)
-        for penalty in penalties
+        [
+            GateTrainingConfig(
+                penalty, steps, batch_size, initial_log_alpha, learning_rate, train_weights, seed + index
+            )
+            for penalty in penalties
+        ]
+        for index in range(n_seeds)
     ]
-    runs = _train_all(model, train_half, test_half, configs, cache)
-    random_sets = random_head_sets([kept_heads for kept_heads, _ in runs], N_RANDOM_SETS, seed)
-    intact, *random_scores = head_ranking.evaluate_without(model, test_half, [~heads for heads in random_sets], cache)
-    by_seed = [runs[start : start + len(penalties)] for start in range(0, len(runs), len(penalties))]
-    # (seed, penalty, layer, head)
-    masks = np.array([[kept_heads for kept_heads, _ in seed_runs] for seed_runs in by_seed])
-    scores = [[run_scores for _, run_scores in seed_runs] for seed_runs in by_seed]
-    scores_of_random = [
-        [random_scores[(run * len(penalties) + i) * N_RANDOM_SETS + sample] for i in range(len(penalties))]
-        for run in range(len(masks))
-        for sample in range(N_RANDOM_SETS)
+    # [split][direction][penalty]
+    runs = _train_all(model, splits, configs, cache)
+    # (split and direction, penalty, layer, head)
+    masks, open_probability = (
+        np.array([[getattr(run, name) for run in of_half] for of_split in runs for of_half in of_split])
+        for name in ("kept_heads", "open_probability")
+    )
+    scores = [
+        [split.join([run.test_scores for run in pair]) for pair in zip(*of_split, strict=True)]
+        for split, of_split in zip(splits, runs, strict=True)
     ]
+    intact, random_scores = _evaluate_random_sets(model, splits, masks, cache, seed)
     n_heads, shape = model.layers * model.heads, (len(penalties),)
+    # With all heads or none there is no other set of the same size.
+    has_random_sets = ((masks.sum((2, 3)) % n_heads) > 0).any(0)
     measures = {
         SCORE: curve_estimates(scores, loss=False, seed=seed),
+        DIFFERENCE: _only(curve_differences(scores, random_scores, loss=False, seed=seed), has_random_sets),
+        RANK: _only(_ranks(scores, random_scores), has_random_sets),
         KEPT_HEADS: range_over_seeds(masks.sum((2, 3)).astype(np.float64)),
     }
+    chance_rank = Estimates.exact(np.full(shape, (len(random_scores) + 2) / 2))
     baselines = {
-        "random heads (same number)": {SCORE: curve_estimates(scores_of_random, loss=False, seed=seed)},
+        RANDOM_HEADS: {
+            SCORE: _only(curve_estimates(random_scores, loss=False, seed=seed), has_random_sets),
+            RANK: _only(chance_rank, has_random_sets),
+        },
         "all heads": {
             SCORE: curve_estimates([[intact]], loss=False, seed=seed).broadcast_to(shape),
             KEPT_HEADS: Estimates.exact(np.full(shape, n_heads)),
         },
+        "zero": {DIFFERENCE: Estimates.exact(np.zeros(shape))},
     }
     for kind, heads in functions.items():
         name = KEPT_BY_FUNCTION[kind]
         measures[name] = range_over_seeds(masks[:, :, heads].mean(-1))
         baselines.setdefault("all heads kept (proportion)", {})[name] = _expected_kept_proportion(masks, heads)
-    if test_half.majority is not None:
-        baselines["majority class"] = {SCORE: bootstrap_score(test_half.majority).broadcast_to(shape)}
+    if evaluation.majority is not None:
+        baselines["majority class"] = {SCORE: bootstrap_score(evaluation.majority).broadcast_to(shape)}
     return Curve(
         x_name="L0 penalty",
         x=np.array(penalties),
@@ -159,15 +197,116 @@ def head_gates(
         baselines=baselines,
         units={
             SCORE: f"{evaluation.metric}, 0 to 1",
+            DIFFERENCE: f"change in {evaluation.metric}, -1 to 1",
+            RANK: f"rank of the kept heads, 1 (best) to {len(random_scores) + 1}",
             KEPT_HEADS: f"heads, 0 to {n_heads}",
             **{KEPT_BY_FUNCTION[kind]: "proportion of heads, 0 to 1" for kind in functions},
         },
-        sample={
-            "training examples": len(train_half.examples),
-            "test examples": len(test_half.examples),
+        sample=evaluation.sample()
+        | {
+            "random splits": n_seeds,
+            "trainings per penalty": len(masks),
+            "random sets": len(random_scores),
+            "largest standard error of their mean score": round(float(_standard_errors(random_scores).max()), 6),
             **{f"{kind} heads": int(heads.sum()) for kind, heads in functions.items()},
         },
+        not_measured=_missing_random_sets(penalties, masks, has_random_sets),
+        reference=evaluation.reference(intact, seed=seed),
+        removal_orders=tuple(
+            _removal_order(penalty, masks[:, index], open_probability[:, index])
+            for index, penalty in enumerate(penalties)
+        ),
     )
+
+
+def _removal_order(penalty: float, kept_heads: BoolArray, open_probability: FloatArray) -> RemovalOrder:
+    """Heads by how many of the (training, layer, head) runs kept them, then by the probability of an open gate."""
+    kept_in, probability = kept_heads.mean(0), open_probability.mean(0)
+    order = np.lexsort((probability.ravel(), kept_in.ravel()))
+    return RemovalOrder(
+        name=f"L0 penalty {penalty:g}",
+        heads=head_names(order, (kept_in.shape[0], kept_in.shape[1])),
+        values={
+            "kept in (proportion of trainings)": tuple(kept_in.ravel()[order].tolist()),
+            "probability that the gate is not 0": tuple(probability.ravel()[order].tolist()),
+        },
+        n_removed=kept_in.size - round(float(kept_in.sum())),
+        criterion=f"as many as on average over {count_noun(len(kept_heads), 'trainings')}",
+    )
+
+
+def _evaluate_random_sets(
+    model: TaskEncoder, splits: Sequence[SplitEvaluation], kept_heads: BoolArray, cache: AnalysisCache, seed: int
+) -> tuple[Scores, list[list[Scores]]]:
+    """Scores of the intact model, and (random set, penalty) scores, the mean over splits.
+
+    `kept_heads` is (split and direction, penalty, layer, head).
+    """
+    from bertology.analyses.evaluation.gate_training import permuted_head_sets
+    from bertology.analyses.evaluation.head_ranking import evaluate_without
+
+    generator = np.random.default_rng([seed, len(splits)])
+    n_penalties = kept_heads.shape[1]
+    intact: Scores | None = None
+    random_scores: list[list[Scores]] = []
+    while len(random_scores) < MAX_RANDOM_SETS:
+        permutations = [generator.permutation(kept_heads[0, 0].size) for _ in range(SETS_PER_ROUND)]
+        # [split][random set and penalty]
+        by_split: list[list[Scores]] = []
+        for index, split in enumerate(splits):
+            by_direction: list[list[Scores]] = []
+            for direction, (_, test_half) in enumerate(split.directions):
+                of_run = list(kept_heads[2 * index + direction])
+                removed = [~heads for order in permutations for heads in permuted_head_sets(of_run, order)]
+                by_direction.append(evaluate_without(model, test_half, removed, cache))
+            joined = [split.join(tested) for tested in zip(*by_direction, strict=True)]
+            intact = intact or joined[0]
+            by_split.append(joined[1:])
+        means = [mean_scores(of_set) for of_set in zip(*by_split, strict=True)]
+        random_scores += [means[start : start + n_penalties] for start in range(0, len(means), n_penalties)]
+        is_precise = (_standard_errors(random_scores) <= MAX_STANDARD_ERROR).all()
+        if len(random_scores) >= MIN_RANDOM_SETS and is_precise:
+            break
+    assert intact is not None, "at least one round was evaluated"
+    return intact, random_scores
+
+
+def _mean_scores(runs: Sequence[Sequence[Scores]]) -> FloatArray:
+    """(run, penalty) scores over all examples."""
+    return np.array([[scores.counts.score for scores in run] for run in runs])
+
+
+def _standard_errors(random_scores: Sequence[Sequence[Scores]]) -> FloatArray:
+    """(penalty,) standard errors of the mean score of random sets."""
+    scores = _mean_scores(random_scores)
+    return scores.std(0, ddof=1) / np.sqrt(len(scores))
+
+
+def _ranks(scores: Sequence[Sequence[Scores]], random_scores: Sequence[Sequence[Scores]]) -> Estimates:
+    """(penalty,) rank of the kept heads' mean score among the random sets; those that score as high come first."""
+    n_better = (_mean_scores(random_scores) >= _mean_scores(scores).mean(0) - 1e-9).sum(0)
+    return Estimates.exact(1.0 + n_better, np.full(len(n_better), len(random_scores) + 1))
+
+
+def _only(estimates: Estimates, mask: BoolArray) -> Estimates:
+    """The estimates where the mask is true; elsewhere nothing was measured."""
+    ends = {name: np.where(mask, getattr(estimates, name), np.nan) for name in ("value", "low", "high")}
+    return estimates.model_copy(update={**ends, "n": np.where(mask, estimates.n, 0)})
+
+
+def _missing_random_sets(
+    penalties: Sequence[float], kept_heads: BoolArray, has_random_sets: BoolArray
+) -> dict[str, str]:
+    """Why random sets were not measured, for the penalties at which all trainings keep all heads, or none."""
+    if has_random_sets.all():
+        return {}
+    missing = [
+        f"{'all heads' if of_penalty.any() else 'no head'} at {penalty:g}"
+        for penalty, of_penalty, measured in zip(penalties, kept_heads.swapaxes(0, 1), has_random_sets, strict=True)
+        if not measured
+    ]
+    reason = f"there is no other set of the same size: kept {', '.join(missing)}"
+    return {f"{RANDOM_HEADS}, {RANK}": reason}
 
 
 def heads_by_function(
@@ -225,31 +364,37 @@ def _parse_penalties(l0_penalties: str) -> list[float]:
 
 def _train_all(
     model: TaskEncoder,
+    splits: Sequence[SplitEvaluation],
+    configs: Sequence[Sequence[GateTrainingConfig]],
+    cache: AnalysisCache,
+) -> list[list[list[_GateRun]]]:
+    """[split][direction][penalty] gates trained with the configurations of each split; each finished run is cached."""
+    from bertology.analyses.evaluation.finetuning_sweep import cached_runs
+
+    arguments = [
+        {"model": model, "train_half": train_half, "test_half": test_half, "config": config}
+        for split, of_split in zip(splits, configs, strict=True)
+        for train_half, test_half in split.directions
+        for config in of_split
+    ]
+    shape = model.layers, model.heads
+    runs = iter(
+        _GateRun(np.reshape(open_probability, shape), np.reshape(kept_heads, shape) > 0, Scores.from_arrays(*scores))
+        for open_probability, kept_heads, *scores in cached_runs(cache, "Training gates", _train_and_test, arguments)
+    )
+    return [[[next(runs) for _ in of_split] for _ in range(2)] for of_split in configs]
+
+
+def _train_and_test(
+    model: TaskEncoder,
     train_half: Evaluation,
     test_half: Evaluation,
-    configs: Sequence[GateTrainingConfig],
-    cache: AnalysisCache,
-) -> list[GateRun]:
-    """Kept heads and test scores of each run; each finished run is cached."""
-    from bertology.analyses.evaluation.finetuning_sweep import cached_runs
-    from bertology.analyses.evaluation.gate_training import DISTRIBUTION, train_gates
+    config: GateTrainingConfig,
+    progress: ProgressCallback,
+) -> list[list[float]]:
+    """Probabilities of open gates, kept heads, then the test scores of the model without the others."""
+    from bertology.analyses.evaluation.gate_training import train_gates
 
-    def train_one(step: int, progress: ProgressCallback) -> list[list[float]]:
-        trained = train_gates(model, train_half, configs[step], progress)
-        kept_heads = trained.kept_heads.ravel().astype(float).tolist()
-        return [kept_heads, *test_half.scores(trained.encoder.forward).to_lists()]
-
-    key = {
-        "analysis": "interventions/head_gates",
-        "format": 2,
-        "model": model.fingerprint,
-        "task": train_half.task,
-        "train": content_hash(train_half.examples),
-        "test": content_hash(test_half.examples),
-        "distribution": asdict(DISTRIBUTION),
-    }
-    keys = [{**key, "config": asdict(config)} for config in configs]
-    return [
-        (np.array(kept_heads).reshape(model.layers, model.heads) > 0, Scores.from_arrays(*scores))
-        for kept_heads, *scores in cached_runs(cache, "Training gates", keys, train_one)
-    ]
+    trained = train_gates(model, train_half, config, progress)
+    heads = [trained.open_probability.ravel().tolist(), trained.kept_heads.ravel().astype(float).tolist()]
+    return [*heads, *test_half.scores(trained.encoder.forward).to_lists()]

@@ -6,22 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
-from bertology.analyses.evaluation.options import EvaluationOptions, LegacyOption, NormaliseOption
-from bertology.analyses.run import AnalysisCache
+from bertology.analyses.evaluation.options import EvaluationOptions, LegacyOption, NormaliseOption, RandomBaselineOption
+from bertology.analyses.evaluation.score_change import SIGNIFICANCE, SIGNIFICANCE_LEVEL, ZERO, loss_p_values
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
-from bertology.results.shapes import HeadGrid
+from bertology.results.shapes import CostMeasures, HeadGrid, RemovalCosts
 
 GRADIENT, CONFIDENCE = "gradient importance", "confidence"
 RELEVANCE, ABLATION = "relevance (LRP)", "loss increase when ablated"
+P_VALUE = "p of loss increase (Holm)"
 
 
 @analysis(
     question="How important is each head for the task, by gradient, confidence, relevance propagation and ablation?",
     special_tokens="Special tokens: included. Confidence excludes them as targets.",
     citations=("michel2019", "voita2019", "bach2015"),
+    version=2,
 )
 def head_importance(
     encoder: Encoder,
@@ -30,6 +33,7 @@ def head_importance(
     *,
     normalise: NormaliseOption = "layer",
     legacy: LegacyOption = False,
+    random_baseline: RandomBaselineOption = True,
     options: EvaluationOptions = EvaluationOptions(sample_size=64),
 ) -> HeadGrid:
     """Importance of each head by four measures, 0 for a head without effect; ablation is below 0 for a harmful head.
@@ -43,11 +47,13 @@ def head_importance(
       attention/confidence.
     - `relevance (LRP)` (voita2019): layer-wise relevance propagation from the logits of the prediction to the heads'
       outputs, by the epsilon rule (1e-5). Biases keep their part of the relevance, attention weights and the standard
-      deviation of a LayerNorm count as weights, and non-linearities pass relevance on. The value is the head's share
+      deviation of a LayerNorm count as weights, non-linearities pass relevance on, and the factors of a product
+      (ModernBERT's gated feed-forward block) receive half each. The value is the head's share
       of its layer's absolute relevance: 1 / heads if all heads are equal. The paper's repository uses the alpha-beta
       rule instead.
     - `loss increase when ablated`: the increase of the loss, in nats, when only this head is removed (output set to
-      zero), which the other measures predict; interventions/importance_vs_ablation tests how well.
+      zero), which the other measures predict; interventions/importance_vs_ablation tests how well. Its p value is that
+      of a two-sided paired test with Holm's correction for all heads.
 
     The loss is the cross-entropy of the gold label, or of the masked tokens.
     """
@@ -73,24 +79,39 @@ def head_importance(
         return {name: values.estimates(options.seed) for name, values in importance.items()}
 
     no_heads = np.zeros(shape, np.bool_)
-    ablation = head_ranking.ablation_importance(model, evaluation, cache, removed_heads=no_heads).estimates(
-        options.seed
-    )
+    ablation = head_ranking.ablation_importance(model, evaluation, cache, removed_heads=no_heads)
     equal = {RELEVANCE: Estimates.exact(np.full(shape, 1 / model.heads))}
     if is_normalised:
         equal[GRADIENT] = Estimates.exact(np.full(shape, model.heads**-0.5))
-    baselines = {"equal importance": equal, "zero": {ABLATION: Estimates.exact(np.zeros(shape))}}
-    randomised = randomised_encoder(model)
+    baselines = {
+        "equal importance": equal,
+        ZERO: {ABLATION: Estimates.exact(np.zeros(shape))},
+        SIGNIFICANCE: {P_VALUE: Estimates.exact(np.full(shape, SIGNIFICANCE_LEVEL))},
+    }
+    randomised = randomised_encoder(model) if random_baseline else None
     if randomised is not None:
         baselines["untrained model"] = predicted_importance(randomised)
     return HeadGrid(
-        measures={**predicted_importance(model), ABLATION: ablation},
+        measures={
+            **predicted_importance(model),
+            ABLATION: ablation.estimates(options.seed),
+            P_VALUE: loss_p_values(ablation.values),
+        },
         baselines=baselines,
         units={
             GRADIENT: "relative to the layer's norm, 0 to 1" if is_normalised else "nats per unit of the gate",
             CONFIDENCE: "attention weight, 0 to 1",
             RELEVANCE: "share of the layer's relevance, 0 to 1",
             ABLATION: "nats per example",
+            P_VALUE: "probability, 0 to 1",
         },
-        sample={"examples": len(evaluation.examples), "skipped examples": evaluation.skipped},
+        sample=evaluation.sample(),
+        reference=evaluation.reference(evaluation.scores(model.forward), seed=options.seed),
+        costs=RemovalCosts(
+            part="head",
+            metric=evaluation.metric,
+            significance_level=SIGNIFICANCE_LEVEL,
+            operations={"": CostMeasures(loss=ABLATION, p_value=P_VALUE)},
+        ),
+        lowest=(P_VALUE,),
     )

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.options import HalvedEvaluationOptions
-from bertology.analyses.run import AnalysisCache
-from bertology.arrays import Array, BoolArray, FloatArray
+from bertology.arrays import BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimate, Estimates
-from bertology.estimates.resampling import RESAMPLES, percentile_interval, ratio
+from bertology.estimates.jackknife import GroupIndices, assign_groups, correlation_interval
+from bertology.estimates.resampling import percentile_interval, ratio
 from bertology.results.shapes import Table
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ UNITS = {
     SCORE_DROP: "Spearman correlation over all heads, -1 to 1",
 }
 N_SHUFFLES = 1000
-N_RESAMPLED_SPLITS = 5
-"""Random halves of each resample, over which its correlations are averaged."""
+N_GROUPS = 20
+"""Groups of examples that the jackknife leaves out in turn."""
 
 Agreement = Callable[[FloatArray, FloatArray], FloatArray]
 """(n,) rank correlations of two (n, layer, head) arrays."""
@@ -42,7 +43,7 @@ Agreement = Callable[[FloatArray, FloatArray], FloatArray]
     question="Which head importance measure best predicts the effect of removing the head?",
     special_tokens="Special tokens: included. Confidence excludes them as targets.",
     citations=("michel2019", "voita2019", "bach2015"),
-    version=2,
+    version=3,
     cost=Cost(60.0),
 )
 def importance_vs_ablation(
@@ -56,14 +57,16 @@ def importance_vs_ablation(
 
     Importance (see interventions/head_importance) is measured on one half of the examples and the effect of removing
     each head on the other, so that they share no sampling error; the correlation is the mean over 100 random halves in
-    both directions. Intervals resample examples, each resample with five of the splits. The effect
-    is the mean absolute change of an example's loss, which an absolute gradient estimates, the mean increase of the
-    loss, or the drop of the score. Gradients are in nats, normalised per layer as in the paper, and per token as in
-    the released code. The row `ablation` is the ablation itself on the half that ranks (in absolute values for the
-    absolute loss change): the highest agreement that so few examples allow. If a model is confident, one example whose
-    prediction a removal turns outweighs fifty others, so a hundred examples do not determine the order by loss
-    increase; scores change by whole examples, and most heads change none, so their order is mostly ties. `shuffled
-    heads` has the heads in random order, with the 95 % interval of chance.
+    both directions. Intervals are those of the jackknife: examples are left out in turn, in 20 groups, and the standard
+    error is computed on Fisher's scale, with Student's t distribution. (The bootstrap is biased here: a resample has
+    fewer different examples in each half, which lowers every correlation.) The effect is the mean absolute change of an
+    example's loss, which an absolute gradient estimates, the mean increase of the loss, or the drop of the score.
+    Gradients are in nats, normalised per layer as in the paper, and per token as in the released code. The row
+    `ablation` is the ablation itself on the half that ranks (in absolute values for the absolute loss change): the
+    highest agreement that so few examples allow. If a model is confident, one example whose prediction a removal turns
+    outweighs fifty others, so a hundred examples do not determine the order by loss increase; scores change by whole
+    examples, and most heads change none, so their order is mostly ties. `shuffled heads` has the heads in random order,
+    with the 95 % interval of chance.
     """
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation import head_ranking
@@ -72,6 +75,7 @@ def importance_vs_ablation(
     seed = options.seed
     model, evaluation = head_ranking.prepare_ranking(encoder, corpus, options)
     halves = head_ranking.example_halves(evaluation, seed=seed)
+    texts = np.array(["\n".join(segment.text for segment in example.segments) for example in evaluation.examples])
     no_heads = np.zeros((model.layers, model.heads), np.bool_)
     gradients = head_gradients(model, evaluation)
     predictors = {
@@ -89,7 +93,7 @@ def importance_vs_ablation(
         LOSS_INCREASE: loss,
         SCORE_DROP: score,
     }
-    samples = _sample_halves(halves, seed)
+    samples = without_groups(halves, assign_groups(texts, N_GROUPS, seed=seed))
     row_names = (*predictors, head_ranking.ABLATION)
     measures: dict[str, Estimates] = {}
     shuffled: dict[str, Estimates] = {}
@@ -101,7 +105,10 @@ def importance_vs_ablation(
 
         ablation = loss if name == SCORE_DROP else effect
         measures[name] = Estimates.stack(
-            [_correlation(agreement, importance, effect, samples) for importance in (*predictors.values(), ablation)]
+            [
+                mean_correlation(agreement, importance, effect, samples)
+                for importance in (*predictors.values(), ablation)
+            ]
         )
         shuffled[name] = _shuffled_correlation(agreement, no_heads.shape, seed).broadcast_to((len(row_names),))
     return Table(
@@ -109,44 +116,43 @@ def importance_vs_ablation(
         measures=measures,
         baselines={"shuffled heads": shuffled},
         units=UNITS,
-        sample={"examples": len(evaluation.examples), "random halves": len(halves)},
+        sample=evaluation.sample() | {"random halves": len(halves), "jackknife groups": samples.n_groups},
+        reference=evaluation.reference(evaluation.scores(model.forward), seed=seed),
     )
 
 
 @dataclass(frozen=True)
-class _Samples:
-    """(sample, example) how often each example is in the half that ranks heads, and in the other half.
+class JackknifeSamples:
+    """(sample, example) whether each example is in the half that ranks heads, and in the other half.
 
-    The first ones are the halves themselves; then come resampled examples, `N_RESAMPLED_SPLITS` splits of each.
+    First come the halves of all examples, each in both directions, then those without each of `n_groups` groups.
     """
 
-    ranking: Array
-    test: Array
-    n_halves: int
+    ranking: BoolArray
+    test: BoolArray
+    n_groups: int
 
 
-def _sample_halves(halves: BoolArray, seed: int) -> _Samples:
-    n_splits, n = halves.shape
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES).repeat(N_RESAMPLED_SPLITS, 0)
-    splits = halves[np.arange(len(counts)) % n_splits]
-    ranking = np.concatenate([halves, ~halves, counts * splits]).astype(np.uint16)
-    test = np.concatenate([~halves, halves, counts * ~splits]).astype(np.uint16)
-    return _Samples(ranking, test, 2 * n_splits)
+def without_groups(halves: BoolArray, groups: GroupIndices) -> JackknifeSamples:
+    """The halves of all examples, and without each group of them."""
+    ranking = np.concatenate([halves, ~halves])
+    kept = np.stack([np.ones(len(groups), np.bool_), *(groups != group for group in np.unique(groups))])
+    first, second = ((kept[:, None] & half).reshape(-1, len(groups)) for half in (ranking, ~ranking))
+    return JackknifeSamples(first, second, len(kept) - 1)
 
 
-def _correlation(
-    agreement: Agreement, importance: HeadImportance, effect: HeadImportance, samples: _Samples
+def mean_correlation(
+    agreement: Agreement, importance: HeadImportance, effect: HeadImportance, samples: JackknifeSamples
 ) -> Estimate:
-    """The mean correlation over halves, with the interval of means over splits of resampled examples."""
+    """The mean correlation over halves, with a jackknife interval over the groups of examples."""
     correlations = agreement(importance.means(samples.ranking), effect.means(samples.test))
-    of_halves, resampled = correlations[: samples.n_halves], correlations[samples.n_halves :]
-    if not np.isfinite(of_halves).any():
-        return Estimate(np.nan, np.nan, np.nan, 0)
-    value = float(np.nanmean(of_halves))
-    by_resample = resampled.reshape(-1, N_RESAMPLED_SPLITS)
-    n_finite = np.isfinite(by_resample).sum(1)
-    low, high = percentile_interval(ratio(np.nan_to_num(by_resample).sum(1), n_finite, empty=np.nan))
-    return Estimate(value, min(float(low), value), max(float(high), value), samples.ranking.shape[1])
+    by_group = correlations.reshape(1 + samples.n_groups, -1)
+    is_defined = np.isfinite(by_group)
+    means = ratio(np.nan_to_num(by_group).sum(1), is_defined.sum(1), empty=np.nan)
+    if np.isnan(means[0]):
+        return Estimate(np.nan, np.nan, np.nan, 0, "t")
+    value, low, high = correlation_interval(means)
+    return Estimate(float(value), float(low), float(high), samples.ranking.shape[1], "t")
 
 
 def _shuffled_correlation(agreement: Agreement, shape: tuple[int, ...], seed: int) -> Estimate:

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.answers import run_answers
-from bertology.analyses.evaluation.options import AnnotationOption, FinetuningOptions
-from bertology.analyses.run import AnalysisCache
+from bertology.analyses.evaluation.options import AnnotationOption, FinetuningOptions, RandomBaselineOption
+from bertology.analyses.evaluation.score_change import reference_score
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.layer_variants import LayerVariant
@@ -28,7 +29,7 @@ FROZEN, TRUNCATED = "first k layers frozen", "first k layers only"
     question="How many layers must be trained, and how many are needed at all, to learn a task?",
     special_tokens="Special tokens: included. Classes are read at the first token, tags at the first token of a word.",
     citations=("merchant2020",),
-    version=3,
+    version=4,
     cost=Cost(300.0),
     answers=True,
 )
@@ -43,6 +44,7 @@ def layer_freezing(
     ] = "auto",
     annotation: AnnotationOption = "",
     layer_step: Annotated[int, Ge(1), "Evaluate every k-th number of frozen or kept layers."] = 1,
+    random_baseline: RandomBaselineOption = True,
     options: FinetuningOptions = FinetuningOptions(),
 ) -> Curve:
     """Held-out score (0 to 1) of a model fine-tuned with its first k layers frozen, or with only these layers.
@@ -59,7 +61,9 @@ def layer_freezing(
     `change in score` is the score minus that of the model with all layers trained, on the same examples and with the
     same seeds: its interval resamples pairs. If none of n predictions changed, that of another example still may, and
     the interval reaches 3/n to either side. A change near 0 up to k means that the first k layers did not need to
-    change: merchant2020 found this up to 8 of 12 for MNLI and SQuAD.
+    change: merchant2020 found this up to 8 of 12 for MNLI and SQuAD. If the model with all layers trained is no better
+    than the majority class, it has learnt nothing, and the result says so first (`reference`): a change near 0 then
+    says nothing.
     """
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep
@@ -69,12 +73,14 @@ def layer_freezing(
     )
     seed = options.seed
     n_layers = sorted({*range(0, encoder.layers + 1, layer_step), encoder.layers})
-    all_trained, untrained = LayerVariant(), LayerVariant(random_weights=True)
+    all_trained = LayerVariant()
+    untrained = {"untrained model": LayerVariant(random_weights=True)} if random_baseline else {}
     variants = {
         FROZEN: [LayerVariant(frozen_layers=k) for k in n_layers],
         TRUNCATED: [all_trained if k == encoder.layers else LayerVariant(kept_layers=k) for k in n_layers],
     }
-    counts = sweep.run(list(dict.fromkeys([all_trained, untrained, *variants[FROZEN], *variants[TRUNCATED]])))
+    all_variants = [all_trained, *untrained.values(), *variants[FROZEN], *variants[TRUNCATED]]
+    counts = sweep.run(list(dict.fromkeys(all_variants)))
     scores = {
         f"score ({name})": Estimates.stack([bootstrap_runs(counts[variant], seed) for variant in curve])
         for name, curve in variants.items()
@@ -83,12 +89,13 @@ def layer_freezing(
         f"change in score ({name})": score_changes([counts[variant] for variant in curve], counts[all_trained], seed)
         for name, curve in variants.items()
     }
-    majority = next(iter(sweep.baseline_counts().values()))
+    baseline_name, majority = next(iter(sweep.baseline_counts().items()))
     baselines = {
         "all layers trained": bootstrap_runs(counts[all_trained], seed),
         "majority class": bootstrap_runs([majority], seed),
-        "untrained model": bootstrap_runs(counts[untrained], seed),
+        **{name: bootstrap_runs(counts[variant], seed) for name, variant in untrained.items()},
     }
+    reference = reference_score("the model with all layers trained", counts[all_trained], baseline_name, majority, seed)
     metric, shape = sweep.job.task.metric, (len(n_layers),)
 
     def answers() -> Iterator[Answer]:
@@ -99,7 +106,7 @@ def layer_freezing(
                 condition: Answer = {"series": MODEL_SERIES, "condition": name, "layers": k}
                 yield from run_answers(examples, counts[variant], condition)
         others = {"all layers trained": counts[all_trained], "majority class": [majority]}
-        for series, runs in (others | {"untrained model": counts[untrained]}).items():
+        for series, runs in (others | {name: counts[variant] for name, variant in untrained.items()}).items():
             yield from run_answers(examples, runs, {"series": series, "condition": None, "layers": None})
 
     curve = Curve(
@@ -114,8 +121,10 @@ def layer_freezing(
         sample={
             "training examples": len(sweep.train_set.examples),
             "test examples": len(sweep.test_set.examples),
+            **sweep.long_examples(),
             "seeds": options.n_seeds,
         },
+        reference=reference,
     )
     return curve.with_answers(answers)
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.answers import run_answers
-from bertology.analyses.evaluation.options import FinetuningOptions
-from bertology.analyses.run import AnalysisCache
+from bertology.analyses.evaluation.options import FinetuningOptions, RandomBaselineOption
+from bertology.analyses.evaluation.score_change import reference_score
 from bertology.analyses.text_attacks.perturbations import ShuffleDistanceOption, shuffle_words
 from bertology.analyses.text_attacks.registry import example_rng
 from bertology.analyses.text_attacks.word_edits import remove_all_words
@@ -21,6 +22,7 @@ from bertology.encoder.layer_variants import LayerVariant
 from bertology.errors import Refusal, unknown_name
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_runs
+from bertology.recording.overflow import cut_example
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep
 
 SCORE, DROP = "score", "score drop"
-UNCORRUPTED, UNTRAINED_MODEL = "uncorrupted", "untrained model"
+UNCORRUPTED, UNTRAINED_MODEL, CHANCE = "uncorrupted", "untrained model", "chance"
 CORRUPTIONS: dict[str, tuple[str, str]] = {
     "P-Shuffle": ("P", "shuffled"),
     "Q-Shuffle": ("Q", "shuffled"),
@@ -46,7 +48,7 @@ SEGMENT_NAMES = {"P": "passages", "Q": "questions", "PQ": "passages and question
     "questions?",
     special_tokens="Special tokens: included. Options are read at the first token.",
     citations=("si2019",),
-    version=3,
+    version=4,
     cost=Cost(900.0),
     answers=True,
     test_corpus="generated:reading_comprehension@0:8",
@@ -60,6 +62,7 @@ def unanswerable_training(
         str, "Corruptions of the training data, comma-separated, such as P-Shuffle,Q-Remove; empty: all six."
     ] = "",
     shuffle_distance: ShuffleDistanceOption = 0.6,
+    random_baseline: RandomBaselineOption = True,
     options: FinetuningOptions = FinetuningOptions(sample_size=200, n_seeds=1),
 ) -> Table:
     """Score (0 to 1) on intact held-out questions of a model trained on questions that cannot be answered.
@@ -70,15 +73,18 @@ def unanswerable_training(
     examples, and `score drop` is its score minus that of the row on the same questions. Baselines: the most frequent
     option (for marked answers, the first words of the passage), the longest option, chance, and an untrained model
     trained on intact examples. The difference from the first of these is also measured on the same questions, with an
-    interval that resamples pairs. A score far above it means that the task can be learnt without reading; a drop of 0
-    means nothing if the row `uncorrupted` is at chance. Questions on one passage are never in both training and test
-    set. All epochs are run and the last counts; intervals resample questions and runs. This takes minutes on a CPU:
-    eight models are trained for every seed.
+    interval that resamples pairs. A score far above it means that the task can be learnt without reading. Drops mean
+    nothing if the row `uncorrupted` is no better than chance or the most frequent option, whichever is higher: the
+    result then says so first. A passage longer than the model's maximum input is cut before it is shuffled. Questions
+    on one passage are never in both training and test set. All epochs are run and the last counts; intervals resample
+    questions and runs. This takes minutes on a CPU: eight models are trained for every seed.
     """
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep
     from bertology.training.task_selection import infer_task
 
+    if not 0 <= shuffle_distance <= 1:
+        raise Refusal(f"--shuffle-distance is {shuffle_distance}", "a number from 0 to 1", "Omit it for 0.6")
     names = [name.strip() for name in corruptions.split(",") if name.strip()]
     for name in names:
         if name not in CORRUPTIONS:
@@ -93,25 +99,36 @@ def unanswerable_training(
     sweep = FinetuningSweep(
         encoder, corpus, cache, task, "", options, analysis_name="interventions/unanswerable_training"
     )
+    # What is shuffled is what the model sees; passages with marked answers are read in windows.
+    visible = [
+        (cut_example(encoder, example, encoder.max_length) if task == "choice" else None) or example
+        for example in sweep.split.train
+    ]
     corrupted = {
-        name: [corrupt_example(example, name, shuffle_distance, options.seed) for example in sweep.split.train]
+        name: [
+            corrupt_example(example, name, shuffle_distance, options.seed, original=original)
+            for example, original in zip(visible, sweep.split.train, strict=True)
+        ]
         for name in CORRUPTIONS
         if name in (names or CORRUPTIONS) and not (task == "qa" and _removes_passage(name))
     }
     jobs = {name: replace(sweep.job, examples=examples) for name, examples in corrupted.items()}
     counts = sweep.run_jobs({UNCORRUPTED: sweep.job, **jobs})
-    untrained = sweep.run_jobs({"": replace(sweep.job, variant=LayerVariant(random_weights=True))})[""]
+    untrained_job = replace(sweep.job, variant=LayerVariant(random_weights=True))
+    untrained = sweep.run_jobs({UNTRAINED_MODEL: untrained_job}) if random_baseline else {}
     return _build_table(sweep, counts, untrained, options.seed)
 
 
 def _build_table(
-    sweep: FinetuningSweep, counts: dict[str, list[Counts]], untrained: Sequence[Counts], seed: int
+    sweep: FinetuningSweep, counts: dict[str, list[Counts]], untrained: Mapping[str, list[Counts]], seed: int
 ) -> Table:
     baseline_counts = _baseline_counts(sweep)
     first_baseline = next(iter(baseline_counts))
+    guesses = [name for name in (first_baseline, CHANCE) if name in baseline_counts]
+    guess = max(guesses, key=lambda name: baseline_counts[name].score)
     difference = f"{SCORE} - {first_baseline}"
-    baselines = {name: bootstrap_runs([correct], seed) for name, correct in baseline_counts.items()}
-    baselines[UNTRAINED_MODEL] = bootstrap_runs(untrained, seed)
+    baseline_runs = {name: [correct] for name, correct in baseline_counts.items()} | dict(untrained)
+    baselines = {name: bootstrap_runs(runs, seed) for name, runs in baseline_runs.items()}
     uncorrupted = bootstrap_runs(counts[UNCORRUPTED], seed).value
     metric, shape = sweep.job.task.metric, (len(counts),)
     table = Table(
@@ -145,10 +162,10 @@ def _build_table(
         sample={
             "training questions": len(sweep.train_set.examples),
             "test questions": len(sweep.test_set.examples),
-            "test questions with a truncated passage": sweep.test_set.n_truncated,
+            **sweep.long_examples(),
         },
+        reference=reference_score(UNCORRUPTED, counts[UNCORRUPTED], guess, baseline_counts[guess], seed),
     )
-    baseline_runs = {UNTRAINED_MODEL: untrained} | {name: [correct] for name, correct in baseline_counts.items()}
     return table.with_answers(lambda: _answers(sweep.test_set.examples, counts, baseline_runs))
 
 
@@ -167,7 +184,7 @@ def _baseline_counts(sweep: FinetuningSweep) -> dict[str, Counts]:
     examples, counts = sweep.test_set.examples, sweep.baseline_counts()
     if sweep.job.task.name == "choice":
         counts["longest option"] = longest_option_baseline(examples)
-        counts["chance"] = _unit_counts([1 / (len(example.segments) - 2) for example in examples])
+        counts[CHANCE] = _unit_counts([1 / (len(example.segments) - 2) for example in examples])
     return counts
 
 
@@ -183,11 +200,13 @@ def _removes_passage(corruption: str) -> bool:
     return "P" in segments and method == "removed"
 
 
-def corrupt_example(example: Example, corruption: str, shuffle_distance: float, seed: int) -> Example:
-    """The example with its passage, its question or both shuffled or removed."""
+def corrupt_example(
+    example: Example, corruption: str, shuffle_distance: float, seed: int, *, original: Example | None = None
+) -> Example:
+    """The example with its passage, its question or both shuffled or removed; `original`: before it was cut."""
     letters, method = CORRUPTIONS[corruption]
     index = {"P": 0, "Q": 1} if example.kind == "choice" else {"P": 1, "Q": 0}
-    rng = example_rng(example, corruption, seed)
+    rng = example_rng(original or example, corruption, seed)
     segments = list(example.segments)
     for letter in letters:
         segment = segments[index[letter]]

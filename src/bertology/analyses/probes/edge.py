@@ -33,7 +33,7 @@ CUMULATIVE_ACCURACY, GAIN, MIXING_WEIGHT = "cumulative accuracy", "accuracy gain
     "mean of its words.",
     citations=("tenney2019edge", "tenney2019"),
     sites=(WORD_SITE,),
-    version=4,
+    version=5,
     answers=True,
 )
 def edge(

@@ -73,7 +73,9 @@ def hierarchical_generalisation(
     train_format: TrainFormatOption = "",
     train_format_option: TrainFormatOptionsOption = "",
     l2_penalty: Annotated[
-        float, "L2 penalty on the weights of the classifier: half of it times the squared norm is added to the loss."
+        float,
+        "L2 penalty on the weights of the classifier: half of it times the squared norm of both classes' weights is "
+        "added to the mean loss of n examples (scikit-learn: C = 2 / (penalty n)).",
     ] = 0.01,
     seed: Annotated[int, "Random seed (split of a corpus without splits, bootstrap)."] = 0,
 ) -> LayerCurve:

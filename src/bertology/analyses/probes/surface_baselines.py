@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
+from bertology.analyses.evaluation.answers import example_item
 from bertology.analyses.probing.train_test_split import train_mask
 from bertology.arrays import Array, BoolArray
 from bertology.encoder.token_batch import RecordedInput
@@ -16,7 +17,8 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table
 
 SURFACE_FEATURES: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "sentence length": lambda words: [str(len(words))],
@@ -32,6 +34,7 @@ SURFACE_FEATURES: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
     citations=("conneau2018",),
     annotations=("label",),
     version=2,
+    answers=True,
 )
 def surface_baselines(
     recording: Recording,
@@ -73,26 +76,44 @@ def surface_baselines(
         )
     shuffled_labels = labels.copy()
     shuffled_labels[is_train] = np.random.default_rng(seed).permutation(labels[is_train])
-    majority = _accuracy(labels[is_test] == names[counts.argmax()], seed)
+    majority = str(names[counts.argmax()])
 
     words = [[word.lower() for word in recorded_input.text.words] for recorded_input in inputs]
     train, test = ([words[index] for index in np.flatnonzero(mask).tolist()] for mask in (is_train, is_test))
 
-    def measure(train_labels: Array) -> dict[str, Estimates]:
-        accuracies: list[Estimates] = []
+    def predict(train_labels: Array) -> list[Array]:
+        """(test sentence,) labels predicted from each feature."""
+        predictions: list[Array] = []
         for extract_features in SURFACE_FEATURES.values():
             vectoriser = CountVectorizer(analyzer=extract_features)  # pyright: ignore[reportArgumentType]  # a function is allowed
             classifier = MultinomialNB().fit(vectoriser.fit_transform(train), train_labels[is_train])
-            correct = classifier.predict(vectoriser.transform(test)) == labels[is_test]
-            accuracies.append(_accuracy(correct, seed))
-        return {"accuracy": Estimates.stack(accuracies)}
+            predictions.append(classifier.predict(vectoriser.transform(test)))
+        return predictions
 
-    return Table(
-        measures=measure(labels),
-        baselines={
-            "majority class": {"accuracy": majority.broadcast_to((len(SURFACE_FEATURES),))},
-            "shuffled labels": measure(shuffled_labels),
-        },
+    predictions = {
+        MODEL_SERIES: predict(labels),
+        "majority class": [np.full(int(is_test.sum()), majority)] * len(SURFACE_FEATURES),
+        "shuffled labels": predict(shuffled_labels),
+    }
+    gold = labels[is_test]
+    accuracies = {
+        series: {"accuracy": Estimates.stack([_accuracy(predicted == gold, seed) for predicted in by_feature])}
+        for series, by_feature in predictions.items()
+    }
+
+    def answers() -> Iterator[Answer]:
+        """The label predicted for each test sentence; `row` is the surface feature."""
+        numbers = [inputs[index].example_index for index in np.flatnonzero(is_test).tolist()]
+        for series, by_feature in predictions.items():
+            for row, predicted in zip(SURFACE_FEATURES, by_feature, strict=True):
+                for number, label in zip(numbers, predicted.tolist(), strict=True):
+                    item = example_item(examples[number], number)
+                    condition = {"series": series, "row": row, "prediction": str(label)}
+                    yield item | condition | {"correct": float(label == item["gold"])}
+
+    table = Table(
+        measures=accuracies.pop(MODEL_SERIES),
+        baselines=accuracies,
         units={"accuracy": "proportion of sentences, 0 to 1"},
         sample={
             "labels": len(names),
@@ -101,6 +122,7 @@ def surface_baselines(
         },
         row_names=tuple(SURFACE_FEATURES),
     )
+    return table.with_answers(answers)
 
 
 def _accuracy(is_correct: BoolArray, seed: int) -> Estimates:

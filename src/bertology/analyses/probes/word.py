@@ -19,7 +19,7 @@ from bertology.results.shapes import LayerCurve
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("liu2019", "hewitt2019control", "voita2020"),
     sites=(WORD_SITE,),
-    version=4,
+    version=5,
     cost=Cost(seconds_per_sampled_word=0.015),
     answers=True,
 )

@@ -194,7 +194,8 @@ def macro_f1(dataset: ProbeDataset, predictions: ProbePredictions, seed: int) ->
         sums[:, :, layer, :, 1] = count(gold, np.ones(gold.shape)) + count(predicted, np.ones(gold.shape))
     in_test = np.isin(np.arange(shape[2]), gold)
     sums = sums[:, np.isin(np.arange(shape[1]), dataset.test.input_index)][..., in_test, :]
-    return bootstrap_sentences_and_seeds(sums, lambda counts: _ratio(counts).mean(-1), seed=seed)
+    estimates = bootstrap_sentences_and_seeds(sums, lambda counts: _ratio(counts).mean(-1), seed=seed)
+    return exact_where_unanimous(estimates)
 
 
 def majority_baseline(dataset: ProbeDataset) -> ProbePredictions:

@@ -11,7 +11,7 @@ from bertology.analyses.probing.dataset import ProbeDataset, validation_mask
 from bertology.analyses.probing.fitting import VALIDATION_FRACTION, ProbeConfig, ProbePredictions, correct_and_total
 from bertology.arrays import Array, FloatArray
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_sentences_and_seeds, ratio
+from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous, ratio
 from bertology.numerics.batched_classifier import UNUSED_LABEL
 from bertology.numerics.scalar_mix import fit_scalar_mixes
 
@@ -79,7 +79,8 @@ def stack_mixes(mixes: Sequence[LayerMixResult]) -> LayerMixResult:
 
 def layer_gains(dataset: ProbeDataset, mixes: LayerMixResult, seed: int) -> Estimates:
     """(layer from 1,) accuracy gain of each layer, with an interval over test sentences and seeds."""
-    return bootstrap_sentences_and_seeds(_level_counts(dataset, mixes), _gains, seed=seed)
+    gains = bootstrap_sentences_and_seeds(_level_counts(dataset, mixes), _gains, seed=seed)
+    return exact_where_unanimous(gains, lowest=-1.0)
 
 
 def expected_layer(dataset: ProbeDataset, mixes: LayerMixResult, seed: int) -> Estimates:

@@ -20,11 +20,16 @@ from bertology.corpus.sentence import Sentence
 
 @dataclass(frozen=True)
 class AttackedExample:
-    """An attacked example, the edit distance of each shuffle, and the number of shuffles that were not enough."""
+    """An attacked example, the edit distance of each shuffle, and the number of shuffles that were not enough.
+
+    The last `n_added` words of the passage are new; `is_truncated` if words were cut to fit the model.
+    """
 
     example: Example
     edit_distances: tuple[float, ...] = ()
     n_below_minimum: int = 0
+    n_added: int = 0
+    is_truncated: bool = False
 
 
 DistractorAttack = Callable[[Example, Random, AttackConfig], AttackedExample]
@@ -40,7 +45,9 @@ def _add_to_passage(example: Example, rng: Random, config: AttackConfig) -> Atta
     # A distractor of one word always occurs intact.
     is_below_minimum = not order.reached_minimum or any(len(distractor) < 2 for distractor in distractors)
     segments = (concatenate_segments((passage, added)), *example.segments[1:])
-    return AttackedExample(replace(example, segments=segments), (order.distance,), int(is_below_minimum))
+    return AttackedExample(
+        replace(example, segments=segments), (order.distance,), int(is_below_minimum), n_added=len(added)
+    )
 
 
 def _change_options(

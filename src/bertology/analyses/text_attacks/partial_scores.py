@@ -50,6 +50,15 @@ def distinct_examples(evaluation: Evaluation) -> list[Example]:
     return sort_by_content(list({id(example): example for example in evaluation.examples}.values()))
 
 
+def baseline_by_example(evaluation: Evaluation) -> Counts | None:
+    """Counts of the baseline of an evaluation for the distinct examples; None if it has none."""
+    if evaluation.baseline_counts is None:
+        return None
+    index_of_id = {id(example): index for index, example in enumerate(distinct_examples(evaluation))}
+    indices = np.array([index_of_id[id(example)] for example in evaluation.examples])
+    return sum_by_example(_without_losses(evaluation.baseline_counts), indices, len(index_of_id)).counts
+
+
 def evaluate_perturbed(
     encoder: Encoder, evaluation: Evaluation, examples: Sequence[Example], n_examples: int, *, seed: int
 ) -> PartialScores:
@@ -90,4 +99,4 @@ def paired_score_drop(before: Counts, after: Counts, *, seed: int) -> Estimate:
 
 
 def _without_losses(counts: Counts) -> Scores:
-    return Scores(np.zeros(len(counts.total)), counts)
+    return Scores(np.full(len(counts.total), np.nan), counts)

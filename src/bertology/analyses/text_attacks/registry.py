@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -43,9 +43,14 @@ class TextAttack:
     apply: Callable[[Example, Random, AttackConfig], AttackedExample]
     rng_key: str
 
-    def __call__(self, example: Example, config: AttackConfig, seed: int) -> AttackedExample:
-        """The attacked example, which depends on example, attack and seed only."""
-        return self.apply(example, example_rng(example, self.rng_key, seed), config)
+    def __call__(
+        self, example: Example, config: AttackConfig, seed: int, *, original: Example | None = None
+    ) -> AttackedExample:
+        """The attacked example, which depends on the texts, the attack and the seed only.
+
+        `original` is the example before it was cut to a model's maximum input, so that random choices are the same.
+        """
+        return self.apply(example, example_rng(original or example, self.rng_key, seed), config)
 
 
 def parse_attacks(names: str, example_kinds: Collection[ExampleKind]) -> list[TextAttack]:
@@ -61,19 +66,21 @@ def parse_attacks(names: str, example_kinds: Collection[ExampleKind]) -> list[Te
 
 
 def example_rng(example: Example, *key: object) -> Random:
-    """A random generator that depends on the example's texts and label and on the key, not on its index."""
+    """A random generator that depends on the example's texts and on the key.
+
+    It does not depend on the label, which each model spells in its own way, nor on the other examples.
+    """
     texts = "\n".join(segment.text for segment in example.segments)
-    return Random(hashlib.sha256(f"{example.label}\n{texts}\n{key}".encode()).digest())
+    return Random(hashlib.sha256(f"{texts}\n{key}".encode()).digest())
 
 
-def random_edit(original: Example, attacked: Example, vocabulary: Sequence[str], seed: int) -> Example:
-    """The original with a random edit of equal size in every segment that was attacked."""
-    rng = example_rng(original, "random edit", seed, [segment.text for segment in attacked.segments])
+def random_edit(example: Example, attacked: Example, vocabulary: Sequence[str], rng: Random) -> Example:
+    """The example with a random edit of equal size in every segment that was attacked."""
     segments = [
         random_edit_of_equal_size(before, after, vocabulary, rng) if before.words != after.words else before
-        for before, after in zip(original.segments, attacked.segments, strict=True)
+        for before, after in zip(example.segments, attacked.segments, strict=True)
     ]
-    return replace(original, segments=tuple(segments))
+    return replace(example, segments=tuple(segments))
 
 
 def word_edit_distance(original: Example, attacked: Example) -> int:
@@ -82,7 +89,7 @@ def word_edit_distance(original: Example, attacked: Example) -> int:
     return sum(edit_distance(before.words, after.words) for before, after in pairs)
 
 
-def word_pool(examples: Sequence[Example]) -> list[str]:
+def word_pool(examples: Iterable[Example]) -> list[str]:
     """All alphabetic words of the examples, sorted, each as often as it occurs."""
     return sorted(word for example in examples for part in example.segments for word in part.words if word.isalpha())
 

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from bertology.analyses.evaluation.evaluation import prepare_evaluation
+from bertology.analyses.cache import AnalysisCache
+from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation
 from bertology.analyses.evaluation.options import AttackOptions
-from bertology.analyses.run import AnalysisCache
 from bertology.analyses.text_attacks.distractors import AttackedExample
 from bertology.analyses.text_attacks.partial_scores import PartialScores, evaluate_perturbed, number_examples
 from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.analyses.text_attacks.registry import (
     TextAttack,
+    example_rng,
     parse_attacks,
     random_edit,
     word_edit_distance,
     word_pool,
 )
-from bertology.arrays import FloatArray
+from bertology.arrays import BoolArray, FloatArray
 from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts
-from bertology.training.data_split import content_hash
+from bertology.recording.overflow import cut_example
 
 
 @dataclass(frozen=True)
 class AttackedScores:
-    """(example,) scores of edited examples, whether each was changed, and its edit distance per word.
+    """(example,) scores of edited examples, whether the model's input was changed, and the edit distance per word.
 
-    An example that was not changed keeps its clean score. NaN, and not evaluated, if no example was changed.
+    Both are about what the model sees: tokens of texts that were cut to its maximum input. An example that was not
+    changed keeps its clean score. NaN, and not evaluated, if no example was changed.
     """
 
     scores: PartialScores
@@ -54,14 +55,19 @@ class AttackResult:
     n_shuffles: int
     n_below_minimum: int
     """Shuffles that did not reach the minimum distance."""
-    n_too_long: int
-    """Attacked examples that are longer than the model's maximum input, truncated or not evaluated."""
+    n_truncated: int
+    """Attacked examples of which words were cut, so that they fit the model's maximum input."""
     n_not_evaluated: int
     """Examples that could no longer be evaluated."""
 
 
 class AttackRunner:
-    """The examples a model can be evaluated on, its scores on them, and its scores under attack."""
+    """The examples a model can be evaluated on, its scores on them, and its scores under attack.
+
+    `examples` are cut to the model's maximum input before they are attacked, so that no attack changes words that the
+    model does not see; passages of questions are read in windows and not cut. What an attack adds takes the place of
+    the last words of the passage that no longer fit.
+    """
 
     def __init__(
         self,
@@ -80,12 +86,15 @@ class AttackRunner:
                 "a model for classification, question answering or multiple choice, or a masked language model",
                 "Choose another model",
             )
-        self.examples = number_examples(self.evaluation)
         self.encoder, self.cache, self.config, self.seed = encoder, cache, config, options.seed
+        self._originals = number_examples(self.evaluation)
+        self.examples = [self._fit(example) for example in self._originals]
+        self._input_ids = self._token_ids(self.examples)
         self.clean_scores = evaluate_perturbed(
             encoder, self.evaluation, self.examples, len(self.examples), seed=self.seed
         )
-        self._word_pool = word_pool(self.examples)
+        # Of the whole corpus, so that neither the sample nor the model changes the random edits of an example.
+        self._word_pool = word_pool(corpus)
 
     def run(self, names: str) -> list[AttackResult]:
         """Results of the named attacks; finished attacks are cached."""
@@ -98,25 +107,40 @@ class AttackRunner:
         return results
 
     def attack_all(self, attack: TextAttack) -> list[AttackedExample]:
-        """All examples attacked; those of a kind that the attack does not apply to are unchanged."""
+        """All examples attacked, and cut if too long; unchanged if the attack does not apply to their kind."""
         return [
-            attack(example, self.config, self.seed)
+            self._attack(attack, example, original)
             if example.kind in attack.example_kinds
             else AttackedExample(example)
-            for example in self.examples
+            for example, original in zip(self.examples, self._originals, strict=True)
         ]
 
-    def random_edits(self, attacked_examples: Sequence[AttackedExample]) -> list[Example]:
-        """All examples with random edits of the same size as the attack."""
-        pairs = zip(self.examples, attacked_examples, strict=True)
-        return [random_edit(example, attacked.example, self._word_pool, self.seed) for example, attacked in pairs]
+    def random_edits(self, attacked: Sequence[Example]) -> list[Example]:
+        """All examples with random edits of the same size as those of the attacked examples."""
+        return [
+            self._fit(random_edit(before, after, self._word_pool, example_rng(original, "random edit", self.seed)))
+            for before, after, original in zip(self.examples, attacked, self._originals, strict=True)
+        ]
+
+    def is_changed(self, examples: Sequence[Example]) -> BoolArray:
+        """(example,) whether the model's input differs from that of the clean example."""
+        pairs = zip(self._input_ids, self._token_ids(examples), strict=True)
+        return np.array([before != after for before, after in pairs], np.bool_)
 
     def evaluate(self, examples: Sequence[Example]) -> PartialScores:
-        """Scores of edited versions of all examples; an unchanged example keeps its clean score."""
-        edited = [after for after, before in zip(examples, self.examples, strict=True) if _differs(before, after)]
-        scores = evaluate_perturbed(self.encoder, self.evaluation, edited, len(self.examples), seed=self.seed)
-        is_same = np.ones(len(self.examples), np.bool_)
-        is_same[[int(example.id) for example in edited]] = False
+        """Scores of edited versions of all examples, cached; an unchanged example keeps its clean score."""
+        is_same = ~self.is_changed(examples)
+        edited = [example for example, same in zip(examples, is_same, strict=True) if not same]
+        stored = self.cache.call(
+            _edited_scores,
+            encoder=self.encoder,
+            evaluation=self.evaluation,
+            edited=edited,
+            n_examples=len(self.examples),
+            seed=self.seed,
+        )
+        losses, correct, total = np.array(stored)
+        scores = PartialScores(Counts(correct, total), losses)
         clean = self.clean_scores
         counts = Counts(
             np.where(is_same, clean.counts.correct, scores.counts.correct),
@@ -126,11 +150,11 @@ class AttackRunner:
 
     def _run_attack(self, attack: TextAttack) -> AttackResult:
         attacked_examples = self.attack_all(attack)
-        versions = [attacked.example for attacked in attacked_examples], self.random_edits(attacked_examples)
-        n_changed = sum(_differs(*pair) for pair in zip(self.examples, versions[0], strict=True))
+        edited = [attacked.example for attacked in attacked_examples]
+        n_changed = int(self.is_changed(edited).sum())
         attacked, random = (
-            self._attacked_scores(examples, counts, is_measured=n_changed > 0)
-            for examples, counts in zip(versions, self._cached_counts(attack, *versions), strict=True)
+            self._attacked_scores(examples, is_measured=n_changed > 0)
+            for examples in (edited, self.random_edits(edited))
         )
         distances = [distance for example in attacked_examples for distance in example.edit_distances]
         is_lost = self.clean_scores.is_evaluated & ~attacked.scores.is_evaluated
@@ -142,48 +166,42 @@ class AttackRunner:
             mean_shuffle_distance=float(np.mean(distances)) if distances else None,
             n_shuffles=len(distances),
             n_below_minimum=sum(example.n_below_minimum for example in attacked_examples),
-            n_too_long=sum(
-                self._is_too_long(after)
-                for before, after in zip(self.examples, versions[0], strict=True)
-                if _differs(before, after)
-            ),
+            n_truncated=sum(attacked.is_truncated for attacked in attacked_examples),
             n_not_evaluated=int(is_lost.sum()) if n_changed else 0,
         )
 
-    def _attacked_scores(self, examples: Sequence[Example], counts: Any, *, is_measured: bool) -> AttackedScores:
+    def _attacked_scores(self, examples: Sequence[Example], *, is_measured: bool) -> AttackedScores:
         n = len(self.examples)
         if not is_measured:
             return AttackedScores(PartialScores.missing(n), *np.full((2, n), np.nan))
-        scores = PartialScores(Counts(*map(np.array, counts)), np.zeros(n))
-        pairs = list(zip(self.examples, examples, strict=True))
-        is_changed = np.array([float(_differs(before, after)) for before, after in pairs])
-        edit_rate = np.array(
-            [word_edit_distance(before, after) / max(1, sum(map(len, before.segments))) for before, after in pairs]
-        )
-        return AttackedScores(scores, is_changed, edit_rate)
+        edit_rate = [
+            word_edit_distance(before, after) / max(1, sum(map(len, before.segments)))
+            for before, after in zip(self.examples, examples, strict=True)
+        ]
+        is_changed = self.is_changed(examples).astype(np.float64)
+        return AttackedScores(self.evaluate(examples), is_changed, np.array(edit_rate))
 
-    def _cached_counts(self, attack: TextAttack, attacked: list[Example], random_edits: list[Example]) -> Any:
-        """[attacked or random][correct, total][example]."""
-        key = {
-            "analysis": "interventions/attacks",
-            "format": 2,
-            "model": self.encoder.fingerprint,
-            "task": self.evaluation.task,
-            "examples": content_hash(self.examples),
-            "attack": attack.name,
-            "config": asdict(self.config),
-            "seed": self.seed,
-        }
+    def _attack(self, attack: TextAttack, example: Example, original: Example) -> AttackedExample:
+        attacked = attack(example, self.config, self.seed, original=original)
+        fitted = self._fit(attacked.example, attacked.n_added)
+        return replace(attacked, example=fitted, is_truncated=fitted is not attacked.example)
 
-        def compute() -> list[list[list[float]]]:
-            counts = [self.evaluate(examples).counts for examples in (attacked, random_edits)]
-            return [[version.correct.tolist(), version.total.tolist()] for version in counts]
+    def _fit(self, example: Example, n_added: int = 0) -> Example:
+        """The example cut to the model's maximum input; as it is if it fits, cannot be cut, or is read in windows."""
+        if self.evaluation.task == "qa":
+            return example
+        keep_end, limit = self.evaluation.task == "sentence", self.encoder.max_length
+        return cut_example(self.encoder, example, limit, keep_end=keep_end, n_protected=n_added) or example
 
-        return self.cache.get_or_compute(key, compute)
-
-    def _is_too_long(self, example: Example) -> bool:
-        return any(len(tokens) > self.encoder.max_length for tokens in self.encoder.tokenise(example.text_inputs))
+    def _token_ids(self, examples: Sequence[Example]) -> list[list[bytes]]:
+        """The token ids of each input of each example."""
+        tokenised = iter(self.encoder.tokenise([text for example in examples for text in example.text_inputs]))
+        return [[next(tokenised).ids.tobytes() for _ in example.text_inputs] for example in examples]
 
 
-def _differs(before: Example, after: Example) -> bool:
-    return any(left.text != right.text for left, right in zip(before.segments, after.segments, strict=True))
+def _edited_scores(
+    encoder: Encoder, evaluation: Evaluation, edited: Sequence[Example], n_examples: int, seed: int
+) -> list[list[float]]:
+    """[loss, correct, total][example] of edited examples, whose ids are their indices among `n_examples`."""
+    scores = evaluate_perturbed(encoder, evaluation, edited, n_examples, seed=seed)
+    return [values.tolist() for values in (scores.losses, scores.counts.correct, scores.counts.total)]

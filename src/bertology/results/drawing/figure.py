@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -131,19 +131,10 @@ def _panel(panel: Panel, x: float, y: float, heading: float, width: float) -> It
 
 def _facts(result: Result, drawing: Drawing) -> Iterator[str]:
     """Models and corpora, sample size and special-token policy, options, and how to read the marks."""
-    inputs = [_describe_input(role, inp) for role, inp in result.inputs.items() if isinstance(inp, Mapping)]
-    yield from filter(None, inputs)
+    yield from result.describe_inputs()
     special_tokens = str(result.provenance.get("special_tokens", "")).replace("`", "")
     yield " · ".join(filter(None, (result.sample_size, special_tokens)))
-    options = [f"{name}={value}" for name, value in result.options.items() if name != "seed" and value != ""]
-    if options:
-        yield f"Options: {', '.join(options)}"
+    if options := result.describe_options():
+        yield f"Options: {options}"
     if drawing.notes:
         yield " · ".join(drawing.notes)
-
-
-def _describe_input(role: str, summary: Mapping[str, Any]) -> str:
-    if "model" not in summary or "corpus" not in summary or role == "untrained":
-        return ""
-    name = f"{summary['model']['name']} on {summary['corpus']['name']}"
-    return name if role == "model" else f"{role}: {name}"

@@ -80,11 +80,16 @@ def _panel(
 
 
 def _format_heads(table: Table, row: int) -> str:
-    """The head of a row's numbers as a suffix of its name: ` (4-6)`, or ` (4-6, best 4-4)` if they differ."""
-    heads = table.head_attributes()
-    head, best = (heads[name][row] if name in heads else None for name in ("head", "best_head"))
+    """The head of a row's numbers, or the function of a head, as a suffix of the row's name.
+
+    ` (4-6)`, or ` (4-6, best 4-4)` if they differ; ` (next word)`.
+    """
+    attributes = table.head_attributes()
+    head, best, function = (
+        attributes[name][row] if name in attributes else None for name in ("head", "best_head", "function")
+    )
     if head is None:
-        return ""
+        return f" ({function})" if function else ""
     return f" ({head})" if best in (None, head) else f" ({head}, best {best})"
 
 

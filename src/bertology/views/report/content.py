@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
+from bertology.analyses.run import ForwardPass, describe_passes
 from bertology.citations import CITATIONS
 from bertology.claims.example_texts import ExampleTexts
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import count_verdicts
 from bertology.results.result import Result
+
+if TYPE_CHECKING:
+    from bertology.views.report.finetuning import FinetuningChanges
 
 MIN_LISTED_SECONDS = 1.0
 
@@ -35,6 +39,13 @@ class AnalysisSection:
         return " ".join(re.split(r"(?<=[.!?:])\s+(?=[A-Z`])", self.summary)[:2])
 
     @property
+    def models(self) -> list[str]:
+        """The names of the models the result is about; the untrained model is a baseline."""
+        described = [self.result.inputs.get(role) for role in ("model", "against")]
+        models = [inputs["model"] for inputs in described if isinstance(inputs, dict) and "model" in inputs]
+        return [model["name"] for model in models]
+
+    @property
     def special_tokens(self) -> str:
         """The special-token policy of the analysis."""
         return str(self.result.provenance.get("special_tokens", ""))
@@ -45,19 +56,21 @@ class ReportContent:
     """Everything a report says.
 
     `passes` are the forward passes over the corpora, `elapsed` the seconds of each pass and analysis that was not
-    cached, `attention_view` the HTML of an embedded view, `example_texts` the sentences behind claims by claim id, and
-    `not_run` the ids of claims that were not tested.
+    cached, `attention_view` the HTML of an embedded view, `example_texts` the sentences behind claims by claim id,
+    `not_run` the ids of claims that were not tested, and `finetuning` what fine-tuning changed, if there are two
+    models.
     """
 
     title: str
     messages: Sequence[str]
     claim_results: Sequence[ClaimResult]
     sections: Sequence[AnalysisSection]
-    passes: Sequence[str] = ()
+    passes: Sequence[ForwardPass] = ()
     attention_view: str = ""
     elapsed: Mapping[str, float] = field(default_factory=dict[str, float])
     example_texts: Mapping[str, ExampleTexts] = field(default_factory=dict[str, ExampleTexts])
     not_run: Sequence[str] = ()
+    finetuning: FinetuningChanges | None = None
 
     @property
     def summary(self) -> str:
@@ -89,6 +102,11 @@ class ReportContent:
                     name = f"{recording['model']['name']} on {corpus['name']}"
                     counts[name] = {**recording["counts"], **corpus["skipped"]}
         return counts
+
+    @property
+    def passes_summary(self) -> str:
+        """The forward passes of each model over each corpus, in a sentence; empty if all were in the store."""
+        return describe_passes(self.passes)
 
     @property
     def timing_summary(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -21,9 +22,12 @@ def as_json(content: ReportContent) -> str:
         "title": content.title,
         "messages": list(content.messages),
         "summary": content.summary,
-        "forward_passes": list(content.passes),
+        "forward_passes": [
+            {"model": model, "corpus": corpus, "passes": n} for (model, corpus), n in Counter(content.passes).items()
+        ],
         "seconds": dict(content.elapsed),
         "untested": list(content.not_run),
+        "fine_tuning": content.finetuning.as_record() if content.finetuning is not None else None,
         "claims": [as_record(claim_result) for claim_result in content.claim_results],
         "examples": {claim: asdict(texts) for claim, texts in content.example_texts.items()},
         "results": [section.result.to_json() for section in content.sections],
@@ -41,6 +45,7 @@ def as_record(claim_result: ClaimResult) -> dict[str, Any]:
         "section": claim.section,
         "published": claim.published_value,
         "analyses": [run.analysis for run in claim.all_runs.values()],
+        "models": list(claim_result.models),
         **claim_result.verdict.as_record(),
     }
 
@@ -53,6 +58,11 @@ def as_markdown(content: ReportContent) -> str:
 def _paragraphs(content: ReportContent) -> Iterator[str]:
     yield f"# {content.title}"
     yield from content.messages
+    if content.finetuning is not None:
+        yield f"## What fine-tuning changed\n\n{content.finetuning.conclusions}"
+        for heading, rows in content.finetuning.tables().items():
+            yield f"### {heading}\n\n{_table(rows)}"
+        yield from content.finetuning.notes
     yield f"## Claims\n\n{content.summary}"
     yield _table([_claim_row(claim_result) for claim_result in content.claim_results])
     for heading, sections in content.sections_by_heading:
@@ -60,8 +70,8 @@ def _paragraphs(content: ReportContent) -> Iterator[str]:
         for section in sections:
             yield from _section(section)
     yield "## Methods"
-    if content.passes:
-        yield f"{len(content.passes)} forward passes over the corpora: {'; '.join(content.passes)}."
+    if content.passes_summary:
+        yield content.passes_summary
     if content.timing_summary:
         yield content.timing_summary
     if content.input_counts:
@@ -74,7 +84,8 @@ def _claim_row(claim_result: ClaimResult) -> dict[str, Any]:
     return {
         "verdict": verdict.label,
         "claim": claim.statement,
-        "this model": verdict.reason,
+        "models": " and ".join(claim_result.models),
+        "measured": verdict.reason,
         "published": f"{short_citation(claim.paper)}, {claim.section}: {claim.published_value}",
     }
 
@@ -82,7 +93,8 @@ def _claim_row(claim_result: ClaimResult) -> dict[str, Any]:
 def _section(section: AnalysisSection) -> Iterator[str]:
     result = section.result
     yield f"### {section.analysis.question}"
-    yield f"`{result.analysis}`, {result.sample_size}. {section.special_tokens} {section.method}"
+    facts = ", ".join(filter(None, (f"`{result.analysis}`", " and ".join(section.models), result.sample_size)))
+    yield f"{facts}. {section.special_tokens} {section.method}"
     rows = result.rows()
     yield _table(rows[:MAX_ROWS])
     if len(rows) > MAX_ROWS:

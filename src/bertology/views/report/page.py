@@ -32,6 +32,9 @@ def report_page(content: ReportContent) -> str:
         dark=css_variables("dark"),
         figure_css=Markup(page_css()),
         attention_view=Markup(content.attention_view),
+        finetuning_tables={name: html_table(rows) for name, rows in content.finetuning.tables().items()}
+        if content.finetuning is not None
+        else {},
         claims=[_claim(claim_result, content) for claim_result in content.claim_results],
         parts=[
             (heading, [_section(section, content) for section in sections])
@@ -63,6 +66,7 @@ def _claim(claim_result: ClaimResult, content: ReportContent) -> dict[str, Any]:
         "qualification": verdict.qualification,
         "is_specific": verdict.specificity in SPECIFIC,
         "text": claim.statement,
+        "models": " and ".join(claim_result.models),
         "paper": short_citation(claim.paper),
         "reference": CITATIONS[claim.paper],
         "section": claim.section,
@@ -96,6 +100,7 @@ def _section(section: AnalysisSection, content: ReportContent) -> dict[str, Any]
         "anchor": content.anchor(section),
         "question": section.analysis.question,
         "facts": " · ".join(facts),
+        "models": " and ".join(section.models),
         "special_tokens": section.special_tokens,
         "summary": section.summary,
         "html": render_result(section.result),

@@ -6,12 +6,14 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
-from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, describe_intervals
+from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals
 from bertology.html import render_fragment
 from bertology.results.drawing.figure import draw_shape
 from bertology.results.drawing.panels import MeasureSeries, measure_series
+from bertology.results.headline import headline
 from bertology.results.html_table import html_table
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, Table, UnmeasuredShape
@@ -26,15 +28,28 @@ def render_result(result: Result, measures: Collection[str] = (), row_names: Col
     data = result.data
     if isinstance(data, Table):
         return _render_table(data, measures, row_names)
+    remarks: list[str] = []
+    if not isinstance(data, UnmeasuredShape):
+        shown, empty = _split_by_values([series.name for series in measure_series(data, measures)], data.measures)
+        measures = shown or measures
+        unexplained = ", ".join(name for name in empty if shown and name not in data.not_measured)
+        not_measured = f"Not measured (no examples): {unexplained}." if unexplained else ""
+        remarks += [data.describe_sample(), data.describe_not_measured(), not_measured]
     drawing = draw_shape(data, measures)
-    remarks = [] if isinstance(data, UnmeasuredShape) else [data.describe_sample(), data.describe_not_measured()]
     return render_fragment(
         "result.html",
         shape=data.shape,
         drawing=drawing,
         table=_highest_heads(data, measures) if isinstance(data, HeadGrid) else "",
+        headline=headline(data),
         sample=" ".join(filter(None, remarks)),
     )
+
+
+def _split_by_values(names: Sequence[str], measures: Mapping[str, Estimates]) -> tuple[list[str], list[str]]:
+    """The measures with at least one number, and those without: an empty figure shows nothing."""
+    shown = [name for name in names if np.isfinite(measures[name].value).any()]
+    return shown, [name for name in names if name not in shown]
 
 
 def _render_table(table: Table, measures: Collection[str], row_names: Collection[str]) -> Markup:
@@ -59,6 +74,7 @@ def _render_table(table: Table, measures: Collection[str], row_names: Collection
         empty=[table.row_names[index] for index in sorted(empty)],
         notes={} if in_column else notes,
         units=_names_by_unit({measure.name: measure.unit for measure in series}),
+        headline=headline(table),
         sample=table.describe_sample(),
     )
 
@@ -112,15 +128,17 @@ def _names_by_unit(units: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _highest_heads(grid: HeadGrid, measures: Collection[str]) -> Markup:
-    """For each measure the head with the highest value."""
+    """For each measure the head with the highest value, or the lowest; none if all heads are equal."""
     series = list(measure_series(grid, measures))
     header = _value_header(series)
     records: list[dict[str, Any]] = []
     for measure in series:
-        head = grid.highest_head(measure.name)
+        head = grid.extreme_head(measure.name)
         if head is not None:
             best: Estimate = measure.estimates[head]
-            record = {"measure": measure.name, "highest head": str(head), header: _format_estimate(best), "n": best.n}
+            name = f"{measure.name} (lowest)" if measure.name in grid.lowest else measure.name
+            column = "highest or lowest head" if grid.lowest else "highest head"
+            record = {"measure": name, column: str(head), header: _format_estimate(best), "n": best.n}
             baselines = {name: _format_estimate(values[head]) for name, values in measure.baselines.items()}
             records.append({**record, **baselines})
     return html_table(records) if records else Markup()

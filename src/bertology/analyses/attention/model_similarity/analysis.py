@@ -20,17 +20,15 @@ from bertology.analyses.head_selection.selection import head_attributes
 from bertology.analyses.importance_by_target import curve_or_grid
 from bertology.arrays import Array, FloatArray
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.lazy import torch
-from bertology.recording.paired_sites import PairedSite
-from bertology.recording.recording import Recording
+from bertology.recording.paired_sites import ComparedPositions, PairedSite, have_same_tokens
+from bertology.recording.recording import Recording, shared_inputs
 from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
 from bertology.statistics.batch_features import MIN_MASS
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from bertology.encoder.token_batch import TokenBatch
 
 ModelSimilarityView = Literal["heads", "layers", "pattern-classes", "functions"]
 
@@ -46,14 +44,14 @@ DIFFERENT_HEAD, CHANCE = "different head of the layer", "chance"
 MIN_WEIGHT = 1e-30
 
 
-def compare_attention(first: Tensor, second: Tensor, batch: TokenBatch) -> Tensor:
+def compare_attention(first: Tensor, second: Tensor, positions: ComparedPositions) -> Tensor:
     """(batch, head, 2, 4): the measures between the same heads, and between each head and the previous one of `second`.
 
     NaN if a measure is undefined.
     """
     values = first.new_full((*first.shape[:2], 2, len(MEASURES)), float("nan"))
     partners = (second, second.roll(1, dims=1)) if first.shape[1] > 1 else (second,)
-    for column, mask in enumerate((batch.token_mask, batch.non_special_mask)):
+    for column, mask in enumerate((positions.token_mask, positions.non_special_mask)):
         cropped, row_mask = _crop(first, mask)
         for index, partner in enumerate(partners):
             cropped_partner, partner_row_mask = _crop(partner, mask)
@@ -97,7 +95,7 @@ model_similarity_site = PairedSite(
     citations=("kovaleva2019",),
     sites=lambda options: (STRONGEST_WORD,) if options["show"] == "functions" else (pattern_class_site(),),
     paired_sites=(model_similarity_site,),
-    version=4,
+    version=5,
     report_section="Effects of fine-tuning",
 )
 def model_similarity(
@@ -127,10 +125,18 @@ def model_similarity(
     a head with the previous head of the same layer of the other model (the first with the last), `untrained model` with
     the same head before training; for pattern classes `chance` is the proportion that would differ if the two heads had
     these class proportions independently. Means are over inputs with equal weight. Both models must have the same
-    vocabulary, layers and heads; their attention is compared in the pass and never stored.
+    number of layers and heads; their attention is compared in the pass and never stored. If they tokenise the text
+    differently, attention between words is compared (attention to a word is the sum over its tokens, from a word the
+    mean), with one position for [CLS] and one for all [SEP]; `texts compared word by word` is then in the sample, and
+    pattern classes, which depend on the number of tokens, are those of each model's own tokens.
     """
+    n_inputs = len(recording)
+    recording, against = shared_inputs(recording, against)
+    if randomised is not None:
+        randomised, recording = shared_inputs(randomised, recording)
     if show == "functions":
         return function_changes(recording, against, min_examples=min_examples, seed=seed)
+    sample = _describe_texts(recording, against, n_inputs - len(recording))
     classifier = PATTERN_CLASSIFIERS.index(pattern_classifier)
 
     def classes_of(model: Recording) -> FloatArray:
@@ -138,7 +144,7 @@ def model_similarity(
 
     classes, against_classes = classes_of(recording), classes_of(against)
     if show == "pattern-classes":
-        return _class_change_table(classes, against_classes, seed)
+        return _class_change_table(classes, against_classes, seed).model_copy(update={"sample": sample})
     similarity = recording.stack(model_similarity_site.storage_key)
     values = _append_class_change(similarity[..., 0, :], _class_change(classes, against_classes))
     baseline_values = {DIFFERENT_HEAD: similarity[..., 1, :]}
@@ -153,7 +159,16 @@ def model_similarity(
     measures = _estimate_measures(values, seed)
     baselines = {name: _estimate_measures(baseline, seed) for name, baseline in baseline_values.items()}
     baselines[CHANCE] = {CLASS_CHANGE: Estimates.exact(chance)}
-    return curve_or_grid(show, measures, baselines, UNITS)
+    return curve_or_grid(show, measures, baselines, UNITS).model_copy(update={"sample": sample})
+
+
+def _describe_texts(recording: Recording, against: Recording, n_skipped: int) -> dict[str, int]:
+    """The number of texts compared word by word, and of those that only the first model could read."""
+    counts = {
+        "texts compared word by word": 0 if have_same_tokens(recording, against) else len(recording),
+        "texts that only one model could read": n_skipped,
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def _append_class_change(values: Array, class_change: FloatArray) -> Array:
@@ -162,7 +177,10 @@ def _append_class_change(values: Array, class_change: FloatArray) -> Array:
 
 
 def _estimate_measures(values: Array, seed: int) -> dict[str, Estimates]:
-    return bootstrap_mean(values, seed=seed).by_name((*MEASURES, CLASS_CHANGE)[: values.shape[-1]])
+    estimates = bootstrap_mean(values, seed=seed).by_name((*MEASURES, CLASS_CHANGE)[: values.shape[-1]])
+    if CLASS_CHANGE in estimates:
+        estimates[CLASS_CHANGE] = exact_where_unanimous(estimates[CLASS_CHANGE])
+    return estimates
 
 
 def _class_change(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -184,7 +202,7 @@ def _chance_class_change(first: FloatArray, second: FloatArray) -> FloatArray:
 def _class_change_table(first: FloatArray, second: FloatArray, seed: int) -> Table:
     """The heads whose most frequent class changed, the most changed first; without any, the most changed head."""
     proportions = _class_proportions(first), _class_proportions(second)
-    change = bootstrap_mean(_class_change(first, second), seed=seed)
+    change = exact_where_unanimous(bootstrap_mean(_class_change(first, second), seed=seed))
     before, after = (np.nan_to_num(values).argmax(-1) for values in proportions)
     changed = np.argwhere((before != after) & np.isfinite(change.value)).tolist()
     ordered = sorted(changed, key=lambda index: (-change.value[tuple(index)], index))

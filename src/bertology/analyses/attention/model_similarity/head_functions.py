@@ -30,7 +30,8 @@ def function_changes(recording: Recording, against: Recording, *, min_examples: 
     """Every function that a head has in one of the models: its score in each, and the difference.
 
     Functions are selected and confirmed separately in each model, as in `heads/functions`; scores are means over
-    the halves of the sentences that did not select the function. Heads that gained or lost their function come first.
+    the halves of the sentences that did not select the function. `chosen_in` is the proportion of selections that chose
+    it, for each model that has the function. Heads that gained or lost their function come first.
     """
     recording.corpus.require_annotations(
         "governors", "relations", analysis_name="attention/model_similarity --show functions"
@@ -101,5 +102,7 @@ def function_changes(recording: Recording, against: Recording, *, min_examples: 
                 "kept" if function in before and function in after else "lost" if function in before else "gained"
                 for function in functions
             ),
+            "chosen_in": tuple(round(before[key].chosen_in, 3) if key in before else None for key in functions),
+            "chosen_in_against": tuple(round(after[key].chosen_in, 3) if key in after else None for key in functions),
         },
     )

@@ -39,11 +39,12 @@ DISTRIBUTION_TASK_HEADS = ("mlm", "lm", "label", "token", "nsp", "sop")
 
 @dataclass(frozen=True)
 class ValueZeroing:
-    """Where the effect is measured, and whether higher layers zero the same value vectors."""
+    """Where the effect is measured, whether higher layers zero the same value vectors, and how many inputs (0: all)."""
 
     metric: EffectMetric
     scope: LayerScope
     by_head: bool
+    sample_size: int
     seed: int
 
 
@@ -52,13 +53,13 @@ def zeroing_effects(
 ) -> tuple[FloatArray, FloatArray]:
     """The effect of zeroing the selected tokens, and of zeroing as many random other tokens.
 
-    Both are (sentence, layer) or (sentence, layer, head); NaN if a sentence has no token to zero, or no non-special
-    token left to measure an effect on.
+    Both are (sentence, layer) or (sentence, layer, head); NaN if a sentence is not in the sample, has no token to zero,
+    or no non-special token left to measure an effect on.
     """
     _check_task_head(encoder, config.metric)
     shape = (encoder.layers, encoder.heads) if config.by_head else (encoder.layers,)
     effects, control_effects = (np.full((len(recording), *shape), np.nan) for _ in range(2))
-    for indices, batch in token_batches(recording, encoder):
+    for indices, batch in token_batches(recording, encoder, sample_size=config.sample_size, seed=config.seed):
         tokens = select_tokens(batch)
         masked = masked_positions(batch, config.seed) if config.metric == "loss" else batch.mlm_mask
         control_tokens = batch.pad_flags(list(sample_control_tokens(batch, tokens, masked, config.seed)))

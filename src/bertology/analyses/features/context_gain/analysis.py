@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Annotated
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
+from bertology.analyses.evaluation.answers import example_item
 from bertology.analyses.features.context_gain.property_halves import (
     HALF_NAMES,
     PROPERTIES,
     ScoredUnits,
+    describe_unit,
     is_correct,
     scored_units,
     split_scores,
@@ -21,14 +25,14 @@ from bertology.analyses.frozen_features.dataset import DatasetOptions, build_dat
 from bertology.analyses.frozen_features.downstream_models import ClassifierOption, parse_classifiers
 from bertology.analyses.frozen_features.extractors import DEFAULT_FEATURES, FeaturesOption, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all, predict_all
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.lazy import torch
 from bertology.numerics.rank_correlation import spearman
-from bertology.results.shapes import AttributeValue, Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, AttributeValue, Table
 
 NAME = "features/context_gain"
 RANDOM_HALVES = "random halves"
@@ -38,7 +42,8 @@ RANDOM_HALVES = "random halves"
     question="Do structurally complex, ambiguous and rare words gain more from contextual features than other words?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
-    version=3,
+    version=4,
+    answers=True,
 )
 def context_gain(
     encoder: Encoder,
@@ -91,7 +96,7 @@ def context_gain(
     names = [extractor.name for extractor in extractors]
     measures, baselines = _measure_columns(names, list(baseline_predictions), halves, random_halves)
     plural = "entities" if units.unit_name == "entity" else f"{units.unit_name}s"
-    return Table(
+    table = Table(
         row_names=tuple(f"{name}: {half}" for name in PROPERTIES for half in HALF_NAMES),
         measures=measures,
         baselines=baselines,
@@ -102,6 +107,24 @@ def context_gain(
         sample=dataset.sample | {f"test {plural}": len(units.gold)},
         attributes=_attributes(units),
     )
+
+    def answers() -> Iterator[Answer]:
+        """Whether each test unit is predicted correctly, by feature or baseline and seed, with its properties."""
+        numbers = Counter[int]()
+        for unit, text in enumerate(units.text_index.tolist()):
+            numbers[text] += 1
+            example = dataset.test[text]
+            item = example_item(example, text)
+            item |= {"item": f"{item['item']}:{numbers[text]}", "gold": describe_unit(example, units.gold[unit])}
+            properties = zip(PROPERTIES, units.properties[unit].tolist(), strict=True)
+            item |= {name: None if np.isnan(value) else value for name, value in properties}
+            for name, correct in zip([*names, *baseline_predictions], scores, strict=True):
+                is_model = name in names
+                condition = {"series": MODEL_SERIES if is_model else name, "feature": name if is_model else None}
+                for split, is_right in zip(dataset.seed_splits, correct[:, unit].tolist(), strict=True):
+                    yield item | condition | {"seed": split.seed, "correct": is_right}
+
+    return table.with_answers(answers)
 
 
 def _measure_columns(

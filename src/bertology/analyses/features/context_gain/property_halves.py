@@ -29,7 +29,7 @@ from bertology.corpus.bio import decode
 from bertology.corpus.corpus import Example
 from bertology.corpus.sentence import ROOT, Sentence, Span
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_sentences_and_seeds, ratio
+from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous, ratio
 
 COMPLEXITY, AMBIGUITY, RARITY = "structural complexity", "ambiguity", "rarity"
 PROPERTIES = (COMPLEXITY, AMBIGUITY, RARITY)
@@ -222,10 +222,13 @@ def split_scores(
 
     used = sums[:, sums.any((0, 2, 3))]
     by_half, random_halves = (
-        bootstrap_sentences_and_seeds(used, statistic, seed=seed).with_n(n_units[:, None])
-        for statistic in (half_means, pooled_means)
+        bootstrap_sentences_and_seeds(used, statistic, seed=seed) for statistic in (half_means, pooled_means)
     )
-    return by_half, random_halves
+    n_texts = used.any((0, 3)).sum(0)
+    lowest = np.full((len(HALF_NAMES), width), -1.0)
+    lowest[:2, : len(scores)] = 0.0
+    by_half = exact_where_unanimous(by_half.with_n(np.append(n_texts, n_texts.min())[:, None]), lowest=lowest)
+    return by_half.with_n(n_units[:, None]), random_halves.with_n(n_units[:, None])
 
 
 def _marks_spans(dataset: FrozenFeatureDataset) -> bool:
@@ -240,6 +243,18 @@ def _scorable_labels(dataset: FrozenFeatureDataset, labels: Sequence[str]) -> li
     if _marks_spans(dataset):
         return list(decode(labels, scheme="iob1"))
     return list(enumerate(labels)) if dataset.task.name == "token" else list(labels)
+
+
+def describe_unit(example: Example, label: Hashable) -> str:
+    """The type and words of an entity, the tag of a word and the word, or the class of a text."""
+    words = example.segments[0].words
+    match label:
+        case Span(start, end, name):
+            return f"{name}: {' '.join(words[start:end])}"
+        case (int(index), str(tag)):
+            return f"{tag}: {words[index]}"
+        case _:
+            return str(label)
 
 
 def _properties(example: Example, label: Hashable, train_counts: WordLabelCounts, classes: Sequence[str]) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.answers import example_item
 from bertology.analyses.features.glue_diagnostic.scores import (
@@ -35,7 +36,6 @@ from bertology.analyses.probing.train_test_split import (
     load_train_corpus,
     without_shared_examples,
 )
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.readers.glue_diagnostic import LABELS
 from bertology.encoder.encoder import Encoder, TaskEncoder

@@ -14,21 +14,22 @@ from bertology.analyses.declaration import analysis
 from bertology.analyses.geometry.representation_similarity import kernel_similarity as kernels
 from bertology.analyses.geometry.representation_similarity.cca import pwcca, svcca
 from bertology.arrays import Array, FloatArray
-from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal, unknown_name
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.jackknife import GroupIndices, assign_groups, correlation_interval
 from bertology.numerics.covariances import covariances
 from bertology.numerics.procrustes import procrustes
+from bertology.recording.paired_sites import ComparisonUnit, have_same_tokens
 from bertology.recording.recording import Recording
+from bertology.recording.sites import resolve_sites
 from bertology.results.shapes import LayerCurve, Matrix
 
-Unit = Literal["tokens", "words"]
+UnitOption = Literal["auto", "tokens", "words"]
 Side = Literal["first", "second"]
 
 SIDES: tuple[Side, Side] = ("first", "second")
-SITES: dict[Unit, str] = {"tokens": "hidden", "words": "hidden.words"}
+SITES: dict[UnitOption, str] = {"auto": "hidden", "tokens": "hidden", "words": "hidden.words"}
 MIN_STIMULI = 10
 N_GROUPS = 20
 """Groups of sentences for the jackknife."""
@@ -120,7 +121,11 @@ def representation_similarity(
     sample_size: Annotated[
         int, "Number of tokens (or words, with --unit words), sampled at random; all if there are fewer."
     ] = 5000,
-    unit: Annotated[Unit, "Compare `tokens`, or `words` (mean over tokens) if the vocabularies differ."] = "tokens",
+    unit: Annotated[
+        UnitOption,
+        "Compare `tokens`, or `words` (mean over tokens); `auto`: tokens if both models tokenise the text alike, else "
+        "words.",
+    ] = "auto",
     config: _SimilarityConfig = _SimilarityConfig(),
 ) -> LayerCurve | Matrix:
     """Similarity of two models' states of the same tokens: 1 for the same geometry, 0 (or chance) for unrelated ones.
@@ -138,7 +143,8 @@ def representation_similarity(
     because a stimulus sampled twice makes a perfect pair, so sentences are assigned to 20 groups, each left out in turn
     (jackknife, on Fisher's scale). n is the number of stimuli. Layer 0 is the embeddings. A direct cosine of the states
     of two models, as in some released code, depends on the basis and is not computed. In the matrix, rows are the
-    layers of the first model, and CCA and Procrustes have no intervals.
+    layers of the first model, and CCA and Procrustes have no intervals. `words compared` is in the sample if the
+    stimuli are words.
     """
     pairs = paired_states(recording, against, unit=unit, sample_size=sample_size, seed=config.seed)
     if show == "matrix":
@@ -154,7 +160,7 @@ def representation_similarity(
     if randomised is not None:
         untrained = paired_states(recording, randomised, unit=unit, sample_size=sample_size, seed=config.seed)
         baselines["untrained model"] = _curves(untrained, config)
-    return LayerCurve(measures=_curves(pairs, config), baselines=baselines, units=config.units)
+    return LayerCurve(measures=_curves(pairs, config), baselines=baselines, units=config.units, sample=pairs.sample)
 
 
 @dataclass(frozen=True)
@@ -167,7 +173,7 @@ class PairedStates:
 
     first: Recording
     second: Recording
-    unit: Unit
+    unit: ComparisonUnit
     indices: NDArray[np.intp]
 
     def __len__(self) -> int:
@@ -179,6 +185,11 @@ class PairedStates:
         return np.unique(self.indices[:, 0], return_inverse=True)[1]
 
     @property
+    def sample(self) -> dict[str, int]:
+        """The number of words, if the stimuli are words."""
+        return {"words compared": len(self)} if self.unit == "words" else {}
+
+    @property
     def n_layers(self) -> tuple[int, int]:
         """The number of layers of each model, embeddings included."""
         return self.first.encoder.layers + 1, self.second.encoder.layers + 1
@@ -186,20 +197,25 @@ class PairedStates:
     def states(self, side: Side, layer: int) -> Array:
         """(stimulus, width) states of one recording in one layer."""
         column = SIDES.index(side)
-        hidden = (self.first, self.second)[column][SITES[self.unit]]
+        recording = (self.first, self.second)[column]
+        hidden = recording.with_sites(resolve_sites([SITES[self.unit]]))[SITES[self.unit]]
         starts = np.flatnonzero(np.diff(self.indices[:, column], prepend=-1))
         return np.concatenate(
             [np.asarray(hidden[int(rows[0, column])][layer])[rows[:, 2]] for rows in np.split(self.indices, starts[1:])]
         )
 
 
-def paired_states(first: Recording, second: Recording, *, unit: Unit, sample_size: int, seed: int) -> PairedStates:
+def paired_states(
+    first: Recording, second: Recording, *, unit: UnitOption, sample_size: int, seed: int
+) -> PairedStates:
     """A random sample of the stimuli in both recordings, independent of the order of the corpus."""
-    second_indices = {_input_key(recorded_input): index for index, recorded_input in enumerate(second.inputs)}
+    if unit == "auto":
+        unit = "tokens" if have_same_tokens(first, second) else "words"
+    second_indices = {recorded_input.key: index for index, recorded_input in enumerate(second.inputs)}
     common = [
-        (index, second_indices[_input_key(recorded_input)])
+        (index, second_indices[recorded_input.key])
         for index, recorded_input in enumerate(first.inputs)
-        if _input_key(recorded_input) in second_indices
+        if recorded_input.key in second_indices
     ]
     common.sort(key=lambda pair: first.inputs[pair[0]].tokens.ids.tobytes())
     stimuli = [
@@ -220,11 +236,9 @@ def paired_states(first: Recording, second: Recording, *, unit: Unit, sample_siz
     return PairedStates(first, second, unit, indices)
 
 
-def _input_key(recorded_input: RecordedInput) -> tuple[int, int, int]:
-    return recorded_input.example_index, recorded_input.input_index, recorded_input.window_index
-
-
-def _shared_positions(first: Recording, second: Recording, left: int, right: int, unit: Unit) -> Sequence[int]:
+def _shared_positions(
+    first: Recording, second: Recording, left: int, right: int, unit: ComparisonUnit
+) -> Sequence[int]:
     """The non-special tokens of two inputs, or the words that both models see."""
     left_tokens, right_tokens = first.inputs[left].tokens, second.inputs[right].tokens
     if unit == "words":
@@ -277,6 +291,7 @@ def _build_matrix(pairs: PairedStates, config: _SimilarityConfig) -> Matrix:
         units=config.units,
         row_names=tuple(f"layer {layer}" for layer in range(n_rows)),
         column_names=tuple(f"layer {layer}" for layer in range(n_columns)),
+        sample=pairs.sample,
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, uniform_baseline
+from bertology.analyses.head_selection.answers import input_name, input_text
 from bertology.analyses.heads.antecedent_confusion.stimuli import Stimulus, parse_stimulus, target_and_candidates
 from bertology.analyses.importance_by_target import curve_or_grid
 from bertology.arrays import Array, BoolArray, FloatArray
@@ -19,7 +21,8 @@ from bertology.estimates.resampling import bootstrap_mean
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
-from bertology.results.shapes import HeadGrid, LayerCurve, Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Head, HeadGrid, LayerCurve, Table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -90,6 +93,7 @@ def confusion_site(layer: LayerActivations, batch: TokenBatch, stimulus_weights:
     sites=(confusion_site,),
     annotations=("marked_words",),
     version=2,
+    answers=("conditions", "layers", "heads"),
 )
 def antecedent_confusion(
     recording: Recording,
@@ -137,11 +141,36 @@ def antecedent_confusion(
     baseline_scores["equal over candidates"] = np.broadcast_to(
         equal.reshape(-1, *[1] * (scores.ndim - 1)), scores.shape
     )
+    by_series = {MODEL_SERIES: scores, **baseline_scores}
     if show == "conditions":
-        return _build_condition_table(scores, baseline_scores, stimuli, seed)
+        table = _build_condition_table(scores, baseline_scores, stimuli, seed)
+        return table.with_answers(lambda: _answers(recording, stimuli, by_series))
     measures = _estimate_groups(scores, stimuli, seed)
     baselines = {name: _estimate_groups(values, stimuli, seed) for name, values in baseline_scores.items()}
-    return curve_or_grid(show, measures, baselines, dict.fromkeys(measures, UNIT))
+    result = curve_or_grid(show, measures, baselines, dict.fromkeys(measures, UNIT))
+    return result.with_answers(lambda: _answers(recording, stimuli, by_series))
+
+
+def _answers(
+    recording: Recording, stimuli: list[Stimulus | None], by_series: Mapping[str, FloatArray]
+) -> Iterator[Answer]:
+    """The confusion in each sentence, by series, layer and, with one value per head, head."""
+    for index, (recorded_input, stimulus) in enumerate(zip(recording.inputs, stimuli, strict=True)):
+        if stimulus is None or not stimulus.has_distractor:
+            continue
+        words = recorded_input.text.words
+        item = {
+            "item": input_name(recorded_input),
+            "text": input_text(recorded_input),
+            "word": " ".join(words[word] for word in stimulus.target),
+            "gold": " ".join(words[word] for word in stimulus.antecedent),
+            "condition": stimulus.condition,
+        }
+        for series, values in by_series.items():
+            bits = values[index].reshape(values.shape[1], -1)
+            for layer, head in np.argwhere(np.isfinite(bits)).tolist():
+                name = str(Head(layer, head)) if values.ndim > 2 else None
+                yield item | {"series": series, "layer": layer + 1, "head": name, CONFUSION: float(bits[layer, head])}
 
 
 def _confusion_bits(weights: Array, stimuli: list[Stimulus | None], per_head: bool) -> FloatArray:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.arrays import Array
+from bertology.corpus.corpus import seeded_hash
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.static import word_vectors
 from bertology.encoder.token_batch import RecordedInput, TokenBatch, word_annotations, word_governors
@@ -70,6 +71,18 @@ class ArcDataset:
     attention: tuple[Array, ...]
     special_attention: tuple[Array, ...]
     word_vectors: tuple[Array, ...]
+
+    def random_half(self, seed: int) -> ArcDataset:
+        """Half of the sentences, at least one, by a hash of the words and the seed."""
+        texts = [" ".join(recorded_input.text.words) for recorded_input in self.inputs]
+        order = sorted(range(len(texts)), key=lambda index: seeded_hash(f"half\n{texts[index]}", seed))
+        half = sorted(order[: max(1, len(order) // 2)])
+        return ArcDataset(
+            tuple(self.inputs[index] for index in half),
+            tuple(self.attention[index] for index in half),
+            tuple(self.special_attention[index] for index in half),
+            tuple(self.word_vectors[index] for index in half),
+        )
 
 
 def arc_dataset(recording: Recording, static_encoder: Encoder, indices: Sequence[int]) -> ArcDataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_selection.answers import input_name, input_text
 from bertology.analyses.head_selection.functions import TO_GOVERNOR
 from bertology.analyses.heads.relation_probe.word_pairs import (
     N_DIRECTIONS,
@@ -24,14 +25,19 @@ from bertology.analyses.probing.options import MinExamplesOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit, randomised_encoder
 from bertology.arrays import Array
 from bertology.encoder.encoder import Encoder
+from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Table
+from bertology.results.answers import Answer
+from bertology.results.shapes import MODEL_SERIES, Table
 
 BOTH_DIRECTIONS = "both directions"
+MAJORITY_CLASS, DISTANCE_ONLY, CONTROL_TASK = "majority class", "distance only", "control task"
+RELATED, UNRELATED = "related", "unrelated"
 EXISTENCE, RELATION = "relation exists", "which relation"
+CONTROL_SUFFIX = ", control"
 MAX_OFFSET = 10
 """Larger offsets count as this many words."""
 
@@ -66,6 +72,7 @@ class _RelationPredictions(NamedTuple):
     ),
     annotations=("governors", "relations"),
     version=4,
+    answers=True,
 )
 def relation_probe(
     recording: Recording,
@@ -78,7 +85,9 @@ def relation_probe(
     ] = "any",
     min_examples: MinExamplesOption = 20,
     l2_penalty: Annotated[
-        float, "L2 penalty on the weights of the classifier: half of it times the squared norm is added to the loss."
+        float,
+        "L2 penalty on the weights of the classifier: half of it times the squared norm of all classes' weights is "
+        "added to the mean loss of n examples (scikit-learn: C = 1 / (penalty n), for two classes 2 / (penalty n)).",
     ] = 0.003,
     split: TrainTestSplit = TrainTestSplit(),
 ) -> Table:
@@ -97,7 +106,7 @@ def relation_probe(
     here the same objective is optimised to convergence.
     """
     seed, seeds = split.seed, split.seeds
-    train, test, unused = _train_test_pairs(recording, encoder, split, negatives, seeds)
+    train, test, test_inputs, unused = _train_test_pairs(recording, encoder, split, negatives, seeds)
     relations = _frequent_relations(train.relation, min_examples)
     train, test = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in (train, test))
     if not len(train.sentence_index) or not len(test.sentence_index):
@@ -115,18 +124,25 @@ def relation_probe(
         }
 
     measures = score(predictions)
-    majority = _scores(test, _majority_predictions(test, spec), spec, seed)
-    distance = _scores(test, _distance_predictions(train, test, spec), spec, seed)
-    baselines = {
-        "majority class": dict.fromkeys(measures, majority),
-        "distance only": dict.fromkeys(measures, distance),
-        "control task": {name: _accuracies_only(scores) for name, scores in score(predictions, ", control").items()},
+    simple = {
+        MAJORITY_CLASS: _majority_predictions(test, spec),
+        DISTANCE_ONLY: _distance_predictions(train, test, spec),
     }
+    baselines = {
+        name: dict.fromkeys(measures, _scores(test, predicted, spec, seed)) for name, predicted in simple.items()
+    }
+    baselines[CONTROL_TASK] = {
+        name: _accuracies_only(scores) for name, scores in score(predictions, CONTROL_SUFFIX).items()
+    }
+    by_series = [(MODEL_SERIES, name, predictions[name]) for name in measures]
+    by_series += [(name, None, predicted) for name, predicted in simple.items()]
     if randomised is not None:
-        first, second, _ = _train_test_pairs(randomised, randomised_encoder(encoder), split, negatives, seeds)
+        first, second, _, _ = _train_test_pairs(randomised, randomised_encoder(encoder), split, negatives, seeds)
         first, second = (pairs.subset(np.isin(pairs.relation, relations)) for pairs in (first, second))
-        baselines[UNTRAINED_MODEL] = score(_fit_probes(first, second, spec, control=False))
-    return Table(
+        untrained = _fit_probes(first, second, spec, control=False)
+        baselines[UNTRAINED_MODEL] = score(untrained)
+        by_series += [(UNTRAINED_MODEL, name, untrained[name]) for name in measures]
+    table = Table(
         measures=measures,
         baselines=baselines,
         units=dict.fromkeys(measures, "accuracy, 0 to 1 (single relations: F1)"),
@@ -137,6 +153,44 @@ def relation_probe(
             **unused,
         },
     )
+    return table.with_answers(lambda: _answers(test_inputs, test, by_series, spec))
+
+
+def _answers(
+    inputs: Sequence[RecordedInput],
+    test: DependencyPairs,
+    by_series: Sequence[tuple[str, str | None, _RelationPredictions]],
+    spec: _RelationProbeSpec,
+) -> Iterator[Answer]:
+    """What is predicted for each test word: its relation, and whether it and a word are related, by features and seed.
+
+    An item is the input and the numbers of both words, from 1. `row` is the task. The classifier of relations is the
+    same with every seed and has none.
+    """
+
+    def describe(word: int, pair: int) -> Answer:
+        recorded_input, (first, second) = inputs[int(test.input_index[word])], test.pairs[word, pair].tolist()
+        words = recorded_input.text.words
+        return {
+            "item": f"{input_name(recorded_input)}:{first + 1}-{second + 1}",
+            "text": input_text(recorded_input),
+            "word": words[first],
+            "other word": words[second],
+        }
+
+    for series, features, predictions in by_series:
+        condition: Answer = {"series": series, "features": features}
+        relations = np.array(spec.relations)[np.stack([predictions.gold[0], predictions.predicted[0]])]
+        for word, (gold, predicted) in enumerate(relations.T.tolist()):
+            names = {"row": RELATION, "seed": None, "gold": gold, "prediction": predicted}
+            yield describe(word, 0) | condition | names | {"correct": float(gold == predicted)}
+            for run in np.flatnonzero(test.has_negative[:, word]).tolist():
+                both_correct = predictions.existence_correct[run, word].tolist()
+                for pair, is_correct in zip((0, run + 1), both_correct, strict=True):
+                    right, wrong = (RELATED, UNRELATED) if pair == 0 else (UNRELATED, RELATED)
+                    names = {"gold": right, "prediction": right if is_correct else wrong}
+                    when = {"row": EXISTENCE, "seed": spec.seeds[run]}
+                    yield describe(word, pair) | condition | when | names | {"correct": float(is_correct)}
 
 
 def _frequent_relations(names: Array, min_examples: int) -> tuple[str, ...]:
@@ -152,11 +206,12 @@ def _train_test_pairs(
     split: TrainTestSplit,
     negatives: NegativeSampling,
     seeds: tuple[int, ...],
-) -> tuple[DependencyPairs, DependencyPairs, dict[str, int]]:
-    """Training and test pairs, and the training sentences left out."""
+) -> tuple[DependencyPairs, DependencyPairs, Sequence[RecordedInput], dict[str, int]]:
+    """Training and test pairs, the inputs of the test pairs, and the training sentences left out."""
     site = pair_attention_site(negatives, seeds)
     data = split.split(recording, encoder, (site,), analysis_name="heads/relation_probe")
-    return pair_dataset(*data.train, negatives, seeds), pair_dataset(*data.test, negatives, seeds), data.sample
+    train, test = (pair_dataset(*part, negatives, seeds) for part in (data.train, data.test))
+    return train, test, data.test.recording.inputs, data.sample
 
 
 _FeatureSets = Sequence[tuple[str, Array, bool]]
@@ -169,7 +224,7 @@ def _fit_probes(
     """Predictions on the test pairs, by the features that the classifier sees."""
     width = train.features.shape[2]
     masks = {BOTH_DIRECTIONS: np.ones(width, np.bool_), TO_GOVERNOR: np.arange(width) < width // N_DIRECTIONS}
-    suffixes = {"": False, ", control": True} if control else {"": False}
+    suffixes = {"": False, CONTROL_SUFFIX: True} if control else {"": False}
     feature_sets = [
         (name + suffix, masks[name], is_control) for name in masks for suffix, is_control in suffixes.items()
     ]

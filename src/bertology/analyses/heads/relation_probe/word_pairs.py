@@ -116,19 +116,27 @@ def _reduce(layer: LayerActivations, batch: TokenBatch, prepared: _PairIndex) ->
 class DependencyPairs:
     """Words with a governor.
 
-    `features` is (word, 1 + seed, direction x head), `offsets` and `word_forms` (word, 1 + seed). The first pair is the
-    word and its governor, the others are negative pairs; NaN if there is none.
+    `features` is (word, 1 + seed, direction x head), `pairs` (word, 1 + seed, 2) the numbers of both words, and
+    `word_forms` (word, 1 + seed) the form of the first. The first pair is the word and its governor, the others are
+    negative pairs; NaN or `NO_PAIR` if there is none. `input_index` is the input in its recording, `sentence_index` its
+    rank by words.
     """
 
     sentence_index: Array
+    input_index: Array
     relation: Array
     features: Array
-    offsets: Array
+    pairs: Array
     word_forms: Array
 
     def subset(self, mask: Array) -> DependencyPairs:
         """The words selected by the mask."""
         return DependencyPairs(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
+
+    @property
+    def offsets(self) -> Array:
+        """(word, 1 + seed): the signed distance of both words."""
+        return self.pairs[..., 1] - self.pairs[..., 0]
 
     @property
     def has_negative(self) -> Array:
@@ -153,8 +161,8 @@ def pair_dataset(
         attention = np.asarray(values[index])[:, :, words].transpose(2, 3, 4, 0, 1)
         features = attention.reshape(len(words), 1 + len(seeds), width).astype(np.float32)
         forms = np.array([word.lower() for word in recorded_input.text.words], object)[pairs[words, :, 0]]
-        offsets = pairs[words, :, 1] - pairs[words, :, 0]
-        parts.append(DependencyPairs(np.full(len(words), sentence), relations[words], features, offsets, forms))
+        sentences, inputs = (np.full(len(words), number) for number in (sentence, index))
+        parts.append(DependencyPairs(sentences, inputs, relations[words], features, pairs[words], forms))
     return DependencyPairs(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in DependencyPairs.__dataclass_fields__)
     )
@@ -164,8 +172,9 @@ def _empty_pairs(n_negatives: int, width: int) -> DependencyPairs:
     shape = (0, 1 + n_negatives)
     return DependencyPairs(
         np.zeros(0, np.int64),
+        np.zeros(0, np.int64),
         np.zeros(0, object),
         np.zeros((*shape, width), np.float32),
-        np.zeros(shape, np.int64),
+        np.zeros((*shape, 2), np.int64),
         np.zeros(shape, object),
     )

@@ -7,15 +7,16 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
-from bertology.analyses.evaluation.options import AttackOptions
+from bertology.analyses.evaluation.options import AttackOptions, RandomBaselineOption
 from bertology.analyses.interventions.attack_divergence.divergence import ATTENTION, FIRST_TOKEN, STATES
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.results.shapes import LayerCurve, Trajectory
 
+DISTANCES = (STATES, FIRST_TOKEN, ATTENTION)
 UNITS = {
     STATES: "1 - cosine, 0 to 2",
     FIRST_TOKEN: "1 - cosine, 0 to 2",
@@ -30,6 +31,7 @@ UNITS = {
     special_tokens="Special tokens: excluded from hidden-state distances, except for the first token; included in "
     "attention distances.",
     citations=("si2019",),
+    version=2,
 )
 def attack_divergence(
     encoder: Encoder,
@@ -48,6 +50,7 @@ def attack_divergence(
         "`layers` (distance by layer) or `trajectory` (hidden states of one text pair in the plane).",
     ] = "layers",
     example: Annotated[int, Ge(1), "Text pair to draw with --show trajectory, counted from 1."] = 1,
+    random_baseline: RandomBaselineOption = True,
     options: AttackOptions = AttackOptions(),
 ) -> LayerCurve | Trajectory:
     """Distance between the activations of a text and of its attacked version after each layer; 0: identical.
@@ -62,7 +65,16 @@ def attack_divergence(
     # Listing analyses must not import torch.
     from bertology.analyses.interventions.attack_divergence.replay import replay_attack
 
-    replay = replay_attack(encoder, corpus, cache, options, attack=attack, select=select, max_pairs=max_pairs)
+    replay = replay_attack(
+        encoder,
+        corpus,
+        cache,
+        options,
+        attack=attack,
+        select=select,
+        max_pairs=max_pairs,
+        random_baseline=random_baseline,
+    )
     if show == "trajectory":
         return _build_trajectory(encoder, *replay.pair(example))
     missing = np.full((1, encoder.layers + 1), np.nan)
@@ -77,10 +89,11 @@ def attack_divergence(
         measures=attacked,
         baselines={
             "random edits (same amount)": random_edits,
-            "untrained model": {name: untrained[name] for name in (STATES, FIRST_TOKEN, ATTENTION)},
+            **({"untrained model": {name: untrained[name] for name in DISTANCES}} if random_baseline else {}),
         },
         units=UNITS,
-        sample={
+        sample=replay.sample
+        | {
             "text pairs": len(replay.pairs),
             "flipped examples": replay.n_flipped,
             "changed examples": replay.n_changed,

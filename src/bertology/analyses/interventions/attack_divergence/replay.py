@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.evaluation.ablation import LayerReordering, prepare_ablation
 from bertology.analyses.evaluation.evaluation import with_perturbed_examples
 from bertology.analyses.evaluation.options import AttackOptions
@@ -20,7 +21,6 @@ from bertology.analyses.interventions.attack_divergence.divergence import (
     layer_divergence,
 )
 from bertology.analyses.probing.train_test_split import randomised_encoder
-from bertology.analyses.run import AnalysisCache
 from bertology.analyses.text_attacks.partial_scores import sum_by_example
 from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.analyses.text_attacks.registry import parse_attacks
@@ -41,7 +41,7 @@ PairDivergence = dict[str, FloatArray]
 class AttackReplay:
     """Divergence of attacked pairs, of random edits of the same examples, and of attacked pairs in an untrained model.
 
-    `n_flipped` of `n_changed` examples changed from right to wrong.
+    `n_flipped` of `n_changed` examples changed from right to wrong. `sample` counts the examples that were attacked.
     """
 
     attacked: PairDivergence
@@ -50,6 +50,7 @@ class AttackReplay:
     pairs: Sequence[ExamplePair]
     n_flipped: int
     n_changed: int
+    sample: dict[str, int]
 
     def pair(self, number: int) -> ExamplePair:
         """One pair, counted from 1."""
@@ -71,21 +72,20 @@ def replay_attack(
     attack: str,
     select: Literal["flipped", "changed"],
     max_pairs: int,
+    random_baseline: bool,
 ) -> AttackReplay:
     """Run one attack, and compare clean and attacked examples layer by layer."""
     runner = AttackRunner(encoder, corpus, cache, options, AttackConfig())
     text_attack = parse_attacks(attack, {example.kind for example in runner.examples})[0]
-    attacked_examples = runner.attack_all(text_attack)
-    random_edits = runner.random_edits(attacked_examples)
-    attacked = [attacked.example for attacked in attacked_examples]
+    attacked = [attacked.example for attacked in runner.attack_all(text_attack)]
+    random_edits = runner.random_edits(attacked)
     scores = runner.evaluate(attacked)
-    differs = [before.segments != after.segments for before, after in zip(runner.examples, attacked, strict=True)]
-    is_changed = runner.clean_scores.is_evaluated & scores.is_evaluated & np.array(differs, np.bool_)
+    is_changed = runner.clean_scores.is_evaluated & scores.is_evaluated & runner.is_changed(attacked)
     is_flipped = is_changed & (scores.counts.correct < runner.clean_scores.counts.correct)
     selected = np.flatnonzero(is_flipped if select == "flipped" and is_flipped.any() else is_changed)[:max_pairs]
     pairs = [(runner.examples[index], attacked[index]) for index in selected]
     controls = [(runner.examples[index], random_edits[index]) for index in selected]
-    randomised = randomised_encoder(encoder)
+    randomised = randomised_encoder(encoder) if random_baseline else None
     return AttackReplay(
         _pair_divergence(encoder, runner, pairs, cache),
         _pair_divergence(encoder, runner, controls, cache),
@@ -93,6 +93,7 @@ def replay_attack(
         pairs,
         int(is_flipped.sum()),
         int(is_changed.sum()),
+        runner.evaluation.sample() | {"examples": len(runner.examples)},
     )
 
 

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from annotated_types import Ge
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
 from bertology.analyses.evaluation.answers import example_item
-from bertology.analyses.evaluation.options import SampleSizeOption, SeedOption
+from bertology.analyses.evaluation.options import ExampleOverflowOption, SampleSizeOption, SeedOption
+from bertology.analyses.evaluation.score_change import MAJORITY_CLASS, reference_score
 from bertology.analyses.interventions.word_substitution.candidates import (
     PartOfSpeechLexicon,
     SentenceEmbedder,
     load_candidates,
     static_embedder,
 )
-from bertology.analyses.run import AnalysisCache
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
+from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.metrics import Counts
+from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Examples, HighlightedSentence, Table
 
@@ -41,13 +44,14 @@ UNITS = {
     QUERIES: "model queries per example",
 }
 ALL_EXAMPLES = "all examples"
-CLEAN_INPUT, RANDOM_EDITS = "clean input", "random edits (same amount)"
+CLEAN_INPUT, RANDOM_EDITS, CHANCE = "clean input", "random edits (same amount)", "chance"
 
 
 @analysis(
     question="How many words must be replaced by similar ones before the prediction changes (TextFooler)?",
     special_tokens="Special tokens: included. Classes are read at the first token.",
     citations=("jin2020",),
+    version=2,
     needs_task_head="label",
     test_corpus="generated:nli@0:6",
     answers=("scores",),
@@ -79,6 +83,7 @@ def word_substitution(
     min_similarity: Annotated[float, "Minimum cosine between the attacked and the original text."] = 0.8,
     max_queries: Annotated[int, Ge(1), "Maximum number of model queries per example."] = 300,
     seed: SeedOption = 0,
+    overflow: ExampleOverflowOption = "auto",
 ) -> Table | Examples:
     """Accuracy (0 to 1) after words were replaced one by one by similar ones, and the size of the attack.
 
@@ -86,8 +91,9 @@ def word_substitution(
     is replaced by the candidate that changes the prediction with the most similar text, otherwise by the one with the
     lowest gold probability. Function words, negations and non-alphabetic words are not replaced; in a pair the second
     text is attacked, in multiple choice the passage. A wrongly classified example is not attacked and counts as wrong.
-    Rows are all examples, and those of each gold class. The baseline `random edits (same amount)` replaces as many
-    words at random positions by random words of the corpus. `attack success rate` is over correctly classified
+    A text longer than the model's maximum input is cut before it is attacked. Rows are all examples, and those of each
+    gold class. The baseline `random edits (same amount)` replaces as many words of the same kind, at random positions,
+    by random ones of the corpus: an attack must cost more than that. `attack success rate` is over correctly classified
     examples; `perturbed words (proportion)`, `text similarity` and `queries` are over attacked ones. Differences from
     the paper: word vectors are not counter-fitted, so similar words may be opposites (good, bad) and a changed
     prediction may be right; parts of speech come from a treebank or from suffixes; text similarity is the cosine of
@@ -97,14 +103,20 @@ def word_substitution(
     # Listing analyses must not import torch.
     from bertology.analyses.interventions.word_substitution.attack import SearchLimits, SubstitutionAttack
 
-    candidates, candidates_key = load_candidates(synonym_source, encoder, n_synonyms=n_synonyms, min_cosine=min_cosine)
+    if not -1 <= min_cosine <= 1 or not -1 <= min_similarity <= 1:
+        raise Refusal(
+            f"--min-cosine is {min_cosine} and --min-similarity is {min_similarity}",
+            "cosines, numbers from -1 to 1",
+            "Omit them for 0.4 and 0.8",
+        )
+    candidates = load_candidates(synonym_source, encoder, n_synonyms=n_synonyms, min_cosine=min_cosine)
     attack = SubstitutionAttack(
         encoder,
         corpus,
         cache,
         sample_size=sample_size,
+        overflow=overflow,
         candidates=candidates,
-        candidates_key=candidates_key,
         lexicon=PartOfSpeechLexicon(load_corpus(pos_corpus)) if same_pos else None,
         embedder=SentenceEmbedder(load(similarity_model)) if similarity_model else static_embedder("", encoder),
         limits=SearchLimits(min_similarity, max_queries),
@@ -118,7 +130,7 @@ def word_substitution(
         groups[label if attack.labels else f"option {int(label) + 1}"] = [
             outcome for outcome in outcomes if str(outcome.example.label) == label
         ]
-    table = _build_table(groups, max_queries, seed)
+    table = _build_table(groups, attack.evaluation, max_queries, seed)
     return table.with_answers(lambda: _answers(attack.evaluation, outcomes))
 
 
@@ -147,7 +159,9 @@ def _answers(evaluation: Evaluation, outcomes: Sequence[SubstitutionOutcome]) ->
         yield item | {"series": RANDOM_EDITS, **random_edits, "correct": float(outcome.random_correct)}
 
 
-def _build_table(groups: Mapping[str, Sequence[SubstitutionOutcome]], max_queries: int, seed: int) -> Table:
+def _build_table(
+    groups: Mapping[str, Sequence[SubstitutionOutcome]], evaluation: Evaluation, max_queries: int, seed: int
+) -> Table:
     largest = max((outcomes for name, outcomes in groups.items() if name != ALL_EXAMPLES), key=len)
     majority = largest[0].example.label
 
@@ -161,26 +175,33 @@ def _build_table(groups: Mapping[str, Sequence[SubstitutionOutcome]], max_querie
     def attacked_mean(value: Callable[[SubstitutionOutcome], float]) -> Estimates:
         return mean(value, attacked_only=True)
 
-    perturbed = attacked_mean(lambda outcome: len(outcome.search.edits) / max(1, len(outcome.search.words)))
+    def proportion(value: Callable[[SubstitutionOutcome], float], *, attacked_only: bool = False) -> Estimates:
+        return exact_where_unanimous(mean(value, attacked_only=attacked_only))
+
+    perturbed = proportion(
+        lambda outcome: len(outcome.search.edits) / max(1, len(outcome.search.words)), attacked_only=True
+    )
     attacked = [[outcome for outcome in outcomes if outcome.correct_before] for outcomes in groups.values()]
+    chance = {CHANCE: {ACCURACY: mean(lambda outcome: 1 / max(1, len(outcome.example.segments) - 2))}}
     return Table(
         row_names=tuple(groups),
         measures={
-            ACCURACY: mean(lambda outcome: outcome.correct_after),
-            SUCCESS_RATE: attacked_mean(lambda outcome: 1.0 - outcome.correct_after),
+            ACCURACY: proportion(lambda outcome: outcome.correct_after),
+            SUCCESS_RATE: proportion(lambda outcome: 1.0 - outcome.correct_after, attacked_only=True),
             PERTURBED: perturbed,
             SIMILARITY: attacked_mean(lambda outcome: outcome.similarity),
             QUERIES: attacked_mean(lambda outcome: outcome.search.n_queries),
         },
         baselines={
-            CLEAN_INPUT: {ACCURACY: mean(lambda outcome: outcome.correct_before)},
+            CLEAN_INPUT: {ACCURACY: proportion(lambda outcome: outcome.correct_before)},
             RANDOM_EDITS: {
-                ACCURACY: mean(lambda outcome: outcome.random_correct),
-                SUCCESS_RATE: attacked_mean(lambda outcome: 1.0 - outcome.random_correct),
+                ACCURACY: proportion(lambda outcome: outcome.random_correct),
+                SUCCESS_RATE: proportion(lambda outcome: 1.0 - outcome.random_correct, attacked_only=True),
                 PERTURBED: perturbed,
                 SIMILARITY: attacked_mean(lambda outcome: outcome.random_similarity),
             },
-            "majority class": {ACCURACY: mean(lambda outcome: outcome.example.label == majority)},
+            MAJORITY_CLASS: {ACCURACY: proportion(lambda outcome: outcome.example.label == majority)},
+            **(chance if evaluation.task == "choice" else {}),
             "maximum queries": {QUERIES: Estimates.exact(np.full(len(groups), float(max_queries)))},
         },
         units=UNITS,
@@ -192,7 +213,19 @@ def _build_table(groups: Mapping[str, Sequence[SubstitutionOutcome]], max_querie
                 sum(outcome.search.budget_exhausted for outcome in outcomes) for outcomes in attacked
             ),
         },
+        sample=evaluation.sample() | {"examples": len(groups[ALL_EXAMPLES])},
+        reference=reference_score(
+            CLEAN_INPUT,
+            [_counts(groups[ALL_EXAMPLES], lambda outcome: outcome.correct_before)],
+            MAJORITY_CLASS,
+            _counts(groups[ALL_EXAMPLES], lambda outcome: outcome.example.label == majority),
+            seed,
+        ),
     )
+
+
+def _counts(outcomes: Sequence[SubstitutionOutcome], is_correct: Callable[[SubstitutionOutcome], bool]) -> Counts:
+    return Counts(np.array([float(is_correct(outcome)) for outcome in outcomes]), np.ones(len(outcomes)))
 
 
 def _build_example(outcome: SubstitutionOutcome) -> HighlightedSentence:
@@ -204,5 +237,5 @@ def _build_example(outcome: SubstitutionOutcome) -> HighlightedSentence:
         words=outcome.search.words,
         highlights={"replaced": tuple(index for index, _, _ in outcome.search.edits)},
         score=outcome.search.probability,
-        caption=f"{change}: {edits} ({outcome.search.n_queries} queries, similarity {outcome.similarity:.2f})",
+        caption=f"{change}: {edits} (queries: {outcome.search.n_queries}, similarity: {outcome.similarity:.2f})",
     )

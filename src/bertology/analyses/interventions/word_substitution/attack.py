@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from random import Random
 from typing import Any
 
 import numpy as np
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.evaluation.evaluation import (
     MLM,
     TASK_DESCRIPTIONS,
@@ -22,17 +24,16 @@ from bertology.analyses.interventions.word_substitution.search import (
     WordSequence,
     search,
 )
-from bertology.analyses.run import AnalysisCache
 from bertology.analyses.text_attacks.partial_scores import number_examples
 from bertology.analyses.text_attacks.perturbations import FUNCTION_WORDS, NEGATIONS
-from bertology.analyses.text_attacks.registry import random_edit, word_pool
+from bertology.analyses.text_attacks.registry import example_rng, word_pool
 from bertology.analyses.text_attacks.word_edits import EditedWord, apply_edits, identity_edits
 from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus, Example, ExampleKind
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.lazy import torch
-from bertology.training.data_split import content_hash
+from bertology.recording.overflow import ExampleOverflow, cut_example
 
 ATTACKED_SEGMENT: dict[ExampleKind, int] = {"sentence": 0, "pair": 1, "choice": 0}
 """Index of the segment whose words are replaced: the text, the second text of a pair, the passage."""
@@ -60,6 +61,29 @@ class SubstitutionOutcome:
     prediction: str
 
 
+@dataclass(frozen=True, eq=False)
+class WordSearch:
+    """What the search for replacements depends on besides the example: a model with its task, candidates and limits."""
+
+    encoder: Encoder
+    task: Evaluation
+    """Without examples."""
+    candidates: CandidateFunction
+    lexicon: PartOfSpeechLexicon | None
+    embedder: SentenceEmbedder
+    limits: SearchLimits
+
+    def predict_proba(self, examples: Sequence[Example]) -> FloatArray:
+        """(example, class) probabilities of classes or options; NaN for an example that cannot be evaluated."""
+        return predict_proba(self.encoder, self.task, examples)
+
+    def same_pos_candidates(self, word: str) -> list[str]:
+        """Candidates that can have the word's part of speech, capitalised like the word."""
+        lexicon = self.lexicon
+        matching = (other for other in self.candidates(word) if lexicon is None or lexicon.share_tag(word, other))
+        return [_capitalise_like(word, other) for other in matching]
+
+
 class SubstitutionAttack:
     """Attacks every example of a classification task."""
 
@@ -70,15 +94,15 @@ class SubstitutionAttack:
         cache: AnalysisCache,
         *,
         sample_size: int,
+        overflow: ExampleOverflow,
         candidates: CandidateFunction,
-        candidates_key: str,
         lexicon: PartOfSpeechLexicon | None,
         embedder: SentenceEmbedder,
         limits: SearchLimits,
         seed: int,
     ) -> None:
-        """Sample the examples; `candidates_key` identifies the source of candidates in the cache."""
-        self.evaluation = prepare_evaluation(encoder, corpus, sample_size=sample_size, seed=seed)
+        """Sample the examples, and cut them to what the model sees."""
+        self.evaluation = prepare_evaluation(encoder, corpus, sample_size=sample_size, seed=seed, overflow=overflow)
         task = self.evaluation.task
         if task not in ("sentence", "pair", "choice") or not isinstance(encoder, TaskEncoder):
             description = "masked language modelling" if task == MLM else TASK_DESCRIPTIONS[task]
@@ -88,19 +112,24 @@ class SubstitutionAttack:
                 "a model fine-tuned for sentence, pair or multiple-choice classification",
                 "Try --model mini-sentiment with a labelled corpus",
             )
-        self.examples = number_examples(self.evaluation)
+        self._originals = number_examples(self.evaluation)
+        self.examples = [
+            cut_example(encoder, example, encoder.max_length, keep_end=task == "sentence") or example
+            for example in self._originals
+        ]
         self.labels = encoder.labels if task != "choice" else ()
-        self._encoder, self._cache, self._seed, self._limits = encoder, cache, seed, limits
-        self._candidates, self._candidates_key = candidates, candidates_key
-        self._lexicon, self._embedder = lexicon, embedder
-        self._word_pool = word_pool(self.examples)
+        self._cache, self._seed = cache, seed
+        task_only = Evaluation(task, self.evaluation.metric, (), (), 0)
+        self._search = WordSearch(encoder, task_only, candidates, lexicon, embedder, limits)
+        # Of the whole corpus, so that neither the sample nor the model changes the random words of an example.
+        self._content_words = list(filter(is_content_word, word_pool(corpus)))
 
     def run(self) -> list[SubstitutionOutcome]:
         """The outcome of every example; finished examples are cached."""
         meter = self._cache.progress_meter(f"Substituting words ({len(self.examples)} examples)")
         outcomes: list[SubstitutionOutcome] = []
-        for done, example in enumerate(self.examples, start=1):
-            outcomes.append(self._outcome(example))
+        for done, (example, original) in enumerate(zip(self.examples, self._originals, strict=True), start=1):
+            outcomes.append(self._outcome(example, original))
             meter(done, len(self.examples))
         return outcomes
 
@@ -108,23 +137,9 @@ class SubstitutionAttack:
         """The index of the gold class or option."""
         return self.labels.index(str(example.label)) if self.labels else int(example.label or 0)
 
-    def predict_proba(self, examples: Sequence[Example]) -> FloatArray:
-        """(example, class) probabilities of classes or options; NaN for an example that cannot be evaluated."""
-        return predict_proba(self._encoder, self.evaluation, examples)
-
-    def _outcome(self, example: Example) -> SubstitutionOutcome:
-        key = {
-            "analysis": "interventions/word_substitution",
-            "format": 3,
-            "model": self._encoder.fingerprint,
-            "example": content_hash([replace(example, id="")]),
-            "candidates": self._candidates_key,
-            "pos_corpus": self._lexicon.fingerprint if self._lexicon is not None else None,
-            "similarity_model": self._embedder.encoder.fingerprint,
-            "limits": asdict(self._limits),
-            "seed": self._seed,
-        }
-        stored = self._cache.get_or_compute(key, lambda: self._attack(example))
+    def _outcome(self, example: Example, original: Example) -> SubstitutionOutcome:
+        gold, unnumbered = self.gold_index(example), replace(example, id="")
+        stored = self._cache.call(search_example, attack=self._search, example=unnumbered, gold=gold)
         result = SearchResult(
             tuple(stored["words"]),
             tuple((int(index), old, new) for index, old, new in stored["edits"]),
@@ -133,50 +148,56 @@ class SubstitutionAttack:
             stored["n_queries"],
             stored["budget_exhausted"],
         )
+        rng = example_rng(original, "random edit", self._seed)
+        random = replace_random_words(example, len(result.edits), self._content_words, rng)
+        control = self._cache.call(
+            evaluate_control, attack=self._search, example=unnumbered, control=replace(random, id=""), gold=gold
+        )
         return SubstitutionOutcome(
             example,
             bool(stored["correct_before"]),
             bool(stored["correct_after"]),
-            bool(stored["random_correct"]),
+            bool(control["correct"]),
             float(stored["similarity"]),
-            float(stored["random_similarity"]),
+            float(control["similarity"]),
             result,
             self.labels[result.prediction] if self.labels else f"option {result.prediction + 1}",
         )
 
-    def _attack(self, example: Example) -> dict[str, Any]:
-        segment_index = ATTACKED_SEGMENT[example.kind]
-        words, gold = example.segments[segment_index].words, self.gold_index(example)
-        similarity = self._embedder.similarity(words)
-        result = search(
-            words,
-            gold,
-            [index for index, word in enumerate(words) if _is_replaceable(word)],
-            predict=lambda texts: self.predict_proba([_replace_words(example, segment_index, text) for text in texts]),
-            candidates=self._same_pos_candidates,
-            similarity=similarity,
-            min_similarity=self._limits.min_similarity,
-            max_queries=self._limits.max_queries,
-        )
-        attacked = _replace_words(example, segment_index, result.words)
-        random = random_edit(example, attacked, self._word_pool, self._seed)
-        predictions = [int(np.argmax(probabilities)) for probabilities in self.predict_proba([example, random])]
-        similarities = similarity([result.words, random.segments[segment_index].words])
-        return {
-            **asdict(result),
-            "probability": result.probability if np.isfinite(result.probability) else None,
-            "correct_before": predictions[0] == gold,
-            "correct_after": result.prediction == gold and predictions[0] == gold,
-            "random_correct": predictions[1] == gold,
-            "similarity": float(similarities[0]),
-            "random_similarity": float(similarities[1]),
-        }
 
-    def _same_pos_candidates(self, word: str) -> list[str]:
-        """Candidates that can have the word's part of speech, capitalised like the word."""
-        lexicon = self._lexicon
-        matching = (other for other in self._candidates(word) if lexicon is None or lexicon.share_tag(word, other))
-        return [other.capitalize() if word[:1].isupper() else other for other in matching]
+def search_example(attack: WordSearch, example: Example, gold: int) -> dict[str, Any]:
+    """The search on one example, and whether its prediction was right before and after."""
+    segment_index = ATTACKED_SEGMENT[example.kind]
+    words = example.segments[segment_index].words
+    similarity = attack.embedder.similarity(words)
+    result = search(
+        words,
+        gold,
+        [index for index, word in enumerate(words) if is_content_word(word)],
+        predict=lambda texts: attack.predict_proba([_replace_words(example, segment_index, text) for text in texts]),
+        candidates=attack.same_pos_candidates,
+        similarity=similarity,
+        min_similarity=attack.limits.min_similarity,
+        max_queries=attack.limits.max_queries,
+    )
+    correct_before = int(np.argmax(attack.predict_proba([example])[0])) == gold
+    return {
+        **asdict(result),
+        "probability": result.probability if np.isfinite(result.probability) else None,
+        "correct_before": correct_before,
+        "correct_after": result.prediction == gold and correct_before,
+        "similarity": float(similarity([result.words])[0]),
+    }
+
+
+def evaluate_control(attack: WordSearch, example: Example, control: Example, gold: int) -> dict[str, Any]:
+    """Whether the prediction for a random edit of an example is right, and how similar the two texts are."""
+    segment_index = ATTACKED_SEGMENT[example.kind]
+    similarity = attack.embedder.similarity(example.segments[segment_index].words)
+    return {
+        "correct": int(np.argmax(attack.predict_proba([control])[0])) == gold,
+        "similarity": float(similarity([control.segments[segment_index].words])[0]),
+    }
 
 
 def predict_proba(encoder: Encoder, evaluation: Evaluation, examples: Sequence[Example]) -> FloatArray:
@@ -202,8 +223,27 @@ def predict_proba(encoder: Encoder, evaluation: Evaluation, examples: Sequence[E
     return probabilities
 
 
-def _is_replaceable(word: str) -> bool:
+def replace_random_words(example: Example, n_words: int, content_words: Sequence[str], rng: Random) -> Example:
+    """The example with random content words instead of this many of its own, in the segment that is attacked."""
+    segment_index = ATTACKED_SEGMENT[example.kind]
+    words = list(example.segments[segment_index].words)
+    known = {word.lower() for word in words}
+    new_words = [word for word in content_words if word.lower() not in known]
+    if not new_words:
+        return example
+    indices = [index for index, word in enumerate(words) if is_content_word(word)]
+    for index in sorted(rng.sample(indices, min(n_words, len(indices)))):
+        words[index] = _capitalise_like(words[index], rng.choice(new_words))
+    return _replace_words(example, segment_index, tuple(words))
+
+
+def is_content_word(word: str) -> bool:
+    """Whether a word may be replaced: alphabetic, and neither a function word nor a negation."""
     return word.isalpha() and word.lower() not in FUNCTION_WORDS | NEGATIONS
+
+
+def _capitalise_like(word: str, other: str) -> str:
+    return other.capitalize() if word[:1].isupper() else other
 
 
 def _replace_words(example: Example, segment_index: int, words: WordSequence) -> Example:

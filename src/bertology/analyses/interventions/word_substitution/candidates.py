@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,11 +28,11 @@ SUFFIX_TAGS = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class SentenceEmbedder:
     """Text vectors of an encoder: the mean of the last hidden states over non-special tokens."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    encoder: Encoder
 
     def embed(self, texts: Sequence[Sequence[str]]) -> FloatArray:
         """(text, width) unit vectors; zero for a text of unknown words."""
@@ -59,64 +60,83 @@ class SentenceEmbedder:
         return lambda texts: self.embed(texts) @ vector
 
 
+@dataclass(frozen=True)
 class EmbeddingNeighbours:
     """The nearest words by cosine, among the whole words of a model's vocabulary."""
 
-    def __init__(self, embedder: SentenceEmbedder, words: Sequence[str], *, n_synonyms: int, min_cosine: float) -> None:
-        self._embedder, self._words, self._n_synonyms, self._min_cosine = embedder, tuple(words), n_synonyms, min_cosine
-        self._cache: dict[str, tuple[str, ...]] = {}
+    embedder: SentenceEmbedder
+    words: Sequence[str]
+    n_synonyms: int
+    min_cosine: float
 
     @cached_property
     def _matrix(self) -> FloatArray:
-        return self._embedder.embed([(word,) for word in self._words])
+        return self.embedder.embed([(word,) for word in self.words])
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[str, ...]]:
+        return {}
 
     def __call__(self, word: str) -> tuple[str, ...]:
         """At most `n_synonyms` other words with a cosine of at least `min_cosine`, the nearest first."""
         key = word.lower()
-        if key not in self._cache:
-            cosines = self._matrix @ self._embedder.embed([(key,)])[0]
-            order = np.argsort(-cosines, kind="stable")[: self._n_synonyms + 1]
-            nearest = (self._words[row] for row in order if cosines[row] >= self._min_cosine)
+        if key not in self._known:
+            cosines = self._matrix @ self.embedder.embed([(key,)])[0]
+            order = np.argsort(-cosines, kind="stable")[: self.n_synonyms + 1]
+            nearest = (self.words[int(row)] for row in order if cosines[row] >= self.min_cosine)
             # A word outside the vocabulary is nearest to its own first token, which is not a synonym.
             synonyms = tuple(other for other in nearest if not key.startswith(other.lower()))
-            self._cache[key] = synonyms[: self._n_synonyms]
-        return self._cache[key]
+            self._known[key] = synonyms[: self.n_synonyms]
+        return self._known[key]
 
 
+def _wordnet() -> Any:
+    try:
+        import wn  # pyright: ignore[reportMissingImports]  # optional
+    except ImportError as error:
+        raise Refusal(
+            "--synonym-source wordnet needs the package `wn`, which is not installed",
+            "`wn` and one of its lexicons",
+            "Run `pip install wn` and `python -m wn download oewn:2024`, or omit --synonym-source",
+        ) from error
+    return wn
+
+
+def _wordnet_lexicons() -> tuple[str, ...]:
+    return tuple(f"{lexicon.id}:{lexicon.version}" for lexicon in _wordnet().lexicons())
+
+
+@dataclass(frozen=True)
 class WordNetSynonyms:
-    """The other words of a word's synsets, from the optional package `wn`."""
+    """The other words of a word's synsets, from the optional package `wn` and the lexicons installed with it."""
 
-    def __init__(self, *, n_synonyms: int) -> None:
-        try:
-            import wn  # pyright: ignore[reportMissingImports]  # optional
-        except ImportError as error:
-            raise Refusal(
-                "--synonym-source wordnet needs the package `wn`, which is not installed",
-                "`wn` and one of its lexicons",
-                "Run `pip install wn` and `python -m wn download oewn:2024`, or omit --synonym-source",
-            ) from error
-        self._wn: Any = wn
-        self._n_synonyms = n_synonyms
+    n_synonyms: int
+    lexicons: tuple[str, ...] = field(default_factory=_wordnet_lexicons)
 
     def __call__(self, word: str) -> tuple[str, ...]:
         """At most `n_synonyms` single words, in the order of the synsets."""
         key = word.lower()
-        lemmas = (str(lemma) for synset in self._wn.synsets(key) for lemma in synset.lemmas())
+        lemmas = (str(lemma) for synset in _wordnet().synsets(key) for lemma in synset.lemmas())
         synonyms = dict.fromkeys(lemma for lemma in lemmas if lemma.isalpha() and lemma.lower() != key)
-        return tuple(synonyms)[: self._n_synonyms]
+        return tuple(synonyms)[: self.n_synonyms]
 
 
+@dataclass(frozen=True)
 class PartOfSpeechLexicon:
     """Possible parts of speech of a word: from a treebank, else by suffix."""
 
-    def __init__(self, pos_corpus: Corpus) -> None:
-        """Collect the parts of speech of every word of a treebank."""
-        pos_corpus.require_annotations("pos", analysis_name="interventions/word_substitution --pos-corpus")
-        self.fingerprint = pos_corpus.fingerprint
-        self._tags_by_word: dict[str, set[str]] = {}
-        for sentence in pos_corpus.sentences:
+    pos_corpus: Corpus
+
+    def __post_init__(self) -> None:
+        self.pos_corpus.require_annotations("pos", analysis_name="interventions/word_substitution --pos-corpus")
+
+    @cached_property
+    def _tags_by_word(self) -> dict[str, set[str]]:
+        tags: dict[str, set[str]] = {}
+        for sentence in self.pos_corpus.sentences:
             for word, tag in zip(sentence.words, sentence.pos or (), strict=False):
-                self._tags_by_word.setdefault(word.lower(), set()).add(tag)
+                tags.setdefault(word.lower(), set()).add(tag)
+        return tags
 
     def tags(self, word: str) -> frozenset[str]:
         """The possible parts of speech; empty if unknown."""
@@ -146,15 +166,12 @@ def static_embedder(name: str, encoder: Encoder) -> SentenceEmbedder:
 
 def load_candidates(
     name: str, encoder: Encoder, *, n_synonyms: int, min_cosine: float
-) -> tuple[Callable[[str], tuple[str, ...]], str]:
-    """The candidate function of --synonym-source, and a cache key of everything it depends on."""
+) -> EmbeddingNeighbours | WordNetSynonyms:
+    """The candidate function of --synonym-source."""
     if name == WORDNET:
-        return WordNetSynonyms(n_synonyms=n_synonyms), f"wordnet {n_synonyms}"
-    transformer = _require_transformer(encoder)
-    vectors = static_embedder(name, encoder)
-    key = f"{vectors.encoder.fingerprint} {transformer.tokeniser.fingerprint} {n_synonyms} {min_cosine}"
-    words = vocabulary_words(transformer)
-    return EmbeddingNeighbours(vectors, words, n_synonyms=n_synonyms, min_cosine=min_cosine), key
+        return WordNetSynonyms(n_synonyms)
+    words = vocabulary_words(_require_transformer(encoder))
+    return EmbeddingNeighbours(static_embedder(name, encoder), words, n_synonyms=n_synonyms, min_cosine=min_cosine)
 
 
 def vocabulary_words(encoder: TaskEncoder) -> list[str]:

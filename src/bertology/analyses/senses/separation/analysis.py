@@ -21,7 +21,7 @@ from bertology.analyses.senses.separation.silhouette import (
 )
 from bertology.analyses.word_senses.occurrences import WordOccurrences, sense_occurrences
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_mean
+from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Scatter, Trajectory
@@ -38,6 +38,7 @@ N_SHUFFLES = 20
     citations=("wiedemann2019", "reif2019"),
     sites=(WORD_SITE,),
     annotations=("senses",),
+    version=2,
     test_corpus="english+senses",
 )
 def separation(
@@ -115,7 +116,9 @@ def _measure_separation(
 
     return {
         SILHOUETTE: estimate(silhouettes),
-        NEIGHBOUR_PURITY: estimate(lambda layer, labels: neighbour_purity(layer, labels, documents)),
+        NEIGHBOUR_PURITY: exact_where_unanimous(
+            estimate(lambda layer, labels: neighbour_purity(layer, labels, documents))
+        ),
     }
 
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
 from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.probing.options import Layer, resolve_layer
 from bertology.analyses.probing.train_test_split import CorpusSplit, for_both_models
-from bertology.analyses.run import AnalysisCache
 from bertology.analyses.senses.subspace_probe.concatenation import (
     APPENDED_SENTENCES,
     SentenceConcatenation,
@@ -27,7 +27,7 @@ from bertology.analyses.word_senses.occurrences import SenseSplits, shuffle_sens
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
-from bertology.estimates.resampling import bootstrap_ratio
+from bertology.estimates.resampling import bootstrap_ratio, exact_where_unanimous
 from bertology.numerics.nearest_neighbours import FloatArray
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
@@ -53,7 +53,7 @@ CLOSER, CLOSER_CONCATENATED = "nearer own sense", "nearer own sense (with other-
     "disturb it?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("reif2019",),
-    version=2,
+    version=3,
     sites=(WORD_SITE,),
     annotations=("senses",),
     test_corpus="english+senses",
@@ -225,7 +225,7 @@ def _centroid_measures(
     nearer = np.where(defined, (same > opposite) + 0.5 * (same == opposite), 0.0)
     return {
         RATIO: _pooled_mean(concatenation, ratios, positive, seed),
-        CLOSER: _pooled_mean(concatenation, nearer, defined, seed),
+        CLOSER: exact_where_unanimous(_pooled_mean(concatenation, nearer, defined, seed)),
     }
 
 

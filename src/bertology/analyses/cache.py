@@ -1,0 +1,83 @@
+"""The cache of finished parts of an analysis, and of whole results: stored under the function and its arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertology.analyses.cache_key import cache_key
+from bertology.atomic_files import atomic_writer
+from bertology.recording.recorder import ProgressCallback
+
+FOLDER = "analysis_cache"
+
+
+@dataclass(frozen=True)
+class AnalysisCache:
+    """Stores finished parts in a directory (without one, nothing is stored) and reports progress.
+
+    What is stored is found again only if the function, the content of every argument, the code of bertology and the
+    versions of the libraries are the same.
+    """
+
+    directory: Path | None = None
+    progress: Callable[[str], ProgressCallback] | None = None
+
+    def progress_meter(self, title: str) -> ProgressCallback:
+        """A progress display with this title."""
+        return self.progress(title) if self.progress is not None else _no_progress
+
+    def call(
+        self, function: Callable[..., Any], /, *, progress: ProgressCallback | None = None, **arguments: Any
+    ) -> Any:
+        """The value of a function for these arguments, stored as JSON; `progress` is handed on and is not in the key.
+
+        The function is one of a module: a nested function could depend on values that are not arguments.
+        """
+        if "<locals>" in getattr(function, "__qualname__", "<locals>"):
+            raise TypeError(f"{function} is not a function of a module, so that its arguments do not tell its value")
+        handed_on = {} if progress is None else {"progress": progress}
+        return self.get_or_compute(function, arguments, lambda: function(**arguments, **handed_on))
+
+    def get_or_compute(
+        self, function: Callable[..., Any], arguments: Mapping[str, Any], compute: Callable[[], Any]
+    ) -> Any:
+        """The stored value of a function for these arguments, else what `compute` returns, which is then stored.
+
+        `compute` depends on nothing but the arguments. A file that cannot be read is replaced.
+        """
+        if self.directory is None:
+            return compute()
+        key = cache_key(function, arguments)
+        file = self.file(key, ".json")
+        if file.is_file():
+            try:
+                return json.loads(file.read_text("utf-8"))["value"]
+            except (ValueError, LookupError, TypeError):  # damaged
+                pass
+        value = compute()
+        with atomic_writer(file) as stream:
+            stream.write(json.dumps({"key": key, "value": value}).encode())
+        return value
+
+    def file(self, key: Mapping[str, Any], suffix: str, folder: str = FOLDER) -> Path:
+        """The file of a key."""
+        assert self.directory is not None, "called only with a store"
+        return self.directory / folder / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}{suffix}"
+
+
+def step_progress(meter: ProgressCallback, step: int, n_steps: int) -> ProgressCallback:
+    """Progress of one of several steps of equal length, reported as progress of all of them."""
+
+    def report(done: int, total: int) -> None:
+        meter(step * total + done, n_steps * total)
+
+    return report
+
+
+def _no_progress(done: int, total: int) -> None:
+    """Report nothing."""
