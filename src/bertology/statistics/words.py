@@ -130,8 +130,8 @@ def strongest_words(layer: LayerActivations, words: WordSlots, excluded_pairs: T
     """(batch, head, 4, word): the word each word attends to most, the word that attends to it most, and their ties.
 
     `excluded_pairs` is (batch, 1, word, word). -1 where all pairs are excluded. The last two rows have the number of
-    equally strong words, usually 1, of which a random one is taken, the same for all heads. The Triton kernels take the
-    first one and do not count them: NaN.
+    equally strong words, usually 1, of which a random one is taken, the same for all heads. The Triton kernels do not
+    count them, NaN: in half precision many weights are equal that are not.
     """
     if isinstance(layer, FusedLayers):
         indices = layer.statistics.strongest_words(words)

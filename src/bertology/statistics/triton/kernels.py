@@ -19,6 +19,10 @@ MASKED_SCORE = tl.constexpr(-1e30)
 NATS_PER_BIT = tl.constexpr(0.6931471805599453)
 SPECIAL_CHUNK = tl.constexpr(16)
 """Special tokens processed at once: the smallest size of a tensor-core product."""
+PERMUTATION_FACTOR = tl.constexpr(37)
+PERMUTATION_INVERSE = tl.constexpr(45)
+"""37 times 45 is 1 modulo 64, the size of a tile."""
+PERMUTATION_SHIFT = tl.constexpr(11)
 
 
 @triton.jit
@@ -234,12 +238,16 @@ def pair_sums_kernel(
 
 
 @triton.jit
-def _strongest(weights, penalty, indices, same_tile, M: tl.constexpr):
-    """The maximum of each row as one integer: the weight in the upper bits, M - 1 - index in the lower; < 0 if none."""
+def _strongest(weights, penalty, indices, words, same_tile, M: tl.constexpr):
+    """The maximum of each row as one integer: the weight in the upper bits, the permuted index below; < 0 if none.
+
+    The permutation differs from word to word, so that no position is preferred among equal weights.
+    """
     weights += penalty[None, :]
     if same_tile:
         weights = tl.where(indices[:, None] == indices[None, :], -1.0, weights)
-    return tl.max((weights.to(tl.int32, bitcast=True) & -M) | (M - 1 - indices[None, :]), 1)
+    permuted = (indices[None, :] * PERMUTATION_FACTOR + words[:, None] * PERMUTATION_SHIFT) & (M - 1)
+    return tl.max((weights.to(tl.int32, bitcast=True) & -M) | permuted, 1)
 
 
 @triton.jit
@@ -280,10 +288,10 @@ def strongest_words_kernel(
         summed = tl.dot(tl.exp2(scores - log_total[:, None]).to(tl.float16), column_pooling).to(tl.float16)
         first_tile = (batch_row * heads + head) * n_tiles
         pooled = tl.dot(row_pooling, summed)
-        strongest = _strongest(pooled, target_penalty, offsets, row_tile == column_tile, M)
+        strongest = _strongest(pooled, target_penalty, offsets, source_words, row_tile == column_tile, M)
         tl.store(strongest_targets + (first_tile + column_tile) * max_words + source_words, strongest, mask=source_mask)
         pooled = tl.dot(tl.trans(summed), tl.trans(row_pooling))
-        strongest = _strongest(pooled, source_penalty, offsets, row_tile == column_tile, M)
+        strongest = _strongest(pooled, source_penalty, offsets, target_words, row_tile == column_tile, M)
         tl.store(strongest_sources + (first_tile + row_tile) * max_words + target_words, strongest, mask=target_mask)
 
 
@@ -291,7 +299,7 @@ def strongest_words_kernel(
 def merge_strongest_kernel(
     buffer, first_word, out, all_heads, first_head, max_words, n_tiles, M: tl.constexpr, N: tl.constexpr,
 ):
-    """The strongest word over all tiles, the first one of equally strong words; -1 if there is none."""
+    """The strongest word over all tiles, a pseudo-random one of equally strong words; -1 if there is none."""
     chunk, head, batch_row = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     heads, n_rows = tl.num_programs(1), tl.num_programs(2)
     words = chunk * N + tl.arange(0, N)
@@ -299,12 +307,17 @@ def merge_strongest_kernel(
     for direction in tl.static_range(2):
         highest = tl.full([N], -1, tl.int32)
         strongest = tl.full([N], -1, tl.int32)
+        priority = tl.full([N], -1, tl.int32)
         pointers = buffer + ((direction * n_rows + batch_row) * heads + head) * n_tiles * max_words + words
         for tile in range(n_tiles):
             candidate = tl.load(pointers + tile * max_words, mask=word_mask, other=-1)
-            is_higher = (candidate >= 0) & ((candidate & -M) > highest)
-            highest = tl.where(is_higher, candidate & -M, highest)
-            word = tl.load(first_word + batch_row * n_tiles + tile) + M - 1 - (candidate & (M - 1))
+            weight = candidate & -M
+            tile_priority = ((words * 7919 + tile * 104729) * 60493 >> 8) & 0xFFFF
+            is_higher = (weight > highest) | ((weight == highest) & (tile_priority > priority))
+            is_higher = is_higher & (candidate >= 0)
+            highest, priority = tl.where(is_higher, weight, highest), tl.where(is_higher, tile_priority, priority)
+            index = (((candidate & (M - 1)) - words * PERMUTATION_SHIFT) * PERMUTATION_INVERSE) & (M - 1)
+            word = tl.load(first_word + batch_row * n_tiles + tile) + index
             strongest = tl.where(is_higher, word, strongest)
         pointers = out + ((batch_row * all_heads + first_head + head) * 2 + direction) * max_words + words
         tl.store(pointers, strongest.to(out.dtype.element_ty), mask=word_mask)
