@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
-.PHONY: report test quick check format bench docs clean
+.PHONY: report test quick oldest check format bench docs clean
 
 report: $(READY)
 	$(BIN)/bertology report -o report.html
@@ -16,6 +16,10 @@ test: $(READY)
 
 quick: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"
+
+# The tests of encoders with the lowest versions of torch and transformers, in an environment of their own.
+oldest: .venv-oldest/.ready
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest tests/encoder
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -34,12 +38,17 @@ docs: .venv/.docs
 	@echo site/index.html
 
 clean:
-	rm -rf .venv site report.html
+	rm -rf .venv .venv-oldest site report.html
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found: $$($(PYTHON) --version)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "The venv module is missing: on Debian, apt-get install python3-venv"; exit 1; }
 	$(CONSTRAINED) $(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+.venv-oldest/.ready: pyproject.toml
+	@test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-oldest/bin/python -m pip install --quiet --editable . torch==2.6.0 transformers==5.4.0 pytest hypothesis
 	@touch $@
 
 .venv/.docs: $(READY)

@@ -186,7 +186,7 @@ def load_attention(n_tokens: int, layers: int) -> tuple[Attention, list[str]]:
         encoder = bertology.load(str(MODEL))
         text = " ".join(path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
         config = RecordingConfig(overflow="truncate", max_length=n_tokens)
-        recording = bertology.record(encoder, bertology.corpus_from_texts(text), ["attention"], config=config)
+        recording = bertology.record(encoder, bertology.corpus([text]), ["attention"], config=config)
         attention = np.asarray(recording["attention"][0][:layers], np.float32)
         return attention, list(recording.inputs[0].tokens.tokens)
     print("no encoder in ../shared/models: random attention is used", file=sys.stderr)

@@ -36,7 +36,7 @@ SENTENCES = """\
 """
 COMMANDS = {
     "attention/entropy": (["run", "attention/entropy", "--model", "tiny"], 40),
-    "claims of clark2019": (["claims", "tiny", "--paper", "clark2019"], 60),
+    "claims of clark2019": (["claims", "tiny", "--paper", "clark2019", "--no-fill"], 60),
 }
 OPTIONAL = ("bertology.statistics.triton",)
 

@@ -11,7 +11,7 @@ from bertology.encoder.encoder import TaskEncoder
 
 encoder = bertology.load(sys.argv[1] if len(sys.argv) > 1 else "mini")
 assert isinstance(encoder, TaskEncoder)
-corpus = bertology.corpus_from_texts("The keys to the cabinet are on the table.", "It is raining again.")
+corpus = bertology.corpus(["The keys to the cabinet are on the table.", "It is raining again."])
 original = bertology.record(encoder, corpus, ["hidden"])["hidden"]
 
 for layer in range(encoder.layers):

@@ -6,11 +6,13 @@ import bertology
 from bertology.results.shapes import HeadGrid
 
 model = sys.argv[1] if len(sys.argv) > 1 else "mini"
-corpus = bertology.corpus_from_texts(
-    "The old man the boats.",
-    "Time flies like an arrow; fruit flies like a banana.",
-    "I went to the store. At the store, I bought fresh strawberries.",
-    "Not all who wander are lost.",
+corpus = bertology.corpus(
+    [
+        "The old man the boats.",
+        "Time flies like an arrow; fruit flies like a banana.",
+        "I went to the store. At the store, I bought fresh strawberries.",
+        "Not all who wander are lost.",
+    ]
 )
 grid = bertology.run("attention/targets", model, corpus).data
 assert isinstance(grid, HeadGrid)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import bertology as package
 from bertology.analyses import registry
 from bertology.claims.claim import all_claims
 from bertology.cli.main import COMMANDS
@@ -17,7 +20,9 @@ from bertology.corpus.read import readers
 from command import bertology
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GENERATED = {f"{name}.md" for name in ("analyses", "claims", "command-line", "corpora", "gallery", "schemas")}
+"""Pages that docs/generate.py makes."""
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_BLOCKS = [path for path in DOCUMENTS if BLOCK.search(path.read_text("utf-8"))]
 
@@ -35,8 +40,11 @@ def test_code_blocks_of_the_documentation_run(
             for line in code.splitlines():
                 arguments = shlex.split(line, comments=True)
                 if arguments and arguments[0] == "bertology":
-                    result = bertology(*arguments[1:])
+                    command, _, output = " ".join(map(shlex.quote, arguments[1:])).partition(" '>' ")
+                    result = bertology(*shlex.split(command))
                     assert result.status == 0, f"{line}: {result.err}"
+                    if output:
+                        Path(output).write_text(result.out, "utf-8")
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
@@ -49,15 +57,38 @@ def test_the_examples_run(
     assert capsys.readouterr().out.strip()
 
 
-def test_the_readme_names_the_main_make_targets() -> None:
+def test_the_readme_names_the_main_make_targets_and_how_the_command_gets_on_the_path() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert "make report" in readme and "make test" in readme
+    commands = [line for language, code in BLOCK.findall(readme) if language == "sh" for line in code.splitlines()]
+    first = next(index for index, line in enumerate(commands) if line.startswith("bertology"))
+    assert "source .venv/bin/activate" in commands[:first]
+
+
+def test_the_chinese_readme_has_the_same_commands_and_code() -> None:
+    def without_comments(document: str) -> list[str]:
+        blocks = [code for _, code in BLOCK.findall((ROOT / document).read_text("utf-8"))]
+        lines = [line.split("  #")[0].split("   #")[0].rstrip() for code in blocks for line in code.splitlines()]
+        return [re.sub(r'"(uniform attention:|均匀注意力：)"', '"uniform"', line) for line in lines]
+
+    assert without_comments("README.md") == without_comments("README.zh.md")
+
+
+def test_every_analysis_has_a_text_with_the_same_sections() -> None:
+    for analysis in registry.load_all():
+        text = (ROOT / "docs" / "analyses" / f"{analysis.name}.md").read_text("utf-8")
+        sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert sections == ["Definition", "How to read it", "What can go wrong", "The paper and its code"], (
+            analysis.name
+        )
+        assert "$$" in text, analysis.name
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_between_documents_resolve(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
-        assert (document.parent / target).exists(), target
+        path = (document.parent / target).resolve()
+        assert path.exists() or path.relative_to(ROOT / "docs").as_posix() in GENERATED, target
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +116,53 @@ def test_the_command_line_page_names_existing_options(generated_pages: dict[str,
         assert part.startswith(f"{name}\n") and listed
         for flag in re.findall(r"--?[a-z][a-z0-9-]*", " ".join(listed)):
             assert re.search(rf"(?<![\w-]){flag}(?![\w-])", help_text), f"bertology {name} {flag}"
+
+
+def test_the_gallery_has_at_least_40_current_figures(generated_pages: dict[str, Any]) -> None:
+    page = generated_pages["gallery_page"](registry.load_all())
+    assert page.count("<figure>") >= 40
+    assert page.count("<svg") >= page.count("<figure>")
+
+
+def test_stored_results_belong_to_analyses_and_have_no_paths() -> None:
+    stored = sorted((ROOT / "docs" / "results").rglob("*.json"))
+    assert {path.relative_to(ROOT / "docs" / "results").with_suffix("").as_posix() for path in stored} <= set(
+        registry.names()
+    )
+    assert not [path for path in stored if re.search(r'"/(home|root|tmp|work)/', path.read_text("utf-8"))]
+
+
+def test_every_public_name_stands_on_one_page_of_the_python_reference(generated_pages: dict[str, Any]) -> None:
+    pages = generated_pages["api_pages"]()
+    overview = pages.pop("api/index.md")
+    for name in set(package.__all__) - {"__version__"}:
+        assert f"[`bertology.{name}`]" in overview, name
+        assert sum(f"heading: bertology.{name}\n" in page for page in pages.values()) == 1, name
+    assert all(page.count(":::") for page in pages.values())
+
+
+def test_all_formulas_become_mathml() -> None:
+    pytest.importorskip("latex2mathml")
+    mathml = runpy.run_path(str(ROOT / "docs" / "formulas.py"))["mathml"]
+    formula = re.compile(r"\$\$(.*?)\$\$|\\\((.*?)\\\)", re.DOTALL)
+    formulas = [found for page in DOCUMENTS for found in formula.findall(page.read_text("utf-8"))]
+    assert len(formulas) > 500
+    assert all(mathml(block or inline).startswith("<math") for block, inline in formulas)
+    assert "<mfrac>" in mathml(r"\frac{1}{n}")
+    with pytest.raises(ValueError, match="unknown command"):
+        mathml(r"\nosuchcommand{x}")
+
+
+@pytest.mark.slow
+def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    fetched = re.compile(r'<(?:script|img|iframe|link)\b[^>]*(?:src|href)="(?:https?:)?//[^"]+"')
+    pages = {path: path.read_text("utf-8") for path in tmp_path.rglob("*.html")}
+    assert {path: fetched.findall(page) for path, page in pages.items() if fetched.search(page)} == {}
+    assert "__index" in (tmp_path / "search" / "search_index.js").read_text("utf-8")[:20]
+    entropy = pages[tmp_path / "analyses" / "attention" / "entropy.html"]
+    assert "<math" in entropy and "<svg" in entropy and "\\(" not in entropy

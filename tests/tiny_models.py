@@ -65,7 +65,7 @@ class TinyFamily:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Suffixes of model classes: the bare model and every task head."""
-        return ("Model", self.language_model, *self.task_heads)
+        return ("Model", *([self.language_model] if self.language_model else []), *self.task_heads)
 
 
 COMMON: dict[str, Any] = {
@@ -113,6 +113,25 @@ def _gpt2(vocabulary: int, **changes: Any) -> Any:
         eos_token_id=0,
         pad_token_id=1,
         **changes,
+    )
+
+
+def _causal(config: Any, vocabulary: int, **changes: Any) -> Any:
+    special = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1}
+    return config(vocab_size=vocabulary, max_position_embeddings=POSITIONS, **special, **COMMON, **changes)
+
+
+def _t5(config: Any, vocabulary: int) -> Any:
+    return config(
+        vocab_size=vocabulary,
+        d_model=WIDTH,
+        d_kv=WIDTH // HEADS,
+        num_layers=LAYERS,
+        num_heads=HEADS,
+        d_ff=48,
+        relative_attention_num_buckets=8,
+        relative_attention_max_distance=20,
+        pad_token_id=1,
     )
 
 
@@ -202,6 +221,55 @@ FAMILIES: dict[str, TinyFamily] = {
         "LMHeadModel",
     ),
 }
+# Decoders with other attention than GPT-2's, and the encoder of T5.
+CAUSAL_AND_T5: dict[str, TinyFamily] = {
+    **{
+        name: TinyFamily(
+            prefix,
+            partial(_causal, getattr(transformers, f"{prefix}Config"), **changes),
+            GPT2_SPECIAL,
+            lambda: keep_space_in_offsets(byte_level(GPT2_SPECIAL)),
+            ("ForSequenceClassification", "ForTokenClassification"),
+            "ForCausalLM",
+        )
+        for name, prefix, changes in (
+            ("gpt-neox", "GPTNeoX", {}),
+            ("llama", "Llama", {"num_key_value_heads": 2}),
+            ("qwen2", "Qwen2", {"num_key_value_heads": 1}),
+        )
+    },
+    "t5": TinyFamily(
+        "T5Encoder",
+        partial(_t5, transformers.T5Config),
+        ROBERTA_SPECIAL,
+        lambda: add_roberta_tokens(byte_level(ROBERTA_SPECIAL)),
+        (),
+        "",
+    ),
+    **{
+        name: TinyFamily(
+            prefix,
+            partial(_causal, getattr(transformers, f"{prefix}Config"), **changes),
+            GPT2_SPECIAL,
+            lambda: keep_space_in_offsets(byte_level(GPT2_SPECIAL)),
+            (),
+            "",
+        )
+        for name, prefix, changes in (
+            ("gpt-neox without parallel residual", "GPTNeoX", {"use_parallel_residual": False}),
+            ("mistral", "Mistral", {"num_key_value_heads": 2, "sliding_window": None}),
+            ("qwen3", "Qwen3", {"num_key_value_heads": 2, "head_dim": 8}),
+        )
+    },
+    "mt5": TinyFamily(
+        "MT5Encoder",
+        partial(_t5, transformers.MT5Config),
+        ROBERTA_SPECIAL,
+        lambda: add_roberta_tokens(byte_level(ROBERTA_SPECIAL)),
+        (),
+        "",
+    ),
+}
 # Classes of the same architecture, or with the configurations of other published checkpoints.
 VARIANTS: dict[str, TinyFamily] = {
     **{
@@ -232,7 +300,9 @@ VARIANTS: dict[str, TinyFamily] = {
         lambda: keep_space_in_offsets(byte_level(GPT2_SPECIAL)),
     ),
 }
+ALL_FAMILIES = FAMILIES | CAUSAL_AND_T5
 KINDS = [(name, kind) for name, family in FAMILIES.items() for kind in family.kinds]
+ALL_KINDS = [(name, kind) for name, family in ALL_FAMILIES.items() for kind in family.kinds]
 
 
 @cache
@@ -246,7 +316,7 @@ def root() -> Path:
 @cache
 def hf_tokenizer(name: str) -> Any:
     """The transformers tokenizer of a family."""
-    family = (FAMILIES | VARIANTS)[name]
+    family = (ALL_FAMILIES | VARIANTS)[name]
     special = family.special
     roles = {"cls": special.cls, "sep": special.sep, "pad": special.pad, "unk": special.unk, "mask": special.mask}
     roles |= {"bos": "<|endoftext|>", "eos": "<|endoftext|>"} if special is GPT2_SPECIAL else {}
@@ -258,7 +328,7 @@ def hf_tokenizer(name: str) -> Any:
 
 def model(name: str, kind: str = "Model", *, seed: int = 0) -> Any:
     """A new model of a family with all weights random, including biases and LayerNorms."""
-    family = (FAMILIES | VARIANTS)[name]
+    family = (ALL_FAMILIES | VARIANTS)[name]
     config = family.config(len(hf_tokenizer(name)))
     config.num_labels = 1 if kind == "ForMultipleChoice" else 2 if kind == "ForQuestionAnswering" else N_LABELS
     with torch.random.fork_rng(devices=[]):

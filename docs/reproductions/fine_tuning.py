@@ -47,7 +47,7 @@ KOVALEVA_SST2 = (0.99, 0.93, 0.93, 0.89, 0.87, 0.93, 0.90, 0.86, 0.85, 0.78, 0.6
 def measure_finetuning(options: argparse.Namespace) -> dict[str, Any]:
     """One fine-tuning, and the similarity of the models before and after by layer."""
     before = load(options.model, device=options.device)
-    task, annotation = _task_and_annotation(options.task)
+    task, label = _task_and_label(options.task)
     with tempfile.TemporaryDirectory() as folder:
         finetuned = finetune(
             before,
@@ -56,7 +56,7 @@ def measure_finetuning(options: argparse.Namespace) -> dict[str, Any]:
             Path(folder) / "model",
             test=_load_corpus(options.test, 0),
             config=TrainingConfig(seed=options.seed, epochs=options.epochs, batch_size=32),
-            annotation=annotation or None,
+            label=label or None,
             max_length=options.max_length,
             device=options.device,
         )
@@ -70,7 +70,7 @@ def measure_finetuning(options: argparse.Namespace) -> dict[str, Any]:
     return description | {"scores": scores, "similarities": similarities}
 
 
-def _task_and_annotation(task: str) -> tuple[Any, str]:
+def _task_and_label(task: str) -> tuple[Any, str]:
     return ("token", "pos") if task == "pos" else (task, "")
 
 
@@ -99,13 +99,13 @@ def _similarities(before: Encoder, after: Encoder, corpus: Corpus) -> dict[str, 
 
 def measure_freezing(options: argparse.Namespace) -> dict[str, Any]:
     """The score with the first layers frozen, and with the layers above them dropped."""
-    task, annotation = _task_and_annotation(options.task)
+    task, label = _task_and_label(options.task)
     curve = bertology.run(
         "interventions/layer_freezing",
         load(options.model, device=options.device),
         _load_corpus(options.train, options.limit),
         task=task,
-        annotation=annotation,
+        label=label,
         sample_size=options.sample_size,
         layer_step=options.layer_step,
         n_seeds=options.n_seeds,

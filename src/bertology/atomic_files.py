@@ -131,6 +131,28 @@ def remove_stale_partials(folder: Path) -> None:
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
 
 
+def is_partial(file: Path) -> bool:
+    """Whether this is a temporary file or folder of `partial_file` or `atomic_directory`."""
+    return _PARTIAL.fullmatch(file.name) is not None
+
+
+def is_being_written(file: Path) -> bool:
+    """Whether this is a temporary file or folder of a process that may still write it."""
+    name = _PARTIAL.fullmatch(file.name)
+    if name is None:
+        return False
+    if name[1] == _machine_id():
+        return _is_running(int(name[2]))
+    return time.time() - file.stat().st_mtime <= STALE_SECONDS
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder at once: it gets the name of an abandoned temporary folder before its files are deleted."""
+    partial = folder.with_name(f".{folder.name}.{_machine_id()}-{os.getpid()}.partial")
+    folder.rename(partial)
+    shutil.rmtree(partial)
+
+
 def _sync(stream: BinaryIO) -> None:
     """Force the content to disk, so that a crash after the rename cannot leave half of it."""
     stream.flush()

@@ -1,6 +1,8 @@
-"""The papers behind the analyses: one key, one reference."""
+"""The papers behind the analyses: one key, one reference; as text or BibTeX."""
 
 from __future__ import annotations
+
+import re
 
 CITATIONS: dict[str, str] = {
     "clark2019": (
@@ -161,8 +163,46 @@ CITATIONS: dict[str, str] = {
 }
 
 
+def full_citation(key: str) -> str:
+    """The reference of a key; a plug-in's paper without a key is given by its reference itself."""
+    return CITATIONS.get(key, key)
+
+
 def short_citation(key: str) -> str:
     """Authors and year, as a sentence names a paper: "Vig & Belinkov 2019", "Clark et al. 2019"."""
-    authors, _, rest = CITATIONS[key].partition(" (")
+    authors, _, rest = full_citation(key).partition(" (")
     several = authors.split(", ")
-    return f"{authors if len(several) == 1 else f'{several[0]} et al.'} {rest.split(')')[0]}"
+    return f"{authors if len(several) == 1 else f'{several[0]} et al.'} {rest.split(')')[0]}".strip()
+
+
+_REFERENCE = re.compile(r"(?P<authors>.+?) \((?P<year>\d{4})\)\. (?P<title>.+?[.?!]) (?P<venue>arXiv:[\d.]+|[^.?!]+)\.")
+_JOURNALS = ("TACL", "JMLR", "IEEE TPAMI", "Frontiers in", "Psychometrika", "Annals of", "Biometrika", "PLoS ONE")
+_LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_"}
+
+
+def bibtex_entry(key: str) -> str:
+    """The reference as a BibTeX entry; authors have their last names only."""
+    reference = _REFERENCE.fullmatch(CITATIONS[key])
+    assert reference is not None, f"{key} is not `Authors (year). Title. Venue.`"
+    authors = re.split(r", | & ", reference["authors"])
+    kind, venue = _bibtex_venue(reference["venue"])
+    fields = {
+        "author": " and ".join(f"{{{name}}}" if " " in name else name for name in authors),
+        "title": f"{{{reference['title'].removesuffix('.')}}}",  # in braces, so that styles keep its capitals
+        **venue,
+        "year": reference["year"],
+    }
+    escaped = {name: "".join(_LATEX.get(letter, letter) for letter in value) for name, value in fields.items()}
+    return "\n".join([f"@{kind}{{{key},", *(f"  {name} = {{{value}}}," for name, value in escaped.items()), "}"])
+
+
+def _bibtex_venue(venue: str) -> tuple[str, dict[str, str]]:
+    """The kind of entry, and the fields that say where the paper appeared."""
+    if venue.startswith("arXiv:"):
+        return "misc", {"eprint": venue.removeprefix("arXiv:"), "archiveprefix": "arXiv"}
+    if venue.startswith(_JOURNALS):
+        name, volume, number = re.fullmatch(r"(.+?)(?: (\d+)(?:\((\d+)\))?)?", venue).groups()  # type: ignore[union-attr]
+        return "article", {"journal": name} | {k: v for k, v in (("volume", volume), ("number", number)) if v}
+    if venue == "Towards Data Science":
+        return "misc", {"howpublished": venue}
+    return "inproceedings", {"booktitle": venue}

@@ -1,7 +1,8 @@
-"""PyTorch, imported on first use: listing analyses or reading a corpus must not wait for it."""
+"""Imports on first use: PyTorch, for which listing analyses must not wait, and the functions that packages are."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,3 +18,19 @@ else:
             return getattr(import_module(self.__name__), name)
 
     torch = _LazyModule("torch")
+
+
+def make_callable(package: str, module: str, function: str = "") -> None:
+    """Let a package be called like a function of a module in it, which has the package's name unless named here.
+
+    `bertology.corpus(...)` is such a call: the import system sets `bertology.corpus` to the package of that name.
+    """
+
+    class CallablePackage(ModuleType):
+        def __call__(self, *arguments: Any, **options: Any) -> Any:
+            from bertology.public_functions import public_function
+
+            called = getattr(import_module(module), function or package.rpartition(".")[2])
+            return public_function(called)(*arguments, **options)
+
+    sys.modules[package].__class__ = CallablePackage

@@ -58,7 +58,7 @@ CHEAP_BY_ANALYSIS: Mapping[str, Mapping[str, Any]] = {
 OTHER_TEXTS: Mapping[str, str] = {
     "features": "random:4@1,static",
     "classifiers": "linear,cnn",
-    "annotation": "pos",
+    "label": "pos",
     "attack": "typos",
     "attacks": "typos",
     "head_sets": "1-1;1-2",

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from bertology.analyses.cache_key import cache_key, code_digest, describe_value, files_in_options
-from bertology.corpus.corpus import corpus_from_texts
+from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.load import load
@@ -48,7 +48,7 @@ VALUES: list[Any] = [
     np.ones(2, np.float32), torch.ones(2), torch.ones(2).half(), torch.zeros(0), Point(1), Point(2), Point(1, 1),
     OtherPoint(1), Point(Point(1)), Point(np.zeros(2)), closure_over(1), closure_over(2), closure_over(np.zeros(1)),
     power, partial(power, 1), partial(power, base=1), partial(power, 1, exponent=3), "a".join, "b".join, len, int,
-    float, corpus_from_texts("one text"), corpus_from_texts("another text"), Path("missing"),
+    float, as_corpus(["one text"]), as_corpus(["another text"]), Path("missing"),
 ]  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def test_different_values_have_different_descriptions() -> None:
 def test_equal_content_has_the_same_description() -> None:
     for make in (
         lambda: Point(np.arange(3.0), {"a": (1, "b")}),
-        lambda: corpus_from_texts("one text", ("a pair", "of texts")),
+        lambda: as_corpus(["one text", ("a pair", "of texts")]),
         lambda: closure_over(torch.arange(4)),
         lambda: {"x", "y", "z"},
     ):

@@ -1,4 +1,4 @@
-"""Comparing several models with one: layer curves become a matrix, other results are refused."""
+"""Comparing a model with several others: layer curves become a matrix, other results stand side by side."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from bertology.analyses import registry
-from bertology.analyses.checkpoints import run_checkpoints
+from bertology.analyses.checkpoints import run_against_all
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.cli.options import expand_models
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.results.result import Result
+from bertology.results.results import Results
 from bertology.results.shapes import LayerCurve, Matrix
 
 NAMES = ("tiny", "random:tiny@1", "random:tiny@2")
@@ -28,8 +29,8 @@ def inputs() -> RunInputs:
 
 def test_rows_equal_single_comparisons() -> None:
     similarity = registry.get("geometry/representation_similarity")
-    result = run_checkpoints(similarity, inputs(), NAMES, map(load, NAMES[1:]), OPTIONS)
-    assert isinstance(result.data, Matrix)
+    (result,) = run_against_all([(similarity, OPTIONS)], inputs(), map(load, NAMES))
+    assert isinstance(result, Result) and isinstance(result.data, Matrix)
     assert result.data.row_names == NAMES and result.data.column_names == ("layer 0", "layer 1", "layer 2")
     np.testing.assert_allclose(result.data.measures["RSA"].value[0], 1, atol=1e-6)
     single = run_analysis(similarity, replace(inputs(), against=load(NAMES[2])), OPTIONS).data
@@ -40,14 +41,18 @@ def test_rows_equal_single_comparisons() -> None:
     assert "shuffled stimuli" in result.data.baselines
 
 
-def test_results_by_layer_become_a_matrix_and_grids_of_heads_are_refused() -> None:
+def test_results_by_layer_become_a_matrix_and_grids_of_heads_one_table() -> None:
     similarity = registry.get("attention/model_similarity")
-    result = run_checkpoints(similarity, inputs(), NAMES[:2], map(load, NAMES[1:2]), {"show": "layers"})
-    assert isinstance(result.data, Matrix) and result.data.column_names[0] == "layer 1"
-    with pytest.raises(Refusal, match="--show layers"):
-        run_checkpoints(similarity, inputs(), NAMES[:2], map(load, NAMES[1:2]), {})
+    requests = [(similarity, {"show": "layers"}), (similarity, {})]
+    layers, heads = run_against_all(requests, inputs(), map(load, NAMES[:2]))
+    assert isinstance(layers, Result) and isinstance(layers.data, Matrix)
+    assert layers.data.column_names[0] == "layer 1"
+    assert isinstance(heads, Results) and list(heads) == list(NAMES[:2])
+    single = run_analysis(similarity, replace(inputs(), against=load(NAMES[1])))
+    assert heads[NAMES[1]].to_json() == single.to_json()
+    assert heads.table().models == NAMES[:2]
     with pytest.raises(Refusal, match="analyses one model"):
-        run_checkpoints(registry.get("attention/entropy"), inputs(), NAMES[:2], [], {})
+        run_against_all([(registry.get("attention/entropy"), {})], inputs(), map(load, NAMES[:2]))
 
 
 def test_patterns_expand_to_directories_sorted_by_number(tmp_path: Path) -> None:

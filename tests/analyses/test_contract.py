@@ -22,8 +22,8 @@ from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
 from bertology.analyses.run import RunInputs, run_all, run_analysis
 from bertology.citations import CITATIONS
 from bertology.cli.terminal import print_result
-from bertology.corpus.corpus import Corpus, corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.sentence import ANNOTATIONS
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant
@@ -151,7 +151,7 @@ def test_sentence_order_changes_nothing(analysis: Analysis, encoder: Encoder, co
 )
 def test_odd_input_gives_numbers_or_a_refusal(analysis: Analysis, encoder: Encoder, texts: tuple[str, ...]) -> None:
     try:
-        result = run_tiny(analysis, encoder, corpus_from_texts(*texts), overflow="truncate")
+        result = run_tiny(analysis, encoder, planted.make_corpus(*texts), overflow="truncate")
     except Refusal as refusal:
         assert str(refusal)
         return
@@ -168,7 +168,7 @@ def test_missing_annotation_is_refused(analysis: Analysis, encoder: Encoder) -> 
     if not analysis.annotations:
         pytest.skip(f"{analysis.name} needs no annotation")
     with pytest.raises(Refusal, match=analysis.annotations[0]):
-        run_tiny(analysis, encoder, corpus_from_texts("No annotation here."))
+        run_tiny(analysis, encoder, as_corpus(["No annotation here."]))
 
 
 @every_analysis
@@ -207,7 +207,11 @@ def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: En
     result = run_tiny(analysis, encoder, corpus)
     serialised = result.to_json()
     assert Result.from_json(json.dumps(serialised, allow_nan=False)).to_json() == serialised
-    assert len(result.to_pandas()) == len(result.rows()) > 0
+    model_rows = [row for row in result.rows() if row.get("series", "model") == "model"]
+    assert len(result.to_pandas()) == len(model_rows) > 0
+    assert len(repr(result).splitlines()) <= 3 and len(repr(result)) < 800
+    assert result.to_latex().count("{") == result.to_latex().count("}") and result.to_markdown() and result.bibtex()
+    assert "<svg" in result._repr_html_()  # pyright: ignore[reportPrivateUsage]  # called by notebooks
     with redirect_stdout(io.StringIO()) as printed:
         print_result(result, analysis)
     assert analysis.question in printed.getvalue()

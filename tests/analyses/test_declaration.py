@@ -16,7 +16,7 @@ import bertology
 from bertology.analyses import registry
 from bertology.analyses.declaration import REPORT_SECTIONS, Analysis, Option, analysis
 from bertology.cli.list_command import list_command
-from bertology.corpus.corpus import corpus_from_texts
+from bertology.corpus.read import as_corpus
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.shapes import HeadGrid
@@ -161,7 +161,7 @@ def test_a_new_analysis_appears_everywhere_without_a_change_to_another_file(
     declared = registry.get(plug_in)
     list_command("analyses")
     assert plug_in in capsys.readouterr().out
-    result = bertology.run(plug_in, "tiny", corpus_from_texts("The cat sat.", "A dog ran."))
+    result = bertology.run(plug_in, "tiny", as_corpus(["The cat sat.", "A dog ran."]))
     section = AnalysisSection(declared, result)
     page = report_page(ReportContent(title="t", messages=[], claim_results=[], sections=[section]))
     assert REPORT_SECTIONS[-1] in page and declared.question in page

@@ -52,7 +52,7 @@ def test_the_options_of_a_preset_are_options_of_its_analysis(declared: Preset) -
         assert value in option.choices or isinstance(value, type(option.default)), name
         assert resolved[name] == value
     flags = format_flags(declared.options)
-    assert parse_analysis_options(analysis, flags.split(), None) == dict(declared.options)  # pyright: ignore[reportArgumentType]
+    assert parse_analysis_options([analysis], flags.split(), None) == dict(declared.options)  # pyright: ignore[reportArgumentType]
     assert not declared.definitions.endswith(".") and declared.inputs and declared.source
 
 

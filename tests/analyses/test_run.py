@@ -9,13 +9,13 @@ from bertology.analyses import registry
 from bertology.analyses import run as module
 from bertology.analyses.declaration import MAX_SAMPLED_WORDS, Cost
 from bertology.analyses.run import ProgressEstimate, RunInputs, run_all, run_analysis
-from bertology.cli.options import time_left
-from bertology.corpus.corpus import corpus_from_texts
+from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.load import load
 from bertology.encoder.pruning import prune
 from bertology.errors import Refusal
+from bertology.progress import time_left
 from bertology.results.result import Result
 
 
@@ -38,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_outcomes_are_in_request_order_and_refusals_do_not_stop_the_others() -> None:
     names = ("attention/entropy", "heads/dependency", "attention/distance")
-    inputs = RunInputs(corpus_from_texts("The cat sat.", "A dog ran."), load("tiny"))
+    inputs = RunInputs(as_corpus(["The cat sat.", "A dog ran."]), load("tiny"))
     report = run_all([(registry.get(name), {}) for name in names], inputs)
     first, refused, last = report.outcomes
     assert isinstance(first, Result) and first.analysis == names[0]
@@ -99,7 +99,7 @@ def test_the_time_left_is_reported_once_it_can_be_estimated(elapsed: float, done
 
 
 def test_results_name_the_heads_that_were_changed() -> None:
-    encoder, corpus = load("tiny"), corpus_from_texts("The cat sat.", "A dog ran.")
+    encoder, corpus = load("tiny"), as_corpus(["The cat sat.", "A dog ran."])
     assert isinstance(encoder, TaskEncoder)
     scale, uniform = torch.ones(encoder.layers, encoder.heads), torch.zeros(encoder.layers, encoder.heads).bool()
     scale[0, 1], scale[1, 0], uniform[1, 1] = 0.0, 0.5, True

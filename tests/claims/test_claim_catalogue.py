@@ -15,9 +15,9 @@ from bertology.analyses.run import RunInputs
 from bertology.citations import CITATIONS
 from bertology.claims.claim import Claim, all_claims, read_claims
 from bertology.claims.run import judge_claims
-from bertology.corpus.corpus import corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.encoder.load import load
+from bertology.errors import Refusal
 from bertology.recording.plan import RecordingConfig
 
 CHEAP = {
@@ -49,11 +49,58 @@ def test_analyses_and_options_of_a_claim_exist(claim: Claim) -> None:
         registry.get(run.analysis).resolve_options(dict(run.options))
 
 
-def test_a_file_is_named_after_a_paper(tmp_path: Path) -> None:
-    file = tmp_path / "nobody1900.toml"
-    file.write_text("", "utf-8")
-    with pytest.raises(ValueError, match="not named after a paper"):
+OWN_CLAIM = """
+[[claim]]
+id = "own-claim"
+statement = "At least one head attends to the previous token."
+section = "section 1"
+published_value = "one head"
+analysis = "attention/targets"
+test = { kind = "any head", measure = "attention to previous token", threshold = 0.5 }
+"""
+CITATION = 'citation = "Author, Other & Third (2026). Title. Venue."\n'
+
+
+def test_a_file_of_ones_own_names_its_paper(tmp_path: Path) -> None:
+    file = tmp_path / "mine2026.toml"
+    file.write_text(CITATION + OWN_CLAIM, "utf-8")
+    (claim,) = read_claims(file)
+    assert (claim.id, claim.paper, claim.short_reference) == ("own-claim", "mine2026", "Author et al. 2026")
+    assert claim.reference == "Author, Other & Third (2026). Title. Venue."
+    file.write_text(OWN_CLAIM, "utf-8")
+    assert read_claims(file)[0].reference == read_claims(file)[0].short_reference == "mine2026"
+    assert "own-claim" not in [claim.id for claim in all_claims()]
+
+
+def test_references_of_built_in_claims_are_those_of_the_papers() -> None:
+    for claim in all_claims():
+        assert claim.reference == CITATIONS[claim.paper] and not claim.citation
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "no claim"),
+        ("claim = 3", "no claim"),
+        ("[[claims]]\nid = 'a'", "claims"),
+        ("[[claim", "not TOML"),
+        (OWN_CLAIM.replace("threshold = 0.5", "treshold = 0.5"), "own-claim is malformed: .*treshold"),
+        (OWN_CLAIM.replace('section = "section 1"', ""), "section"),
+        (OWN_CLAIM.replace('analysis = "attention/targets"', ""), "either `analysis` or `runs`"),
+        (OWN_CLAIM + OWN_CLAIM, "Two claims have the id own-claim"),
+        (OWN_CLAIM.replace("own-claim", "next-token-head"), "next-token-head"),
+    ],
+)
+def test_mistakes_in_a_file_of_ones_own_are_refused(content: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(content, "utf-8")
+    with pytest.raises(Refusal, match=message):
         read_claims(file)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="cannot be read"):
+        read_claims(tmp_path / "absent.toml")
 
 
 def test_every_claim_on_attention_gets_a_verdict_on_an_untrained_model_and_few_hold() -> None:
@@ -182,7 +229,7 @@ def test_each_claim_gets_the_refusal_of_its_run() -> None:
 
     labels = ("role", "coreference", "relation")
     claims = [claim("attention/entropy"), *(claim("probes/edge", label=label) for label in labels)]
-    inputs = RunInputs(corpus_from_texts(*["A dog runs.", "A cat sits here."] * 10), load("tiny"))
+    inputs = RunInputs(as_corpus(["A dog runs.", "A cat sits here."] * 10), load("tiny"))
     entropy, *edge_results = judge_claims(claims, inputs).results
     assert entropy.results[0].analysis == "attention/entropy" and entropy.verdict.outcome == "holds"
     for label, result in zip(labels, edge_results, strict=True):

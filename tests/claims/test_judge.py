@@ -14,7 +14,17 @@ from bertology.claims.verdict import SPECIFIC, ControlVerdict, Specificity, Verd
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, ReferenceScore, Table, gain_measure
+from bertology.results.shapes import (
+    Curve,
+    Head,
+    HeadGrid,
+    LayerCurve,
+    Matrix,
+    ReferenceScore,
+    Table,
+    change_measure,
+    gain_measure,
+)
 
 
 def estimates(values: Any, half: float) -> Estimates:
@@ -767,3 +777,64 @@ def test_a_control_that_was_not_measured_says_how_to_measure_it() -> None:
     assert "Untrained model not measured: record it." in verdict.reason
     assert verdict.as_record()["controls"][0]["remedy"] == "record it"
     assert "not measured:" not in judge(claim(test), {"": result(curve(RISING))}).reason
+
+
+def changing(value: float, change: float, n_training: int = 500, half: float = 0.01) -> dict[str, Any]:
+    """A difference of two probes and its change from half the training data, as the fields of a shape."""
+    measures = {"m": estimates([value], half), change_measure("m"): estimates([change], half / 2)}
+    return {"measures": measures, "baselines": {"zero": measures}, "sample": {"training examples": n_training}}
+
+
+@pytest.mark.parametrize(
+    ("value", "change", "n_training", "expected"),
+    [
+        (0.1, 0.0, 500, "holds"),  # flat
+        (0.1, 0.05, 500, "holds"),  # it grows with more data
+        (0.1, -0.03, 500, "inconclusive"),  # five more doublings would take it away
+        (0.3, -0.03, 500, "holds"),
+        (0.1, 0.0, 50, "inconclusive"),
+        (-0.1, 0.0, 500, "fails"),
+        (-0.1, -0.05, 500, "fails"),
+        (-0.1, 0.03, 500, "inconclusive"),
+        (-0.1, 0.0, 50, "inconclusive"),
+    ],
+)
+def test_a_difference_of_probes_decides_only_if_it_is_flat(
+    value: float, change: float, n_training: int, expected: str
+) -> None:
+    above = {"kind": "greater", "left": {"measure": "m", "row": "a"}, "right": 0.0}
+    table = Table(row_names=("a",), **changing(value, change, n_training))
+    assert outcome(above, table) == expected
+    curve = Curve(x_name="training examples", x=np.array([500.0]), **changing(value, change, n_training))
+    at_full_data = {"kind": "greater", "left": {"measure": "m", "x_fraction": 1.0}, "right": 0.0}
+    assert outcome(at_full_data, curve) == expected
+    verdict = judge(claim(above), {"": result(table)})
+    assert f"probe trained on {n_training} examples" in verdict.reason
+    assert ("probe still learning" in verdict.reason) == (expected == "inconclusive")
+
+
+def test_a_change_that_was_not_measured_decides_nothing() -> None:
+    """Learning curves have it with full data only."""
+    fields = changing(0.1, np.nan)
+    curve = Curve(x_name="training examples", x=np.array([100.0]), **fields)
+    assert outcome({"kind": "greater", "left": {"measure": "m", "x": 0.0}, "right": 0.0}, curve) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("value", "change", "expected"),
+    [
+        (0.0, 0.0, "holds"),
+        (0.05, 0.03, "inconclusive"),
+        (-0.05, -0.03, "inconclusive"),
+        (0.05, -0.01, "holds"),
+        (0.3, 0.0, "fails"),
+        (-0.3, 0.0, "fails"),
+        (0.3, -0.05, "inconclusive"),
+        (-0.3, 0.05, "inconclusive"),
+        (0.3, 0.05, "fails"),
+        (-0.3, -0.05, "fails"),
+    ],
+)
+def test_a_difference_within_a_range_must_stay_there(value: float, change: float, expected: str) -> None:
+    between = {"kind": "between", "value": {"measure": "m", "row": "a"}, "low": -0.1, "high": 0.1}
+    assert outcome(between, Table(row_names=("a",), **changing(value, change))) == expected

@@ -9,8 +9,7 @@ import pytest
 from bertology.analyses.run import RunInputs
 from bertology.claims.claim import all_claims
 from bertology.claims.run import ClaimResult, judge_claims
-from bertology.corpus.corpus import corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from planted_multiple_choice import OptionScore, arbitrary_option, gold_option, longest_option, multiple_choice_model
@@ -26,7 +25,7 @@ CLAIMS = [
 
 
 def claim_results(against: Encoder | None) -> dict[str, ClaimResult]:
-    inputs = RunInputs(corpus=corpus_from_texts("An unused text."), encoder=load("tiny"), against=against)
+    inputs = RunInputs(corpus=as_corpus(["An unused text."]), encoder=load("tiny"), against=against)
     return {result.claim.id: result for result in judge_claims(CLAIMS, inputs).results}
 
 

@@ -14,7 +14,6 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
-from bertology.views.report.export import as_record
 
 CLAIMS = {claim.id: claim for claim in all_claims()}
 STIMULI = "generated:agreement@7:400"
@@ -65,7 +64,7 @@ def test_every_claim_has_a_verdict_on_a_recording(name: str) -> None:
     assert set(results) == set(CLAIMS)
     for result in results.values():
         assert result.verdict.reason
-        assert as_record(result)["verdict"] == result.verdict.outcome
+        assert result.as_record()["verdict"] == result.verdict.outcome
 
 
 def test_a_claim_with_stimuli_of_its_own_names_the_commands_that_test_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def test_a_recording_replaces_model_and_corpus(treebank: Path, tmp_path: Path) -
     assert derived.status == 0, derived.err
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png", "html"])
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "html"])
 def test_a_figure_is_saved_in_addition_to_the_json(treebank: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"entropy.{suffix}"
     arguments = ("run", "attention/entropy", "-m", "tiny", "-c", str(treebank), "--json", "--figure", str(path))
@@ -91,11 +92,26 @@ def test_a_figure_that_cannot_be_saved_is_refused_before_the_computation(
     treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("run", "attention/entropy", "-m", "tiny", "-c", str(treebank), "--figure")
-    assert_refused(bertology(*arguments, "figure.pdf"), ".pdf", ".svg, .png, .html")
+    assert_refused(bertology(*arguments, "figure.gif"), ".gif", ".svg, .png, .pdf, .html")
     assert_refused(bertology(*arguments, str(tmp_path / "no" / "figure.svg")), "no folder")
     assert_refused(bertology(*arguments, "figure.svg", "--theme", "blue"), "light", "dark")
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     assert_refused(bertology(*arguments, "figure.png"), "pip install 'bertology[figures]'")
+
+
+def test_one_head_or_all_heads_are_printed(treebank: Path) -> None:
+    arguments = ("run", "attention/entropy", "-m", "tiny", "-c", str(treebank))
+    card = bertology(*arguments, "--head", "2-1")
+    assert card.status == 0 and "Head 2-1, its rank among all heads" in card.out
+    assert "Mean over heads" not in card.out and "untrained model" in card.out
+    lines = [line.split() for line in bertology(*arguments, "--all-rows").out.splitlines()]
+    heads = {line[0] for line in lines if line and re.fullmatch(r"\d+-\d+", line[0])}
+    grid = json.loads(bertology(*arguments, "--json").out)["data"]["measures"]["entropy"]["value"]
+    assert len(heads) == sum(map(len, grid)) and "--all-rows" in bertology(*arguments).out
+    for head in ("9-1", "1", "one"):
+        assert_refused(bertology(*arguments, "--head", head), head)
+    whole, chosen = (json.loads(bertology(*arguments, "--json", *head).out) for head in ((), ("--head", "2-1")))
+    assert whole["data"] == chosen["data"]
 
 
 @pytest.mark.parametrize("kind", ["analyses", "models", "corpora", "sites", "claims", "presets"])
@@ -112,7 +128,7 @@ def test_help_of_an_analysis_names_its_options() -> None:
 
 def test_the_report_is_one_page(treebank: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    completed = bertology("report", "tiny", "--corpus", str(treebank), "-o", str(page), "--no-store")
+    completed = bertology("report", "tiny", "--corpus", str(treebank), "-o", str(page), "--no-store", "--no-fill")
     assert completed.status == 0, completed.err
     html = page.read_text("utf-8")
     assert completed.out.strip() == str(page)
@@ -151,7 +167,7 @@ def test_user_errors_are_explained_in_one_paragraph(treebank: Path, tmp_path: Pa
     assert_refused(bertology("run", "attention/entropy", "--model", "random-vectors:8", *corpus), "attention")
     assert_refused(bertology("report", "tiny", *corpus, "-o", str(tmp_path / "no" / "page.html")), "page.html")
     assert_refused(bertology("frobnicate"), "frobnicate")
-    assert_refused(bertology("new", "Bad Name"), "group/name")
+    assert_refused(bertology("new", "analysis", "Bad Name"), "group/name")
 
 
 def test_a_wrong_option_is_named_with_the_help_command(treebank: Path) -> None:
@@ -161,7 +177,7 @@ def test_a_wrong_option_is_named_with_the_help_command(treebank: Path) -> None:
     assert_refused(bertology("view", "text", "--modle", "tiny"), "--modle", "--model", "`bertology view --help`")
     assert_refused(bertology("run"), "No analysis was named", "bertology list analyses")
     assert_refused(bertology("run", "attention/entropy", "--corpus", "english", "--format", "text"), "Expected conllu")
-    assert_refused(bertology("new", "attention/entropy"), "already")
+    assert_refused(bertology("new", "analysis", "attention/entropy"), "already")
 
 
 def test_without_a_command_the_commands_are_listed_in_full() -> None:
@@ -205,6 +221,7 @@ def test_long_inputs_are_refused_or_skipped_and_counted(tmp_path: Path) -> None:
     assert_refused(bertology(*arguments, "--overflow", "error"), "702 tokens", "--overflow skip or truncate")
     result = json.loads(bertology(*arguments, "--overflow", "truncate").out)
     assert result["data"]["sample"]["examples"] == 2 and result["data"]["sample"]["long examples truncated"] == 1
+    assert_refused(bertology(*arguments, "--max-length", "20"), "maximum length of 20", "Leave out --max-length")
 
 
 def test_an_interruption_says_that_finished_results_are_kept(treebank: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_a_report_is_written_from_recordings(folders: dict[str, str], tmp_path: 
 def test_claims_of_one_paper_are_tested_on_a_recording(folders: dict[str, str]) -> None:
     completed = bertology("claims", "--recording", folders["model"], "--paper", "vig2019deconstructing", "--json")
     assert completed.status == 0, completed.err
-    verdicts = {claim["id"]: claim for claim in json.loads(completed.out)}
+    verdicts = {claim["id"]: claim for claim in json.loads(completed.out)["claims"]}
     assert verdicts["pattern-related-words-across"]["verdict"] == "not applicable"
     assert "bertology record MODEL diagnostic" in verdicts["pattern-related-words-across"]["explanation"]
 

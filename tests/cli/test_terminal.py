@@ -11,7 +11,17 @@ from bertology.cli.table_layout import MeasureColumns, TableColumn, column_width
 from bertology.cli.terminal import print_result
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Examples, HeadGrid, HighlightedSentence, LayerCurve, Matrix, Scatter, Shape, Table
+from bertology.results.shapes import (
+    Examples,
+    Head,
+    HeadGrid,
+    HighlightedSentence,
+    LayerCurve,
+    Matrix,
+    Scatter,
+    Shape,
+    Table,
+)
 
 ANALYSIS = registry.get("attention/word_patterns")
 
@@ -107,7 +117,7 @@ def test_of_a_large_matrix_the_highest_and_lowest_cells_are_printed(
     is_listed = np.triu(np.ones_like(values), 1) > 0 if mirrored else np.ones_like(values) > 0
     expected = np.sort(values[is_listed])[::-1]
     assert [float(cell[2]) for cell in cells] == [float(f"{v:.3g}") for v in (*expected[:10], *expected[-10:])]
-    for row, column, value, _, baseline in cells:
+    for row, column, value, baseline in cells:
         assert float(f"{values[int(row[1:]), int(column[1:])]:.3g}") == float(value) and baseline == "0.5"
 
 
@@ -252,7 +262,8 @@ def test_the_intervals_of_the_highest_heads_are_not_wrapped_in_narrow_terminals(
 ) -> None:
     monkeypatch.setattr(terminal, "PIPED_WIDTH", 80)
     value = np.full((2, 3), 0.123456)
-    wide = Estimates(value=value, low=value * 0.98765, high=value * 1.0123, n=np.full((2, 3), 356))
+    n = np.array([[356, 356, 356], [355, 355, 355]])
+    wide = Estimates(value=value, low=value * 0.98765, high=value * 1.0123, n=n)
     baselines = {name: {"to [SEP]": wide} for name in ("uniform attention", "untrained model", "another head")}
     out = print_shape(HeadGrid(measures={"to [SEP]": wide}, baselines=baselines), capsys).split("Highest head")[1]
     rows = [line for line in out.splitlines() if line.strip().startswith("to [SEP]")]
@@ -330,3 +341,160 @@ def test_units_are_printed_and_equal_heads_have_no_highest(capsys: pytest.Captur
     assert change.split()[:6] == ["change", "(lowest)", "1-2", "and", "1", "more"] and "-0.5" in change
     assert useful.split()[:4] == ["useful", "all", "equal", "0"]
     assert "Units: change: points." in out and "Sample: 1 example." in out
+
+
+def planted_grid() -> HeadGrid:
+    """Head 2-1 attends most, by 0.6; n differs between heads; the change has its lowest value in 1-2."""
+    value = np.array([[0.1, 0.2], [0.6, np.nan]])
+    n = np.array([[5, 6], [7, 0]])
+    share = Estimates(value=value, low=value - 0.05, high=value + 0.05, n=n)
+    change = Estimates.exact(np.array([[0.0, -0.5], [0.25, 0.125]]), n=9)
+    uniform = Estimates.exact(np.full((2, 2), 0.0625))
+    return HeadGrid(
+        measures={"share": share, "change": change},
+        baselines={"uniform attention": {"share": uniform}},
+        lowest=("change",),
+    )
+
+
+def print_with(data: Shape, capsys: pytest.CaptureFixture[str], head: str | None = None, all_rows: bool = False) -> str:
+    inputs = {
+        role: {"model": {"name": name}, "corpus": {"name": "c"}, "counts": {"inputs": 3}}
+        for role, name in (("model", "m"), ("untrained", "random:m"))
+    }
+    result = Result(analysis=ANALYSIS.name, version=1, options={}, inputs=inputs, n=3, data=data, provenance={})
+    print_result(result, ANALYSIS, head=None if head is None else Head.parse(head), all_rows=all_rows)
+    return capsys.readouterr().out
+
+
+def row_of(out: str, name: str) -> list[str]:
+    """The cells of the first line that begins with the name."""
+    return next(line.split() for line in out.splitlines() if line.split()[:1] == [name])
+
+
+def test_the_card_of_a_head_has_all_measures_with_rank_interval_n_and_baselines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = print_with(planted_grid(), capsys, head="2-1")
+    assert "Head 2-1, its rank among all heads" in out and "Mean over heads" not in out
+    assert row_of(out, "share") == ["share", "1", "of", "3", "0.6", "[0.55,", "0.65]", "7", "0.0625"]
+    assert row_of(out, "change") == ["change", "(lowest)", "4", "of", "4", "0.25", "9"]
+    assert row_of(print_with(planted_grid(), capsys, head="1-2"), "change")[2:5] == ["1", "of", "4"]
+
+
+def test_the_card_of_a_head_that_was_not_measured_has_no_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    assert row_of(print_with(planted_grid(), capsys, head="2-2"), "share") == ["share", "0", "0.0625"]
+
+
+def planted_table(row_names: tuple[str, ...], heads: tuple[str, ...]) -> Table:
+    value = np.linspace(0.1, 0.4, len(row_names))
+    score = Estimates(value=value, low=value - 0.01, high=value + 0.01, n=np.arange(len(row_names)) + 5)
+    chance = {"chance": {"score": Estimates.exact(np.full(len(row_names), 0.2))}}
+    return Table(measures={"score": score}, baselines=chance, row_names=row_names, attributes={"head": heads})
+
+
+def test_the_card_of_a_head_in_a_table_has_the_rows_that_are_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+    table = planted_table(("det", "obj", "nsubj"), ("1-1", "2-1", "1-1"))
+    out = print_with(table, capsys, head="1-1")
+    assert "Head 1-1: 2 rows of 3" in out and "obj" not in out and row_of(out, "nsubj")[1:3] == ["1-1", "7"]
+    missing = print_with(table, capsys, head="2-2")
+    assert "Head 2-2 is in none of 3 rows" in missing and "obj" in missing
+
+
+def test_the_card_of_a_row_that_is_a_head_has_its_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("1-1", "1-2", "2-1", "2-2")
+    out = print_with(planted_table(names, names), capsys, head="2-1")
+    assert row_of(out, "score") == ["score", "2", "of", "4", "0.3", "[0.29,", "0.31]", "7", "0.2"]
+
+
+def test_a_result_without_heads_says_so_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    out = print_with(make_curve(one=[3, 3, 3]), capsys, head="1-1")
+    assert "No number of this result is about a single head" in out and len(numbered_rows(out)) == 3
+
+
+def test_the_card_of_a_head_in_a_matrix_of_heads_has_the_cells_of_its_row(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("1-1", "1-2", "2-1")
+    value = np.arange(9.0).reshape(3, 3)
+    measures = {"distance": Estimates.exact(value)}
+    matrix = Matrix(
+        measures=measures, baselines={"b": measures}, row_names=names, column_names=names
+    )  # 1-2: 3, 4 and 5
+    out = print_with(matrix, capsys, head="1-2")
+    rows = [line.split() for line in out.splitlines() if line.split()[:1] == ["1-2"]]
+    assert rows == [["1-2", "2-1", "5", "5"], ["1-2", "1-2", "4", "4"], ["1-2", "1-1", "3", "3"]]
+
+
+def long_table(n_rows: int = 100) -> Table:
+    """Every fourth row is clearly above chance; others are at chance with wide intervals."""
+    strong = np.arange(n_rows) % 4 == 1
+    value = np.where(strong, 0.9, 0.5)
+    margin = np.where(strong, 0.05, 0.4)
+    score = Estimates(value=value, low=value - margin, high=value + margin, n=np.full(n_rows, 7))
+    return Table(
+        measures={"score": score},
+        baselines={"chance": {"score": Estimates.exact(np.full(n_rows, 0.5))}},
+        row_names=tuple(f"r{row}" for row in range(n_rows)),
+        notes={"r1": "a strong row", "r2": "a weak row"},
+    )
+
+
+def test_a_long_table_is_cut_to_the_rows_furthest_from_their_baselines(capsys: pytest.CaptureFixture[str]) -> None:
+    out = print_with(long_table(), capsys)
+    shown = [row[0] for row in table_rows(out) if "[" in "".join(row)]
+    assert len(shown) == terminal.MAX_ROWS and {f"r{row}" for row in range(1, 100, 4)} <= set(shown)
+    assert [int(name[1:]) for name in shown] == sorted(int(name[1:]) for name in shown)  # in the order of the table
+    assert "30 of 100 rows: those whose score is furthest from its baselines (all: --all-rows)." in out
+    assert "a strong row" in out
+    everything = print_with(long_table(), capsys, all_rows=True)
+    assert len([row for row in table_rows(everything) if "[" in "".join(row)]) == 100 and "--all-rows" not in everything
+    assert "of 30 rows" not in print_with(long_table(30), capsys)
+
+
+def test_a_long_list_of_points_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    names = tuple(f"r{row}" for row in range(50))
+    points = Scatter(points=np.zeros((50, 2)), labels=names, groups=names)
+    out = print_with(points, capsys)
+    assert "The first 30 of 50 rows (all: --all-rows)." in out and "r29" in out and "r30" not in out
+    assert "r49" in print_with(points, capsys, all_rows=True)
+
+
+def test_all_heads_are_printed_if_wished(capsys: pytest.CaptureFixture[str]) -> None:
+    out = print_with(planted_grid(), capsys, all_rows=True)
+    assert row_of(out, "2-1") == ["2-1", "0.6", "[0.55,", "0.65]", "7", "0.0625", "0.25"]
+    assert row_of(out, "2-2") == ["2-2", "0.0625", "0.125"]
+    assert "--head LAYER-HEAD" in print_with(planted_grid(), capsys)
+
+
+def test_models_with_equal_counts_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    out = print_with(planted_grid(), capsys)
+    assert "Input (model m, untrained random:m) on c: 3 inputs" in out
+
+
+def test_a_baseline_that_hardly_differs_by_layer_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.05 and 0.052, where the model rises from 0.1 to 0.9."""
+    measure = Estimates.exact(np.array([[0.1] * 3, [0.9] * 3]))
+    baselines = {"untrained model": {"share": Estimates.exact(np.array([[0.05] * 3, [0.052] * 3]))}}
+    out = print_shape(HeadGrid(measures={"share": measure}, baselines=baselines), capsys)
+    assert "by layer: untrained model" not in out and "0.051" in out
+
+
+def test_an_attribute_that_the_rows_say_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    ones = {"m": Estimates.exact(np.ones(2))}
+    names, layers = ("layer 3", "all layers"), (3, None)
+    table = Table(measures=ones, baselines={"b": ones}, row_names=names, attributes={"layer": layers, "size": (9, 8)})
+    out = print_shape(table, capsys)
+    assert out.count("layer 3") == 2 and "size" in out
+    header = next(line.split() for line in out.splitlines() if "size" in line)
+    assert header == ["size"]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("head", [None, "2-1"])
+def test_no_line_is_wider_than_the_terminal(
+    width: int, head: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "PIPED_WIDTH", width)
+    names = ("1-1", "1-2", "2-1", "2-2")
+    for data in (planted_grid(), long_table(), planted_table(names, names)):
+        out = print_with(data, capsys, head=head, all_rows=True)
+        assert max(map(len, out.splitlines())) <= width

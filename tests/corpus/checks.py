@@ -79,6 +79,8 @@ def assert_valid(corpus: Corpus) -> None:
             assert values is None or len(values) == length
         for name in SPAN_ANNOTATIONS:
             assert all(0 <= span.start < span.end <= length for span in getattr(sentence, name) or ())
+        assert all(len(labels) == length for labels in sentence.word_labels.values())
+        assert all(0 <= s.start < s.end <= length for spans in sentence.span_labels.values() for s in spans)
         governors = sentence.governors
         assert governors is None or (governors.count(ROOT) == 1 and all(ROOT <= g < length for g in governors))
         assert all(0 <= word < length for words in sentence.marked_words.values() for word in words)

@@ -30,6 +30,8 @@ FULL = replace(
     frames=(SemanticFrame(1, "bark.01", (Span(0, 1, "ARG0"),)),),
     label="yes",
     marked_words=MappingProxyType({"target": (1,), "nothing": ()}),
+    word_labels=MappingProxyType({"mood": ("glad", "")}),
+    span_labels=MappingProxyType({"part": (Span(0, 2, "all"),), "empty": ()}),
 )
 
 
@@ -40,7 +42,8 @@ def round_trip(example: Example) -> Example:
 def test_every_annotation_survives() -> None:
     assert FULL.annotations() == {*ANNOTATIONS, "marked_words"}, "the sample has every annotation"
     factors = MappingProxyType({"condition": "A1", "distance": "3"})
-    example = Example((FULL, FULL), "pair", "entailment", "id", "source", factors)
+    labels = MappingProxyType({"genre": "fiction"})
+    example = Example((FULL, FULL), "pair", "entailment", "id", "source", factors, labels)
     assert round_trip(example) == example
     assert round_trip(example).segments[0].annotations() == FULL.annotations()
 
@@ -70,3 +73,9 @@ def test_factors_are_hashed_as_the_source_of_an_example_without_source() -> None
     factors = MappingProxyType({"condition": "A1", "distance": "3"})
     assert json.loads(hash_text(Example((FULL,), factors=factors)))["source"] == "condition=A1;distance=3"
     assert json.loads(hash_text(Example((FULL,), source="agr.4", factors=factors)))["source"] == "agr.4"
+
+
+def test_labels_by_name_do_not_change_the_order_of_examples() -> None:
+    bare = replace(FULL, word_labels=MappingProxyType({}), span_labels=MappingProxyType({}))
+    labelled = Example((FULL,), labels=MappingProxyType({"genre": "fiction"}))
+    assert hash_text(labelled) == hash_text(Example((bare,)))

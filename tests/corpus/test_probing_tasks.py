@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from bertology.corpus.corpus import Corpus, corpus_from_sentences, corpus_from_texts, seeded_hash, shuffle_by_hash
+from bertology.corpus.corpus import Corpus, corpus_from_sentences, seeded_hash, shuffle_by_hash
 from bertology.corpus.probing_tasks import (
     SPLITS,
     build_task_corpus,
     parse_task_address,
     probing_tasks,
 )
-from bertology.corpus.read import list_corpora, load_corpus
+from bertology.corpus.read import as_corpus, list_corpora, load_corpus
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.errors import Refusal
 
@@ -139,7 +139,7 @@ def test_a_task_is_loaded_by_its_address() -> None:
 
 
 def test_missing_annotations_and_small_corpora_are_refused() -> None:
-    plain = corpus_from_texts(*(f"Sentence number {n} of a plain text is here now ." for n in range(20)))
+    plain = as_corpus([f"Sentence number {n} of a plain text is here now ." for n in range(20)])
     assert build_task_corpus(probing_tasks()["bigram_shift"], plain)
     with pytest.raises(Refusal, match="governors"):
         build_task_corpus(probing_tasks()["tense"], plain)

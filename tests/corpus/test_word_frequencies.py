@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bertology.corpus.corpus import corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.word_frequencies import corpus_frequencies, english_frequencies, load_frequencies
 
 
 def test_words_of_a_corpus_are_counted_in_lower_case() -> None:
-    frequencies = corpus_frequencies(corpus_from_texts("The dog saw the cat.", "It’s a dog."))
+    frequencies = corpus_frequencies(as_corpus(["The dog saw the cat.", "It’s a dog."]))
     assert [frequencies[word] for word in ("THE", "dog", "it's", "it’s", "horse")] == [2, 2, 1, 1, 0]
     assert frequencies.most_frequent(3) == {".", "dog", "the"}
 

@@ -56,7 +56,7 @@ def test_names_model_types_and_layer_classes_are_unique() -> None:
         assert len(set(values)) == len(values)
 
 
-@pytest.mark.parametrize("name", tiny_models.FAMILIES)
+@pytest.mark.parametrize("name", tiny_models.ALL_FAMILIES)
 def test_the_paths_of_a_family_exist_in_its_models(name: str) -> None:
     encoder = tiny_models.encoder(name)
     family = find_family(encoder.model.config.model_type)

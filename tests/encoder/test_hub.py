@@ -40,6 +40,7 @@ class _Hub:
         self.cached = cached
         self.requests = 0
         self.downloaded: list[str] = []
+        self.revisions: list[str | None] = []
         monkeypatch.setattr(huggingface_hub, "HfApi", lambda: self)
         monkeypatch.setattr(huggingface_hub, "snapshot_download", self.snapshot_download)
 
@@ -47,13 +48,15 @@ class _Hub:
     def siblings(self) -> list[_Sibling]:
         return [_Sibling(name) for name in self.files]
 
-    def model_info(self, name: str, timeout: float) -> Any:
+    def model_info(self, name: str, timeout: float, revision: str | None) -> Any:
         self.requests += 1
+        self.revisions.append(revision)
         if not self.files:
             raise OSError(f"no model {name}")
         return self
 
     def snapshot_download(self, name: str, **options: Any) -> str:
+        self.revisions.append(options["revision"])
         if options.get("local_files_only"):
             if self.cached is None:
                 raise LocalEntryNotFoundError("not cached")
@@ -68,6 +71,15 @@ def test_only_configuration_tokeniser_and_weights_are_downloaded(monkeypatch: py
     assert loaded.name == "owner/name"
     assert hub.downloaded == ["config.json", "model.safetensors", "tokenizer.json", "vocab.txt"]
     assert hub.requests == 1
+
+
+def test_a_revision_is_asked_for_everywhere_and_stands_in_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = _Hub(monkeypatch, FILES)
+    assert load("owner/name", revision="v2").name == "owner/name@v2"
+    assert hub.revisions == ["v2", "v2", "v2"]
+    for local in ("tiny", str(tiny_models.directory("bert"))):
+        with pytest.raises(Refusal, match=r"The revision 'v2' was given for .* Omit the revision"):
+            load(local, revision="v2")
 
 
 def test_pickled_weights_are_downloaded_only_if_allowed_and_without_safetensors(

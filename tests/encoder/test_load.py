@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import tiny_models
 from bertology.encoder import builtin
 from bertology.encoder.builtin import BUILT_IN_MODELS, BuiltInModel
 from bertology.encoder.encoder import ModelInputs
-from bertology.encoder.load import load
+from bertology.encoder.load import SUPPORTED_VERSIONS, load
 from bertology.errors import LoadWarning, Refusal
 from tiny_models import FAMILIES
 
@@ -47,14 +49,14 @@ def _edit_config(folder: Path, **changes: Any) -> None:
     file.write_text(json.dumps({name: value for name, value in {**config, **changes}.items() if value is not None}))
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", tiny_models.ALL_FAMILIES)
 def test_the_properties_of_a_loaded_directory(name: str) -> None:
     encoder = tiny_models.encoder(name)
     assert encoder.name == str(tiny_models.directory(name))
     assert (encoder.layers, encoder.heads, encoder.width) == (3 if name == "modernbert" else 2, 4, 32)
     assert encoder.max_length == tiny_models.POSITIONS
-    assert encoder.causal == (name == "gpt2")
-    assert (encoder.mask_token_id is None) == (name == "gpt2")
+    is_causal = name == "gpt2" or (name in tiny_models.CAUSAL_AND_T5 and "t5" not in name)
+    assert encoder.causal == (encoder.mask_token_id is None) == is_causal
     assert encoder.device == "cpu"
 
 
@@ -277,3 +279,30 @@ def test_a_built_in_model_that_the_wheel_leaves_out_is_refused(monkeypatch: pyte
     assert list(builtin.installed_models()) == ["tiny"]
     with pytest.raises(Refusal, match="mini-sentiment is not part of this installation"):
         load("mini-sentiment")
+
+
+@pytest.mark.parametrize(
+    ("package", "installed"),
+    [("transformers", "5.0.0"), ("transformers", "4.57.6"), ("transformers", "6.0.0"), ("torch", "2.4.0+cu121")],
+)
+def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch, package: str, installed: str) -> None:
+    versions = {"torch": "2.6.0", "transformers": "5.4.0", package: installed}
+    monkeypatch.setattr("bertology.encoder.load.version", lambda name: versions[name])  # pyright: ignore[reportUnknownLambdaType]
+    expected = r"Expected torch from 2\.6 to below 3 and transformers from 5\.4 to below 6\. Run `pip install"
+    with pytest.raises(Refusal, match=rf"{package} is {re.escape(installed)}; installed: .*{expected}"):
+        load("tiny")
+
+
+def test_packages_that_cannot_be_imported_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers.modeling_utils", None)
+    with pytest.raises(
+        Refusal, match=r"cannot be imported \(.*\); installed: torch .*, transformers .*Run `pip install"
+    ):
+        load("tiny")
+
+
+def test_the_versions_are_those_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+    for package, (lowest, first_unknown) in SUPPORTED_VERSIONS.items():
+        stated = next(line for line in project["dependencies"] if re.split("[<>=]", line)[0] == package)
+        assert stated == f"{package}>={'.'.join(map(str, lowest))},<{first_unknown[0]}"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tiny_models
-from bertology.corpus.corpus import corpus_from_texts
+from bertology.corpus.read import as_corpus
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
@@ -32,7 +32,7 @@ def _outputs(family: str, texts: tuple[str, ...]) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_outputs_of_transformers_equal_the_recording_of_the_model(family: str) -> None:
     tokenizer, encoding, output = _outputs(family, TEXTS)
-    corpus = corpus_from_texts(*TEXTS)
+    corpus = as_corpus(TEXTS)
     imported = Recording.from_attentions(
         output.attentions,
         encoding["input_ids"],

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import planted
-from bertology.corpus.corpus import corpus_from_texts
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.recording.plan import RecordingConfig
@@ -51,7 +50,7 @@ def test_the_batch_size_changes_nothing() -> None:
 
 
 def test_a_word_without_other_words_has_no_strongest_word() -> None:
-    recording = record(load("tiny"), corpus_from_texts("Yes", "", "Yes \u200b no"), [strongest_word_site()])
+    recording = record(load("tiny"), planted.make_corpus("Yes", "", "Yes \u200b no"), [strongest_word_site()])
     single, empty, with_dropped = recording[strongest_word_site()]
     assert (single[:, :, :2] == NO_WORD).all()
     assert (single[:, :, 2:] == 0).all()

@@ -53,7 +53,7 @@ def test_a_second_identical_call_runs_nothing_and_says_so(tmp_path: Path) -> Non
     first = record(tiny(), CORPUS, SITES, config=CONFIG, store=tmp_path, notify=messages.append)
     assert not messages
     encoder = CountingEncoder(tiny(), passes.append)
-    second = record(encoder, CORPUS, SITES, config=CONFIG, store=tmp_path, notify=messages.append)  # type: ignore[arg-type]  # the other members are delegated
+    second = record(encoder, CORPUS, SITES, config=CONFIG, store=tmp_path, notify=messages.append)
     assert not passes
     assert not encoder.n_tokenised
     assert messages == [f"Using the stored recording of 50 inputs ({next(tmp_path.iterdir())})."]

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bertology.corpus.corpus import Corpus, corpus_from_texts
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.recording.plan import RecordingConfig
@@ -24,9 +25,7 @@ def encoder() -> Encoder:
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    return corpus_from_texts(
-        "Unbelievably long words, torn apart!", "One.", "the cat sat on an extraordinary windowsill"
-    )
+    return as_corpus(["Unbelievably long words, torn apart!", "One.", "the cat sat on an extraordinary windowsill"])
 
 
 def test_a_word_is_the_mean_of_its_tokens(encoder: Encoder, corpus: Corpus) -> None:

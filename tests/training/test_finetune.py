@@ -187,9 +187,7 @@ def test_scores_are_refused_as_classes(tmp_path: Path) -> None:
 def test_the_annotation_can_be_chosen(tmp_path: Path) -> None:
     corpus = planted_corpus("token", 40)
     for annotation, metric, labels in (("pos", "accuracy", ["NOUN", "X"]), ("entities", "span F1", ["O", "B-PER"])):
-        finetuned = run_finetuning(
-            "token", tmp_path / annotation, corpus=corpus, config=SHORT_CONFIG, annotation=annotation
-        )
+        finetuned = run_finetuning("token", tmp_path / annotation, corpus=corpus, config=SHORT_CONFIG, label=annotation)
         assert (finetuned.metadata["metric"], finetuned.metadata["labels"]) == (metric, labels)
 
 

@@ -140,7 +140,7 @@ def test_a_table_without_heads_labels_none() -> None:
 
 def test_an_analysis_labels_heads_of_a_trained_model() -> None:
     texts = ("The cat sat on the mat.", "It is here.", "We like red roses.", "They came home late.", "I saw old trees.")
-    patterns = bertology.run("attention/word_patterns", "mini", bertology.corpus_from_texts(*texts))
+    patterns = bertology.run("attention/word_patterns", "mini", bertology.corpus(texts))
     payload = bertology.view("mini", "The cat sat.", results=patterns).payload
     labels = labels_by_head(payload.runs[0].labels)
     assert any("previous" in label for label in labels["3-8"]) and any("next" in label for label in labels["3-3"])

@@ -42,7 +42,7 @@ def pair() -> View:
 
 
 def attention(text: str) -> NDArray[np.float32]:
-    return np.asarray(record(mini(), bertology.corpus_from_texts(text), ["attention"])["attention"][0])
+    return np.asarray(record(mini(), bertology.corpus([text]), ["attention"])["attention"][0])
 
 
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (2560, True)], ids=["narrow and light", "wide and dark"])

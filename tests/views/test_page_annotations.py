@@ -98,9 +98,7 @@ def test_labels_are_shown_with_their_evidence(opened: Any) -> None:
 @cache
 def norms() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Attention and norm-weighted attention of the model."""
-    recording = record(
-        load("mini"), bertology.corpus_from_texts(treebank().payload.title), ["attention", SITES["norm"]]
-    )
+    recording = record(load("mini"), bertology.corpus([treebank().payload.title]), ["attention", SITES["norm"]])
     return np.asarray(recording["attention"][0], np.float64), np.asarray(recording[SITES["norm"]][0], np.float64)
 
 

@@ -31,7 +31,7 @@ def payload_of(text: str) -> dict[str, Any]:
 def test_a_view_holds_the_attention_of_the_model() -> None:
     encoder = load("tiny")
     run = bertology.view(encoder, TEXT).payload.runs[0]
-    attention = record(encoder, bertology.corpus_from_texts(TEXT), ["attention"])["attention"][0]
+    attention = record(encoder, bertology.corpus([TEXT]), ["attention"])["attention"][0]
     np.testing.assert_allclose(dequantise(run.quantities[0].weights), attention, atol=1e-4)
     assert [token.text for token in run.tokens][:: len(run.tokens) - 1] == ["[CLS]", "[SEP]"]
     assert run.words == ["The", "strawberries", "are", "here", "."]

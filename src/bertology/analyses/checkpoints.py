@@ -3,61 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from bertology.analyses.declaration import Analysis
-from bertology.analyses.run import NotifyFunction, ProgressFactory, RunInputs, run_analysis
-from bertology.encoder.encoder import Encoder
+from bertology.analyses.run import NotifyFunction, ProgressFactory, Request, RunInputs, run_all, with_partner
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
+from bertology.results.results import Results, unique_names
 from bertology.results.shapes import LayerCurve, Matrix
 
 
-def run_checkpoints(
-    analysis: Analysis,
+def run_against_all(
+    requests: Sequence[Request],
     inputs: RunInputs,
-    names: Sequence[str],
-    further_encoders: Iterable[Encoder],
-    options: Mapping[str, Any],
+    partners: Iterable[Any],
     *,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
-) -> Result:
-    """Run the analysis against `inputs.against` and each further encoder; `names` are the names of all of them.
+) -> list[Result | Results[Result]]:
+    """Run the analyses against each of the partners: one result, or results by partner, for each analysis.
 
-    Layer curves become a matrix of models by layers. Encoders are used one at a time, so that `further_encoders` may
-    load them lazily.
+    Layer curves become a matrix of partners by layers. Partners are used one at a time, so that they may be loaded
+    lazily.
     """
-    if "against" not in analysis.inputs:
-        raise Refusal(
-            f"{analysis.name} analyses one model, and {len(names)} models were given with --against",
-            "an analysis that compares two models",
-            "Remove --against; `bertology list analyses` lists the analyses that compare models",
-        )
-    results = [run_analysis(analysis, inputs, options, progress=progress, notify=notify)]
-    _require_layer_curve(analysis, results[0])
-    results += [
-        run_analysis(analysis, replace(inputs, against=encoder), options, progress=progress, notify=notify)
-        for encoder in further_encoders
-    ]
-    data, n = _build_matrix(names, results), max(result.n for result in results)
+    for analysis, _ in requests:
+        if "against" not in analysis.inputs:
+            raise Refusal(
+                f"{analysis.name} analyses one model, and several models were given with --against",
+                "an analysis that compares two models",
+                "Remove --against; `bertology list analyses` lists the analyses that compare models",
+            )
+    names: list[str] = []
+    by_partner: list[list[Result]] = []
+    for partner in partners:
+        paired = with_partner(inputs, partner)
+        names.append(paired.model_names["against"])
+        report = run_all(requests, paired, progress=progress, notify=notify, raise_refusals=True)
+        by_partner.append(report.results())
+    if not names:
+        raise Refusal("The list of models to compare with is empty", "at least one model", "Name one with --against")
+    names = unique_names(names)
+    return [_merge(names, [results[index] for results in by_partner]) for index in range(len(requests))]
+
+
+def _merge(names: Sequence[str], results: Sequence[Result]) -> Result | Results[Result]:
+    """Layer curves of the same length as one matrix; other results by name."""
+    curves = [result.data for result in results if isinstance(result.data, LayerCurve)]
+    if len(curves) < len(results):
+        return Results(dict(zip(names, results, strict=True)), "model")
+    data, n = _build_matrix(names, curves), max(result.n for result in results)
     return results[0].model_copy(update={"data": data, "inputs": _merge_inputs(names, results), "n": n})
 
 
-def _require_layer_curve(analysis: Analysis, result: Result) -> None:
-    if not isinstance(result.data, LayerCurve):
-        raise Refusal(
-            f"With several --against models the result must be one value per layer; {analysis.name} gave a "
-            f"{result.data.shape}",
-            "a LayerCurve, or one --against model",
-            "Add --show layers if the analysis has it, or name one model",
-        )
-
-
-def _build_matrix(names: Sequence[str], results: Sequence[Result]) -> Matrix:
-    curves = [result.data for result in results if isinstance(result.data, LayerCurve)]
+def _build_matrix(names: Sequence[str], curves: Sequence[LayerCurve]) -> Matrix:
     first = curves[0]
 
     def stack(estimates_by_model: Sequence[Mapping[str, Estimates]]) -> dict[str, Estimates]:

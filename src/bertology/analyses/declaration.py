@@ -11,12 +11,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge
 
 from bertology.analyses.label_criteria import HeadLabelling
+from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal, unknown_name
 from bertology.recording.paired_sites import PairedSite
 from bertology.recording.sites import Site
@@ -56,6 +58,8 @@ _SECTION_OF_GROUP = {
 }
 
 Sites = tuple[Site | str, ...]
+CorpusCheck = Callable[[Corpus, Mapping[str, Any]], None]
+"""Refuses, before any forward pass, a corpus that lacks what an analysis with these options needs."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +108,24 @@ class Option:
                 return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
             return plain[0](text)
         except (ValueError, KeyError):
-            expected = " or ".join([f"a value of type {plain[0].__name__}", *self.choices])
-            raise Refusal(f"--{self.flag} was given {text!r}", expected, self.description) from None
+            raise self._wrong_type(text) from None
 
     def validate(self, value: Any) -> Any:
-        """The value; a number below the minimum is refused."""
+        """The value; one of another type, an unknown word or a number below the minimum is refused."""
+        plain = [member for member in _members(self.type) if not _literal_values(member)]
+        if isinstance(value, str) and not plain and value not in self.choices:
+            raise unknown_name(f"value of --{self.flag}", value, self.choices)
+        is_choice = value is None or (isinstance(value, str) and value in self.choices)
+        if not is_choice and not any(_has_type(value, kind) for kind in plain):
+            raise self._wrong_type(value)
         if self.minimum is not None and isinstance(value, int) and value < self.minimum:
             raise Refusal(f"--{self.flag} was given {value}", f"a number of at least {self.minimum}", self.description)
         return value
+
+    def _wrong_type(self, value: object) -> Refusal:
+        plain = [member.__name__ for member in _members(self.type) if not _literal_values(member)]
+        expected = " or ".join([*(f"a value of type {name}" for name in plain), *self.choices])
+        return Refusal(f"--{self.flag} was given {value!r}", expected, self.description)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +133,11 @@ class Analysis:
     """A declared analysis.
 
     `question`: what it answers, in one line. `special_tokens`: its policy on special tokens. `annotations`: what the
-    corpus must be annotated with. `version`: raised whenever its numbers change. `optional`: inputs it can do without.
+    corpus must be annotated with; `check_corpus`: refuses a corpus that lacks what the options need. `version`: raised
+    whenever its numbers change. `optional`: inputs it can do without.
     `option_groups`: parameters that are dataclasses of options. `labels_heads`: rank and criteria, if its results label
     heads in views. `needs_task_head`: the task head a model must have, if the analysis evaluates one.
-    `test_corpus`: the corpus the contract tests use; `gallery`: whether the documentation shows its figure.
+    `test_corpus`: the corpus the contract tests use.
     `answers`: whether its results have answers to single items, or the values of --show with which they have.
     """
 
@@ -132,6 +147,7 @@ class Analysis:
     citations: tuple[str, ...]
     version: int
     annotations: tuple[str, ...]
+    check_corpus: CorpusCheck | None
     sites: Callable[[Mapping[str, Any]], Sites]
     paired_sites: tuple[PairedSite, ...]
     inputs: tuple[str, ...]
@@ -144,7 +160,6 @@ class Analysis:
     labels_heads: HeadLabelling | None
     needs_task_head: str | None
     test_corpus: str | None
-    gallery: bool
     answers: bool | tuple[str, ...]
 
     @property
@@ -183,6 +198,7 @@ def analysis(
     sites: Sites | Callable[[Mapping[str, Any]], Sites] = (),
     paired_sites: tuple[PairedSite, ...] = (),
     annotations: tuple[str, ...] = (),
+    check_corpus: CorpusCheck | None = None,
     version: int = 1,
     name: str | None = None,
     cost: Cost | None = None,
@@ -190,7 +206,6 @@ def analysis(
     labels_heads: HeadLabelling | None = None,
     needs_task_head: str | None = None,
     test_corpus: str | None = None,
-    gallery: bool = False,
     answers: bool | tuple[str, ...] = False,
 ) -> Callable[[Callable[..., Shape]], Analysis]:
     """Declare a function as an analysis. Its name is its path under `analyses/`; a plug-in gives its own.
@@ -223,6 +238,7 @@ def analysis(
             citations=citations,
             version=version,
             annotations=annotations,
+            check_corpus=check_corpus,
             sites=sites if callable(sites) else _constant(sites),
             paired_sites=paired_sites,
             inputs=tuple(inputs),
@@ -235,7 +251,6 @@ def analysis(
             labels_heads=labels_heads,
             needs_task_head=needs_task_head,
             test_corpus=test_corpus,
-            gallery=gallery,
             answers=answers,
         )
 
@@ -283,6 +298,13 @@ def _members(kind: Any) -> tuple[Any, ...]:
     if get_origin(kind) in {Union, UnionType}:
         return tuple(member for member in get_args(kind) if member is not NoneType)
     return (kind,)
+
+
+def _has_type(value: object, kind: Any) -> bool:
+    """Whether a value fits a plain type; whole numbers are numbers, and types that are not plain fit everything."""
+    if kind in (int, float):
+        return not isinstance(value, bool) and isinstance(value, Integral if kind is int else Real)
+    return not isinstance(kind, type) or isinstance(value, kind)
 
 
 def _literal_values(kind: Any) -> tuple[Any, ...]:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
+from bertology.analyses import registry
 from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.cache_key import files_in_options
 from bertology.analyses.declaration import Analysis
 from bertology.corpus.corpus import Corpus
-from bertology.encoder.encoder import Encoder, Randomisable, describe_changes, describe_encoder
-from bertology.errors import Refusal
+from bertology.corpus.read import as_corpus
+from bertology.encoder.encoder import Encoder, Randomisable, describe_changes, describe_encoder, describe_numbers
+from bertology.encoder.load import as_encoder
+from bertology.errors import Refusal, unknown_name
 from bertology.recording.paired_sites import ComparisonUnit, are_same_tokens, check_same_size
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import ProgressCallback, check_sites_available, record
 from bertology.recording.recording import Recording, check_same_inputs
 from bertology.recording.sites import Site, resolve_sites
 from bertology.results.result import Result, sample_sizes, versions
+from bertology.results.results import Results, unique_names
 from bertology.results.shapes import Examples, Shape, UnmeasuredShape
 
 SECONDS_PER_WORD = 0.005
@@ -121,6 +125,189 @@ class RunReport:
         return [outcome for outcome in self.outcomes if isinstance(outcome, Result)]
 
 
+@overload
+def run(  # pyright: ignore[reportOverlappingOverload]  # a list is an object
+    analysis: str, encoder: list[Any] | Iterator[Any], corpus: Any = None, **arguments: Any
+) -> Results[Result]: ...
+@overload
+def run(  # pyright: ignore[reportOverlappingOverload]
+    analysis: list[str] | tuple[str, ...], encoder: list[Any] | Iterator[Any], corpus: Any = None, **arguments: Any
+) -> Results[Results[Result]]: ...
+@overload
+def run(
+    analysis: list[str] | tuple[str, ...], encoder: object = None, corpus: Any = None, **arguments: Any
+) -> Results[Result]: ...
+@overload
+def run(analysis: str, encoder: object = None, corpus: Any = None, **arguments: Any) -> Result: ...
+def run(
+    analysis: str | Sequence[str],
+    encoder: Any = None,
+    corpus: Any = None,
+    *,
+    recording: Recording | None = None,
+    against: Any = None,
+    untrained: Recording | None = None,
+    config: RecordingConfig | None = None,
+    store: str | Path | None = None,
+    like: str | None = None,
+    random_baseline: bool = True,
+    progress: ProgressFactory | None = None,
+    notify: NotifyFunction | None = None,
+    **options: Any,
+) -> Result | Results[Any]:
+    """The result of an analysis, or those of several, of several models, or of both.
+
+    `analysis` is a name, or a list of names: several analyses share one forward pass, and their `Results` are by name.
+    `encoder` is what `bertology.load` takes, or a list of these: the results are then by model. `corpus` is what
+    `bertology.corpus` or `bertology.read` take. Instead of both, a `recording` can be analysed, with `untrained` as
+    the recording of its untrained model.
+
+    `against` is the model (beside a recording: a recording) to compare with, or a list of models; layer curves then
+    become one matrix of models by layers, other results are by model. With a `store` (a directory) recordings are kept
+    and reused. `like` is a paper, for example clark2019, whose definitions are used where `options` do not say
+    otherwise; the published numbers are then in the provenance of the result. `options` are the options of the
+    analyses; of several analyses, each takes those it has.
+    """
+    names = [analysis] if isinstance(analysis, str) else list(dict.fromkeys(analysis))
+    if not names:
+        raise Refusal("No analysis was named", "a name, or a list of names", "`bertology list analyses` lists all")
+    requests = named_requests(names, options)
+    if like is not None:
+        from bertology.analyses.presets import find_preset
+
+        presets = [find_preset(declared, like) for declared, _ in requests]
+        requests = [
+            (declared, preset.with_explicit(own)) for (declared, own), preset in zip(requests, presets, strict=True)
+        ]
+    inputs = build_run_inputs(
+        None if isinstance(encoder, list | Iterator) else encoder,
+        corpus,
+        recording=recording,
+        untrained=untrained,
+        config=config,
+        store=store,
+        random_baseline=random_baseline,
+        models_follow=isinstance(encoder, list | Iterator),
+        title=", ".join(names),
+    )
+    models = encoder if isinstance(encoder, list | Iterator) else None
+    partners = against if isinstance(against, list | Iterator) else None
+    if models is not None and partners is not None:
+        raise Refusal(
+            "Several models and several models to compare them with were given",
+            "several of one kind",
+            "Name one model with --model, or one with --against",
+        )
+    callbacks: dict[str, Any] = {"progress": progress, "notify": notify}
+    by_analysis: dict[str, Result | Results[Result]]
+    if partners is not None:
+        from bertology.analyses.checkpoints import run_against_all
+
+        by_analysis = dict(zip(names, run_against_all(requests, inputs, partners, **callbacks), strict=True))
+    elif models is not None:
+        by_analysis = _run_models(requests, with_partner(inputs, against), models, callbacks)
+    else:
+        results = run_all(requests, with_partner(inputs, against), raise_refusals=True, **callbacks).results()
+        by_analysis = dict(zip(names, results, strict=True))
+    if like is not None:
+        by_analysis = _with_published(by_analysis, like, options)
+    return by_analysis[names[0]] if isinstance(analysis, str) else Results(by_analysis, "analysis")
+
+
+def build_run_inputs(
+    encoder: Any,
+    corpus: Any,
+    *,
+    recording: Recording | None = None,
+    untrained: Recording | None = None,
+    config: RecordingConfig | None = None,
+    store: str | Path | None = None,
+    random_baseline: bool = True,
+    models_follow: bool = False,
+    title: str,
+) -> RunInputs:
+    """The inputs of a run from what people pass to Python functions: names, paths, models and data in memory.
+
+    The encoder is left out if several `models_follow`. `title` names the run in refusals.
+    """
+    if recording is None and ((encoder is None and not models_follow) or corpus is None):
+        raise Refusal(
+            f"{title} was given neither a recording nor both a model and a corpus",
+            "a model and a corpus, or recording=...",
+            "Add what is missing; see bertology.load and bertology.read",
+        )
+    if recording is not None and (encoder is not None or models_follow or corpus is not None):
+        raise Refusal("Both a recording and a model or corpus were given", "one of them", "Remove one")
+    return RunInputs(
+        corpus=recording.corpus if recording is not None else as_corpus(corpus),
+        encoder=None if encoder is None else as_encoder(encoder),
+        recording=recording,
+        untrained_recording=untrained,
+        config=config or RecordingConfig(),
+        store=None if store is None else Path(store),
+        random_baseline=random_baseline,
+    )
+
+
+def with_partner(inputs: RunInputs, against: Any) -> RunInputs:
+    """The inputs with a model, or a recording, to compare with."""
+    if against is None:
+        return inputs
+    if isinstance(against, Recording):
+        return replace(inputs, against_recording=against)
+    return replace(inputs, against=as_encoder(against))
+
+
+def named_requests(names: Sequence[str], options: Mapping[str, Any]) -> list[Request]:
+    """Each analysis with the options it has; an option that no analysis has is refused."""
+    declared = [registry.get(name) for name in names]
+    if len(declared) == 1:
+        return [(declared[0], options)]
+    for option in options:
+        if not any(option in each.options for each in declared):
+            raise unknown_name(
+                f"option of {', '.join(names)}", option, {known for each in declared for known in each.options}
+            )
+    return [(each, {name: value for name, value in options.items() if name in each.options}) for each in declared]
+
+
+def _run_models(
+    requests: Sequence[Request], inputs: RunInputs, models: Sequence[Any] | Iterator[Any], callbacks: dict[str, Any]
+) -> dict[str, Result | Results[Result]]:
+    """The results of each analysis by model; models are used one at a time, so that they may be loaded lazily."""
+    names: list[str] = []
+    by_model: list[list[Result]] = []
+    for model in models:
+        encoder = as_encoder(model)
+        names.append(encoder.name)
+        report = run_all(requests, replace(inputs, encoder=encoder), raise_refusals=True, **callbacks)
+        by_model.append(report.results())
+    if not names:
+        raise Refusal("The list of models is empty", "at least one model", "Name a model")
+    names = unique_names(names)
+    return {
+        analysis.name: Results({name: results[i] for name, results in zip(names, by_model, strict=True)}, "model")
+        for i, (analysis, _) in enumerate(requests)
+    }
+
+
+def _with_published(
+    by_analysis: Mapping[str, Result | Results[Result]], like: str, options: Mapping[str, Any]
+) -> dict[str, Result | Results[Result]]:
+    """The results with the paper's numbers in their provenance."""
+    from bertology.analyses.presets import find_preset, with_published
+
+    published: dict[str, Result | Results[Result]] = {}
+    for name, value in by_analysis.items():
+        preset = find_preset(registry.get(name), like)
+        if isinstance(value, Result):
+            published[name] = with_published(value, preset, options)
+        else:
+            by_model = {model: with_published(result, preset, options) for model, result in value.items()}
+            published[name] = Results(by_model, value.axis)
+    return published
+
+
 def run_analysis(
     analysis: Analysis,
     inputs: RunInputs,
@@ -141,17 +328,21 @@ def run_all(
     notify: NotifyFunction | None = None,
     cache_results: bool = False,
     progress_estimate: ProgressEstimate | None = None,
+    raise_refusals: bool = False,
 ) -> RunReport:
     """Run several analyses with one forward pass over the corpus per encoder.
 
     `progress` takes the title of a step and returns its callback. With `cache_results` each result is stored as soon
     as it is computed, so that a second run resumes where the first was stopped. `progress_estimate` is updated as
-    steps finish.
+    steps finish. With `raise_refusals` an analysis that does not fit is refused, where this is known before the first
+    forward pass.
     """
     estimate = progress_estimate or ProgressEstimate()
     before = dict(estimate.elapsed)
     resolved = [(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests]
     refusals = [_check_runnable(analysis, options, inputs) for analysis, options in resolved]
+    if raise_refusals and (first := next(filter(None, refusals), None)) is not None:
+        raise first
     runnable = [request for request, refusal in zip(resolved, refusals, strict=True) if refusal is None]
     recordings = _RecordingsByRole(runnable, inputs, progress, notify, estimate)
     outcomes: list[Result | Refusal] = []
@@ -356,7 +547,7 @@ class _RecordingsByRole:
 def _check_runnable(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> Refusal | None:
     """Why the analysis cannot run, checked first so that it does not spoil passes shared with others."""
     try:
-        _check_inputs(analysis, inputs)
+        _check_inputs(analysis, options, inputs)
         if inputs.encoder is not None and inputs.recording is None:
             sites = resolve_sites(analysis.sites(options), inputs.encoder.task_heads)
             check_sites_available(inputs.encoder, sites, inputs.config)
@@ -365,13 +556,19 @@ def _check_runnable(analysis: Analysis, options: Mapping[str, Any], inputs: RunI
     return None
 
 
-def _check_inputs(analysis: Analysis, inputs: RunInputs) -> None:
+def _check_inputs(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> None:
     corpus = inputs.recording.corpus if inputs.recording is not None else inputs.corpus
     if "encoder" in analysis.required_inputs and inputs.encoder is None:
         raise Refusal(
             f"{analysis.name} runs the model, and a recording cannot be run",
             "a model and a corpus",
             f"Run it on the model: `bertology run {analysis.name} --model MODEL --corpus CORPUS`",
+        )
+    if "overflow" in analysis.options and inputs.config.max_length is not None:
+        raise Refusal(
+            f"{analysis.name} evaluates whole examples, and a maximum length of {inputs.config.max_length} was given",
+            "the limit of the model",
+            "Leave out --max-length; --overflow says what is done with examples longer than the model allows",
         )
     if "recording" in analysis.inputs and inputs.recording is None and (inputs.encoder is None or corpus is None):
         name = corpus.name if corpus is not None else "CORPUS"
@@ -383,6 +580,8 @@ def _check_inputs(analysis: Analysis, inputs: RunInputs) -> None:
         )
     if corpus is not None and analysis.annotations:
         corpus.require_annotations(*analysis.annotations, analysis_name=analysis.name)
+    if corpus is not None and analysis.check_corpus is not None:
+        analysis.check_corpus(corpus, options)
     if "against" in analysis.inputs and inputs.against is None and inputs.against_recording is None:
         raise Refusal(
             f"{analysis.name} compares two models, and one was given",
@@ -418,7 +617,7 @@ def _compute_result(
         n=_sample_size(data, n_texts),
         data=data,
         provenance={
-            "versions": versions(),
+            "versions": {**versions(), **registry.package_versions(analysis.name)},
             "special_tokens": analysis.special_tokens,
             "citations": list(analysis.citations),
         },
@@ -451,7 +650,11 @@ def _describe_inputs(
             encoder = encoders.get(role) if inputs.recorded(role) is None else None
             changes = {"all weights": ["random"]} if role == "randomised" else dict[str, list[str]]()
             summary = recording.summary()
-            model = {**summary["model"], "changes": describe_changes(encoder) if encoder is not None else changes}
+            # The untrained model runs as the model does; of a recording that was read only the fingerprint is known.
+            source = inputs.encoder if role == "randomised" else encoder
+            numbers = describe_numbers(source) if source is not None else dict[str, str]()
+            changes = describe_changes(encoder) if encoder is not None else changes
+            model = {**summary["model"], **numbers, "changes": changes}
             described[ROLE_NAMES[role]] = {**summary, "model": model}
     if corpus is not None and inputs.encoder is not None and "model" not in described:
         main = {"model": describe_encoder(inputs.encoder), "corpus": corpus.summary(), "inputs": n_texts}

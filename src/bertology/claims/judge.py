@@ -55,7 +55,7 @@ from bertology.claims.claim import (
     PeaksInOrder,
     Test,
 )
-from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
+from bertology.claims.result_numbers import LearningGain, MissingNumberError, ResultNumbers
 from bertology.claims.verdict import Comparison, ControlVerdict, Measurement, Outcome, Specificity, Verdict
 from bertology.errors import Refusal
 from bertology.estimates.estimate import ROUNDING_ERROR, Estimate, Estimates
@@ -94,7 +94,8 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
                 reason = f"The precondition of this claim is not met: {precondition.reason}{needs}"
                 return _not_applicable(claim, reason)
         verdict = judging.verdict(claim.test)
-        verdict = replace(verdict, n_training=judging.n_training(verdict))
+        if (training := judging.smallest_training(verdict)) is not None:
+            verdict = replace(verdict, n_training=training.n_training, training_unit=training.unit)
         caveats = (*_too_few_examples(verdict), *judging.still_learning(claim.test, verdict))
         if caveats and verdict.outcome in {"holds", "fails"}:
             return replace(verdict, outcome="inconclusive", caveats=caveats)
@@ -171,22 +172,33 @@ def _not_applicable(claim: Claim, reason: str) -> Verdict:
     return Verdict("not applicable", obstacle=obstacle)
 
 
-def _could_change(comparison: Comparison, outcome: Outcome, gains: Mapping[Measurement, tuple[Estimate, int]]) -> bool:
+def _could_change(comparison: Comparison, outcome: Outcome, gains: Mapping[Measurement, LearningGain]) -> bool:
     """Whether some more doublings of the training data could lead a probe across the number it is compared with.
 
-    A score is assumed not to fall with more data unless its gain is clearly negative.
+    A score is assumed not to fall with more data unless its gain is clearly negative. A difference of two probes may
+    fall or rise: by the whole of its interval with one more doubling, or by what is certain with some more.
     """
-    still = Estimate(0.0, 0.0, 0.0, 0)
-    gain, size = gains.get(comparison.value, (still, MIN_TRAINING_SENTENCES))
-    lower_gain, lower_size = still, MIN_TRAINING_SENTENCES
+    still = LearningGain(Estimate(0.0, 0.0, 0.0, 0), MIN_TRAINING_SENTENCES)
+    probe, lower = gains.get(comparison.value, still), still
     if isinstance(comparison.lower, Measurement):
-        lower_gain, lower_size = gains.get(comparison.lower, (lower_gain, lower_size))
+        lower = gains.get(comparison.lower, still)
+    gain, lower_gain = probe.gain, lower.gain
+    fall, rise = N_DOUBLINGS * min(0.0, gain.high), N_DOUBLINGS * max(0.0, gain.high)
+    if probe.may_fall:
+        fall, rise = min(0.0, gain.low, N_DOUBLINGS * gain.high), max(0.0, gain.high, N_DOUBLINGS * gain.low)
+    too_few = lower.n_training < MIN_TRAINING_SENTENCES
+    if probe.may_fall or outcome != "holds":
+        too_few |= probe.n_training < MIN_TRAINING_SENTENCES
+    effect, margin = comparison.effect, comparison.margin
+    if comparison.upper is not None:
+        room = comparison.upper - comparison.value.estimate.high, comparison.value.estimate.low - comparison.upper
+        if outcome == "holds":
+            return too_few or effect.low + fall <= ROUNDING_ERROR or room[0] - rise <= ROUNDING_ERROR
+        is_below = effect.clearly_below(0.0)
+        return too_few or (effect.high + rise >= -ROUNDING_ERROR if is_below else room[1] + fall <= ROUNDING_ERROR)
     if outcome == "holds":
-        change = min(0.0, gain.high) - max(0.0, lower_gain.high)
-        return lower_size < MIN_TRAINING_SENTENCES or comparison.effect.low + N_DOUBLINGS * change <= comparison.margin
-    change = max(0.0, gain.high) - min(0.0, lower_gain.low)
-    too_few = min(size, lower_size) < MIN_TRAINING_SENTENCES
-    return too_few or comparison.effect.high + N_DOUBLINGS * change >= comparison.margin
+        return too_few or effect.low + fall - N_DOUBLINGS * max(0.0, lower_gain.high) <= margin + ROUNDING_ERROR
+    return too_few or effect.high + rise - N_DOUBLINGS * min(0.0, lower_gain.low) >= margin - ROUNDING_ERROR
 
 
 def _too_few_examples(verdict: Verdict) -> list[str]:
@@ -221,10 +233,10 @@ class _Judge:
             case PeaksInOrder():
                 return _all_of(_in_order([self._peak(selector) for selector in test.curves]))
 
-    def n_training(self, verdict: Verdict) -> int:
-        """The smallest number of training sentences of the compared probes; 0 if there are none."""
+    def smallest_training(self, verdict: Verdict) -> LearningGain | None:
+        """The gain of the compared probe with the fewest training data; None if there are none."""
         gains = [self._numbers.gain(comparison.value) for comparison in verdict.comparisons]
-        return min((size for _, size in filter(None, gains)), default=0)
+        return min(filter(None, gains), key=lambda gain: gain.n_training, default=None)
 
     def still_learning(self, test: Test, verdict: Verdict) -> list[str]:
         """A caveat for each number of a probe that more training data would change, if that may change the verdict."""
@@ -233,14 +245,14 @@ class _Judge:
             numbers = [n for n in (comparison.value, comparison.lower) if isinstance(n, Measurement)]
             gains = {number: gain for number in numbers if (gain := self._numbers.gain(number)) is not None}
             # Where a test searches among layers, those that are not compared learn as well.
-            is_fixed = isinstance(test, Greater | AllOf | AnyRow | Increasing)
+            is_fixed = isinstance(test, Greater | AllOf | AnyRow | Increasing | Between)
             if is_fixed and gains and not _could_change(comparison, verdict.outcome, gains):
                 continue
             caveats += [
                 f"probe still learning: of {number.name}, {number.estimate}, the second half of {size} training "
-                f"sentences gave {gain}"
-                for number, (gain, size) in gains.items()
-                if max(gain.high, -gain.low) > MAX_LEARNING_GAIN or size < MIN_TRAINING_SENTENCES
+                f"{unit} gave {gain}"
+                for number, (gain, size, unit, _) in gains.items()
+                if max(gain.high, -gain.low) > MAX_LEARNING_GAIN + ROUNDING_ERROR or size < MIN_TRAINING_SENTENCES
             ]
         return caveats
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,28 @@ from bertology.claims.claim import Claim, LayerCount, Layers, NumberSelector
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, gain_measure
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, change_measure, gain_measure
 
 POSITIONS = frozenset({"expected layer"})
 """Measures of probes that are no scores: more training data may move them either way."""
+TRAINING_UNITS = ("sentences", "examples")
+"""What the training data of a probe are counted in; `training sentences` stands in the sample of a result."""
 
 
 class MissingNumberError(Exception):
     """A number the claim needs is not in the result."""
+
+
+class LearningGain(NamedTuple):
+    """What the second half of a probe's training data adds to a number, and the number of training examples.
+
+    `unit` names what is counted. `may_fall`: the number is a difference of two probes, which may fall as well as rise.
+    """
+
+    gain: Estimate
+    n_training: int
+    unit: str = "sentences"
+    may_fall: bool = False
 
 
 def map_layers(span: tuple[int, int], published_depth: int, n_layers: int) -> range:
@@ -136,27 +150,31 @@ class ResultNumbers:
             raise MissingNumberError(f"the result has no {name}; it has {', '.join(measures) or 'none'}")
         return measures[measure]
 
-    def gain(self, number: Measurement) -> tuple[Estimate, int] | None:
-        """What the second half of the training data adds to a probe's score, and the number of training sentences.
-
-        None if the number is not a probe's score.
-        """
+    def gain(self, number: Measurement) -> LearningGain | None:
+        """What the second half of the training data adds to a number; None if it is not a probe's."""
         data = self._results[number.run].data
-        if not isinstance(data, LayerCurve | Table):
+        if not isinstance(data, LayerCurve | Table | Curve):
             return None
         measures = data.measures if number.baseline is None else data.baselines.get(number.baseline, {})
-        gains = measures.get(gain_measure(number.measure))
-        if gains is None or number.measure in POSITIONS:
+        gains, changes = (measures.get(name(number.measure)) for name in (gain_measure, change_measure))
+        estimates = changes if gains is None else gains
+        if estimates is None or number.measure in POSITIONS:
             return None
-        sizes = data.sample.get("training sentences", 0)
-        if isinstance(data, LayerCurve):
-            first, last = number.layers or (data.first_layer, data.first_layer + len(gains.value) - 1)
-            gain = _mean(gains[list(range(first - data.first_layer, last + 1 - data.first_layer))])
-        else:
-            row = _index(number.row, data.row_names, "row")
-            gain, by_row = gains[row], data.attributes.get("training sentences")
-            sizes = by_row[row] if by_row is not None else sizes
-        return gain, int(sizes or 0)
+        unit = next((unit for unit in TRAINING_UNITS if f"training {unit}" in data.sample), TRAINING_UNITS[0])
+        size = data.sample.get(f"training {unit}", 0)
+        match data:
+            case LayerCurve():
+                first, last = number.layers or (data.first_layer, data.first_layer + len(estimates.value) - 1)
+                gain = _mean(estimates[list(range(first - data.first_layer, last + 1 - data.first_layer))])
+            case Curve():
+                gain = estimates[int(np.abs(data.x - (number.x or 0.0)).argmin())]
+                if not np.isfinite(gain.value):  # not measured at this point of a learning curve
+                    return None
+            case _:
+                row = _index(number.row, data.row_names, "row")
+                gain, by_row = estimates[row], data.attributes.get(f"training {unit}")
+                size = by_row[row] if by_row is not None else size
+        return LearningGain(gain, int(size or 0), unit, may_fall=gains is None)
 
     def _locate(self, selector: NumberSelector, estimate: Estimate) -> Measurement:
         data = self._results[selector.run].data

@@ -217,9 +217,16 @@ class Verdict:
     obstacle: str = ""
     controls: tuple[ControlVerdict, ...] = ()
     n_training: int = 0
-    """Number of training sentences, if the numbers are scores of probes."""
+    """Number of training sentences or examples, if the numbers are scores of probes."""
+    training_unit: str = "sentences"
     caveats: tuple[str, ...] = ()
     """Why intervals that satisfy the test, or its opposite, do not decide."""
+
+    def __repr__(self) -> str:
+        value = (
+            f": {self.comparisons[0].value.name} is {self.comparisons[0].value.estimate}" if self.comparisons else ""
+        )
+        return f"Verdict({self.label}{value or (self.obstacle and f': {self.obstacle}')})"
 
     @property
     def specificity(self) -> Specificity | None:
@@ -266,7 +273,14 @@ class Verdict:
         if not counts:
             return ""
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-        return f" ({n}; probe trained on {self.n_training} sentences)" if self.n_training else f" ({n})"
+        return f" ({n}; probe trained on {self.n_training} {self.training_unit})" if self.n_training else f" ({n})"
+
+    def _baseline_record(self) -> dict[str, Any] | None:
+        """The name and number of what the first number was compared with; None if it was a constant."""
+        lower = self.comparisons[0].lower if self.comparisons else 0.0
+        if not isinstance(lower, Measurement):
+            return None
+        return {"name": lower.baseline or lower.name, **_interval_record(lower.estimate), "n": lower.estimate.n or None}
 
     def as_record(self) -> dict[str, Any]:
         """The outcome, the text, and the fields of every comparison; those of the first stand at the top level."""
@@ -278,6 +292,7 @@ class Verdict:
             "specificity": self.specificity,
             "explanation": self.reason,
             **{name: first[name] for name in names if name in first},
+            "baseline": self._baseline_record(),
             "comparisons": comparisons,
             "n_training": self.n_training or None,
             "caveats": list(self.caveats),

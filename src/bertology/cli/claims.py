@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bertology.cli import options
+from bertology.cli.completion import complete_model, complete_paper
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
-    from bertology.analyses.run import RunInputs
-    from bertology.claims.claim import Claim
-    from bertology.claims.run import ClaimResult, ClaimsReport
+    from bertology.analyses.run import ProgressFactory
+    from bertology.claims.run import ClaimResults, ClaimResultsByModel
 
 HELP = "Test published findings on a model: each holds, fails, is inconclusive or does not apply."
 STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not applicable": "dim"}
@@ -28,11 +29,8 @@ QUICK_LIMIT = 60
 
 @dataclass(frozen=True)
 class ClaimsOptions:
-    """The model, corpus and effort of `claims` and `report`."""
+    """The corpus, the model to compare with, and the effort of `claims` and `report`."""
 
-    model: Annotated[
-        str | None, typer.Argument(help="Model to analyse (default: the built-in `mini`, compared with `mini-pairs`).")
-    ] = None
     against: options.Against = None
     recording: options.RecordingDir = None
     against_recording: options.AgainstRecordingDir = None
@@ -56,38 +54,145 @@ class ClaimsOptions:
             "structural probes: all]",
         ),
     ] = None
-    overflow: options.OverflowOption = "skip"
-    device: options.Device = "cpu"
+    claims: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Test the claims of this TOML file, instead of the published ones or, with --paper, beside those.",
+        ),
+    ] = None
+    no_fill: Annotated[
+        bool,
+        typer.Option(
+            "--no-fill",
+            help="Leave out claims that need what the corpus lacks (trees, parts of speech ...), instead of testing "
+            "them on the built-in corpus of its language.",
+        ),
+    ] = False
+    max_unknown_tokens: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="Refuse a corpus if more than this share of its tokens is unknown to the tokeniser; 1 refuses none.",
+        ),
+    ] = 0.1
+    overflow: Annotated[
+        Literal["error", "skip", "truncate", "window"] | None,
+        typer.Option(
+            help="Inputs longer than the model allows: stop, skip, truncate, or split into overlapping windows. "
+            "[default: skip; interventions treat them as in training]"
+        ),
+    ] = None
     store: options.Store = None
     no_store: options.NoStore = False
-    allow_pickle: options.AllowPickle = False
+
+    def python_arguments(
+        self, models: list[str], loading: options.ModelOptions, *, papers: Sequence[str], progress: ProgressFactory
+    ) -> dict[str, Any]:
+        """The arguments of `bertology.claims`; models and corpora are loaded, and defaults are announced."""
+        if self.quick and self.limit is not None:
+            raise Refusal("Both --quick and --limit were given", "one of them", "Remove one")
+        limit = QUICK_LIMIT if self.quick else self.limit
+        reading = options.CorpusOptions(self.format, skip_malformed=self.skip_malformed, limit=limit)
+        recordings = options.RecordingOptions(self.recording, self.against_recording, self.untrained_recording).open(
+            model=next(iter(models), None), against=self.against, corpus=self.corpus, limit=limit
+        )
+        texts = None if recordings.recording is not None else reading.read(self.corpus)
+        against = self.against
+        if not models and against is None and recordings.recording is None:
+            against = DEFAULT_AGAINST
+            options.print_message(
+                f"No --against given; comparing with `{DEFAULT_AGAINST}`, fine-tuned from `{options.DEFAULT_MODEL}`."
+            )
+        encoder = None if recordings.recording is not None else loading.load_all(models or [None])
+        partner = recordings.against or (loading.load(against) if against is not None else None)
+        return {
+            "encoder": encoder,
+            "corpus": texts,
+            "against": partner,
+            "recording": recordings.recording,
+            "untrained": recordings.untrained,
+            "papers": papers,
+            "claims": self.claims,
+            "full": self.full,
+            "train_size": self.train_size,
+            "limit": limit,
+            "fill": not self.no_fill,
+            "max_unknown": self.max_unknown_tokens,
+            "overflow": self.overflow,
+            "store": options.store_directory(self.store, no_store=self.no_store),
+            "progress": progress,
+            "notify": options.print_message,
+        }
 
 
 def claims_command(
+    model: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Model to analyse (default: the built-in `mini`, compared with `mini-pairs`); several models give one "
+            "table of verdicts.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
     arguments: ClaimsOptions = ClaimsOptions(),
+    loading: options.ModelOptions = options.ModelOptions(),
     paper: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="Only claims of this paper, such as clark2019; may be repeated."),
+        typer.Option(
+            metavar="KEY",
+            help="Only claims of this paper, such as clark2019; may be repeated.",
+            autocompletion=complete_paper,
+        ),
+    ] = None,
+    fail_on: Annotated[
+        Literal["fails", "inconclusive"] | None,
+        typer.Option(
+            help="Exit with status 1 if a claim `fails`, or if one fails or is `inconclusive`: for automated checks."
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Test the claims and print the scoreboard."""
-    run = run_claims(arguments, paper)
+    from bertology.claims.run import ClaimResults, claims
+
+    with options.progress_bars() as progress:
+        models = options.expand_models(model or [])
+        results = claims(**arguments.python_arguments(models, loading, papers=paper or (), progress=progress))
+    by_model = [results] if isinstance(results, ClaimResults) else list(results.values())
+    print_notes(by_model)
     if as_json:
-        from bertology.views.report.export import as_record
-
-        typer.echo(json.dumps([as_record(result) for result in run.report.results], ensure_ascii=False))
+        typer.echo(json.dumps(results.to_json(), ensure_ascii=False))
+    elif isinstance(results, ClaimResults):
+        print_scoreboard(results)
     else:
-        print_scoreboard(run.report.results)
+        print_verdicts_by_model(results)
+    failing = {"fails": {"fails"}, "inconclusive": {"fails", "inconclusive"}}.get(fail_on or "", set[str]())
+    if any(result.verdict.outcome in failing for each in by_model for result in each):
+        raise typer.Exit(1)
 
 
-def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
+def print_notes(by_model: Sequence[ClaimResults]) -> None:
+    """Print on stderr what the verdicts rest on: forward passes, unknown tokens, and corpora that were filled in."""
+    from bertology.analyses.run import describe_passes
+
+    passes = [forward_pass for results in by_model for forward_pass in results.passes]
+    options.print_message(describe_passes(passes) or "All recordings were in the store.")
+    counts = (f"{count}." for results in by_model for count in results.unknown_tokens)
+    fillings = (note for results in by_model if (note := results.filling_note()))
+    for line in dict.fromkeys([*counts, *fillings]):
+        options.print_message(line)
+
+
+def print_scoreboard(claim_results: ClaimResults) -> None:
     """Print each claim with its verdict and the numbers behind it, then the totals."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from bertology.claims.verdict import SPECIFIC, count_verdicts
+    from bertology.claims.verdict import SPECIFIC
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(max_width=16)
@@ -98,7 +203,7 @@ def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
         models = f" · {' and '.join(result.models)}" if result.models else ""
         published = f"published ({claim.paper}, {claim.section}): {claim.published_value}"
         text.append(f"\n{claim.id}{models} · {published}", style="dim")
-        text.append(f"\n{result.verdict.reason}\n", style="dim" if outcome == "not applicable" else "")
+        text.append(f"\n{result.explanation}\n", style="dim" if outcome == "not applicable" else "")
         verdict = Text(outcome, style=STYLES[outcome])
         if result.verdict.qualification:
             is_specific = result.verdict.specificity in SPECIFIC
@@ -106,66 +211,24 @@ def print_scoreboard(claim_results: Sequence[ClaimResult]) -> None:
         table.add_row(verdict, text)
     console = Console()
     console.print(table)
-    console.print(count_verdicts([result.verdict for result in claim_results]))
+    console.print(claim_results.summary)
 
 
-@dataclass(frozen=True)
-class ClaimsRun:
-    """The inputs of a run and its report."""
+def print_verdicts_by_model(results: ClaimResultsByModel) -> None:
+    """Print the verdicts of several models: a row for each claim, a column for each model, then the totals."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
-    inputs: RunInputs
-    report: ClaimsReport
-
-
-def select_claims(arguments: ClaimsOptions, papers: Sequence[str] | None) -> tuple[Claim, ...]:
-    """The claims of these papers, or all; slow claims only with --full or if their paper is named."""
-    from bertology.claims.claim import all_claims
-    from bertology.errors import unknown_name
-
-    known = sorted({claim.paper for claim in all_claims()})
-    for paper in papers or ():
-        if paper not in known:
-            raise unknown_name("paper with claims", paper, known)
-    selected = [
-        claim for claim in all_claims() if (claim.paper in papers if papers else arguments.full or not claim.slow)
-    ]
-    if arguments.train_size is None:
-        return tuple(selected)
-    return tuple(claim.with_train_size(arguments.train_size) for claim in selected)
-
-
-def run_claims(arguments: ClaimsOptions, papers: Sequence[str] | None = None) -> ClaimsRun:
-    """Run the analyses the claims need, with progress bars, and judge the claims."""
-    from bertology.analyses.run import describe_passes
-    from bertology.claims.run import judge_claims
-    from bertology.recording.plan import RecordingConfig
-
-    claims = select_claims(arguments, papers)
-    if arguments.quick and arguments.limit is not None:
-        raise Refusal("Both --quick and --limit were given", "one of them", "Remove one")
-    limit = QUICK_LIMIT if arguments.quick else arguments.limit
-    reading = options.CorpusOptions(arguments.format, skip_malformed=arguments.skip_malformed, limit=limit)
-    recordings = options.RecordingOptions(
-        arguments.recording, arguments.against_recording, arguments.untrained_recording
-    ).open(model=arguments.model, against=arguments.against, corpus=arguments.corpus, limit=limit)
-    texts = None if arguments.recording else reading.read(arguments.corpus)
-    against = arguments.against
-    if arguments.model is None and against is None and arguments.recording is None:
-        against = DEFAULT_AGAINST
-        options.print_message(
-            f"No --against given; comparing with `{DEFAULT_AGAINST}`, fine-tuned from `{options.DEFAULT_MODEL}`."
-        )
-    inputs = options.build_run_inputs(
-        model=arguments.model,
-        against=against,
-        corpus=texts,
-        recordings=recordings,
-        config=RecordingConfig(overflow=arguments.overflow),
-        loading=options.ModelOptions(arguments.device, allow_pickle=arguments.allow_pickle),
-        store=arguments.store,
-        no_store=arguments.no_store,
-    )
-    with options.progress_bars() as progress:
-        report = judge_claims(claims, inputs, progress=progress, notify=options.print_message)
-    options.print_message(describe_passes(report.passes) or "All recordings were in the store.")
-    return ClaimsRun(inputs, report)
+    table = Table(box=SIMPLE, pad_edge=False)
+    for column in ("paper", "claim", *results):
+        table.add_column(column, overflow="fold")
+    first = next(iter(results.values()))
+    for claim_result, verdicts in zip(first, results.verdicts().values(), strict=True):
+        cells = [Text(verdict.label, style=STYLES[verdict.outcome]) for verdict in verdicts.values()]
+        table.add_row(claim_result.claim.paper, claim_result.claim.id, *cells)
+    console = Console(highlight=False)
+    console.print(table)
+    for model, claim_results in results.items():
+        console.print(f"{model}: {claim_results.summary}", markup=False)

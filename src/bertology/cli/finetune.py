@@ -34,11 +34,12 @@ def finetune_command(
         typer.Option(metavar="X", help="Fraction of the data used for validation if there is no --validation corpus."),
     ] = 0.1,
     test: Annotated[str | None, typer.Option(metavar="CORPUS", help="Corpus for evaluating the final model.")] = None,
-    annotation: Annotated[
+    label: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="With --task token: annotation to predict (tags, pos, xpos, entities, chunks or relations).",
+            help="Label to predict: a column of the corpus; with --task token also tags, pos, xpos, entities, chunks "
+            "or relations.",
         ),
     ] = None,
     seed: Annotated[
@@ -107,7 +108,7 @@ def finetune_command(
                 dtype=dtype,
             ),
             variant=LayerVariant(freeze_layers, keep_layers, reinitialise_layers, random_weights),
-            annotation=annotation,
+            label=label,
             max_length=max_length,
             keep_checkpoints=keep_checkpoints,
             progress=progress,

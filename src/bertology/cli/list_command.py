@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,9 +11,9 @@ import typer
 from bertology.cli import options
 from bertology.cli.table_layout import wrap_line
 
-HELP = "List analyses, models, corpora and formats, sites, claims, or the presets of papers (--like)."
+HELP = "List analyses, models, corpora and formats, sites, claims, the presets of papers (--like), or plug-ins."
 
-ListKind = Literal["analyses", "models", "corpora", "sites", "claims", "presets"]
+ListKind = Literal["analyses", "models", "corpora", "sites", "claims", "presets", "plugins"]
 
 
 def list_command(
@@ -23,6 +24,9 @@ def list_command(
     rows = _rows(kind)
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    if not rows:  # only plug-ins may be none
+        options.print_message("No plug-ins are installed; `bertology new` creates one.")
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
@@ -63,7 +67,35 @@ def _rows(kind: ListKind) -> list[dict[str, Any]]:
                 }
                 for preset in all_presets()
             ]
+        case "plugins":
+            return [{"name": name, "description": describe_plugin(row), **row} for name, row in plugin_rows()]
         case "claims":
             from bertology.claims.claim import all_claims
 
             return [{"name": c.id, "description": f"{c.statement} ({c.paper})", "paper": c.paper} for c in all_claims()]
+
+
+def plugin_rows() -> list[tuple[str, dict[str, str]]]:
+    """Every installed plug-in by name: kind, package, version, and its problem if it cannot be loaded."""
+    from bertology.analyses import registry
+    from bertology.claims.claim import claim_plugins
+    from bertology.corpus.read import reader_plugins
+    from bertology.encoder.families import family_plugins
+
+    plugins = {
+        "analysis": registry.plugins(),
+        "reader": reader_plugins(),
+        "family": family_plugins(),
+        "claims": claim_plugins(),
+    }
+    return [
+        (plugin.name, {"kind": kind, "package": plugin.package, "version": plugin.version, "problem": plugin.problem})
+        for kind, of_kind in plugins.items()
+        for plugin in of_kind
+    ]
+
+
+def describe_plugin(row: Mapping[str, str]) -> str:
+    """The kind, package and state of a plug-in in one line."""
+    state = f"FAILED: {row['problem']}" if row["problem"] else "loaded"
+    return f"{row['kind']} of {row['package']} {row['version']}: {state}"

@@ -1,4 +1,7 @@
-"""The `bertology` command: results on stdout, messages on stderr; exit 0 success, 2 user error, 130 interrupted."""
+"""The `bertology` command: results on stdout, messages on stderr; exit 0 success, 2 user error, 130 interrupted.
+
+`doctor` and `store prune` exit with 1 if something is broken or could not be deleted.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 import typer
 
-from bertology.cli import claims, finetune, list_command, new, prune, record, report, run, view
+from bertology.cli import claims, doctor, finetune, list_command, new, prune, record, report, run, store, view
 from bertology.cli.options import expand_option_groups
 from bertology.errors import LoadWarning, Refusal
 
@@ -27,7 +30,6 @@ app = typer.Typer(
     name="bertology",
     help=HELP,
     invoke_without_command=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -41,6 +43,8 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "finetune": (finetune.finetune_command, finetune.HELP),
     "prune": (prune.prune_command, prune.HELP),
     "list": (list_command.list_command, list_command.HELP),
+    "store": (store.store_command, store.HELP),
+    "doctor": (doctor.doctor_command, doctor.HELP),
     "new": (new.new_command, new.HELP),
 }
 for name, (command, summary) in COMMANDS.items():

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from glob import glob
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import typer
 
+from bertology.cli.completion import complete_corpus, complete_format, complete_model
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.progress import progress_bars as progress_bars
 
 if TYPE_CHECKING:
-    from bertology.analyses.run import RunInputs
     from bertology.corpus.corpus import Corpus
     from bertology.encoder.encoder import Encoder
-    from bertology.recording.plan import RecordingConfig
-    from bertology.recording.recorder import ProgressCallback
     from bertology.recording.recording import Recording
 
 DEFAULT_MODEL = "mini"
@@ -37,18 +33,36 @@ Model = Annotated[
         "--model",
         "-m",
         metavar="MODEL",
+        autocompletion=complete_model,
         help="Built-in name, directory in Hugging Face format, hub name, random:MODEL (untrained), static:MODEL (input "
         "embeddings) or glove:PATH. [default: mini]",
     ),
 ]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        autocompletion=complete_model,
+        help="Built-in name, directory in Hugging Face format, hub name, random:MODEL (untrained), static:MODEL (input "
+        "embeddings) or glove:PATH; repeat it, or give a pattern, to compare models in one table. [default: mini]",
+    ),
+]
 Against = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="Second model to compare with, for example a fine-tuned one.")
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        autocompletion=complete_model,
+        help="Second model to compare with, for example a fine-tuned one.",
+    ),
 ]
 AgainstModels = Annotated[
     list[str] | None,
     typer.Option(
         "--against",
         metavar="MODEL",
+        autocompletion=complete_model,
         help="Second model to compare with; repeat it, or give a pattern such as 'checkpoint-*', to follow a measure "
         "over several checkpoints.",
     ),
@@ -59,6 +73,7 @@ CorpusName = Annotated[
         "--corpus",
         "-c",
         metavar="CORPUS",
+        autocompletion=complete_corpus,
         help="Built-in name, file or directory; see `bertology list corpora`. [default: english]",
     ),
 ]
@@ -66,6 +81,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
+        autocompletion=complete_format,
         help="Format of the corpus, if its file suffix does not determine it; see `bertology list corpora`.",
     ),
 ]
@@ -206,6 +222,7 @@ class ModelOptions:
         """Load a model."""
         from bertology.encoder.load import load
 
+        _refuse_device(self.device)
         return load(name, device=self.device, dtype=self.dtype, allow_pickle=self.allow_pickle)
 
     def load_or_default(self, name: str | None) -> Encoder:
@@ -213,6 +230,10 @@ class ModelOptions:
         if name is None:
             print_message(f"No --model given; using the built-in model `{DEFAULT_MODEL}`.")
         return self.load(name or DEFAULT_MODEL)
+
+    def load_all(self, names: Sequence[str | None]) -> Encoder | Iterator[Encoder]:
+        """Load a model, the built-in one if its name is None; of several, each when it is needed."""
+        return self.load_or_default(names[0]) if len(names) == 1 else map(self.load_or_default, names)
 
 
 def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -246,39 +267,11 @@ def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     return expanded
 
 
-def build_run_inputs(
-    *,
-    model: str | None,
-    against: str | None,
-    corpus: Corpus | None,
-    recordings: Recordings,
-    config: RecordingConfig,
-    loading: ModelOptions,
-    store: Path | None,
-    no_store: bool,
-    random_baseline: bool = True,
-) -> RunInputs:
-    """The inputs of analyses: recordings, or a model and a corpus."""
-    from bertology.analyses.run import RunInputs
+def store_directory(store: Path | None, *, no_store: bool) -> Path | None:
+    """The directory of the store: the given one, or the default; None with --no-store."""
     from bertology.recording.store import default_root
 
-    root = None if no_store else store or default_root()
-    if recordings.recording is not None:
-        return RunInputs(
-            corpus=recordings.recording.corpus,
-            recording=recordings.recording,
-            against=loading.load(against) if against else None,
-            against_recording=recordings.against,
-            untrained_recording=recordings.untrained,
-            config=config,
-            store=root,
-        )
-    _refuse_device(loading.device)
-    encoder = loading.load_or_default(model)
-    other = loading.load(against) if against else None
-    return RunInputs(
-        corpus=corpus, encoder=encoder, against=other, config=config, store=root, random_baseline=random_baseline
-    )
+    return None if no_store else store or default_root()
 
 
 def expand_models(names: list[str]) -> list[str]:
@@ -323,37 +316,3 @@ def _name_and_value(option: str) -> tuple[str, str]:
 def print_message(line: str) -> None:
     """Print a message on stderr; stdout is for results."""
     typer.echo(line, err=True)
-
-
-MIN_DONE_FRACTION = 0.02
-"""No estimate is shown before this fraction is done."""
-
-
-@contextmanager
-def progress_bars() -> Generator[Callable[[str], ProgressCallback]]:
-    """Yield a function that starts a bar with a title and returns its callback; finished bars disappear."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[left]}")
-    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bars:
-
-        def start(title: str) -> Callable[[int, int], None]:
-            task, start_time = bars.add_task(title, total=None, left=""), monotonic()
-
-            def update(done: int, total: int) -> None:
-                left = time_left(monotonic() - start_time, done, total)
-                bars.update(task, completed=done, total=total, left=left, visible=done < total)
-
-            return update
-
-        yield start
-
-
-def time_left(elapsed: float, done: int, total: int) -> str:
-    """The estimated time left as text, at the rate so far; empty if too little is done."""
-    if not MIN_DONE_FRACTION * total < done < total:
-        return ""
-    seconds = elapsed * (total - done) / done
-    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"

@@ -8,13 +8,19 @@ from typing import Annotated
 import typer
 
 from bertology.cli import options
+from bertology.cli.completion import complete_corpus, complete_model
 
 HELP = "Record activations of a model on a corpus; an interrupted recording resumes."
 
 
 def record_command(
-    model: Annotated[str, typer.Argument(help="Built-in name, directory in Hugging Face format, or hub name.")],
-    corpus: Annotated[str, typer.Argument(help="Built-in name, file or directory.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Built-in name, directory in Hugging Face format, or hub name.", autocompletion=complete_model
+        ),
+    ],
+    corpus: Annotated[str, typer.Argument(help="Built-in name, file or directory.", autocompletion=complete_corpus)],
     sites: Annotated[
         str, typer.Option(metavar="SITES", help="Sites to record, comma-separated; see `bertology list sites`.")
     ],

@@ -1,4 +1,4 @@
-"""`bertology run`: one analysis on a model and a corpus, or on a recording."""
+"""`bertology run`: analyses of one or several models on a corpus, or of a recording."""
 
 from __future__ import annotations
 
@@ -9,25 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertology.cli import options
+from bertology.cli.completion import complete_analysis, complete_preset
 from bertology.cli.table_layout import wrap_line
 from bertology.errors import Refusal, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bertology.analyses.declaration import Analysis
     from bertology.analyses.presets import Preset
+    from bertology.results.shapes import Head
 
-HELP = "Run one analysis; `bertology run ANALYSIS --help` lists its options."
+HELP = "Run analyses on one or several models; `bertology run ANALYSIS --help` lists its options."
 CONTEXT: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def run_command(
     context: typer.Context,
     analysis: Annotated[
-        str | None, typer.Argument(help="Name of the analysis, as in `bertology list analyses`.")
+        str | None,
+        typer.Argument(
+            help="Name of the analysis, as in `bertology list analyses`; further names after it share its forward "
+            "pass.",
+            autocompletion=complete_analysis,
+        ),
     ] = None,
-    model: options.Model = None,
+    model: options.Models = None,
     against: options.AgainstModels = None,
     corpus: options.CorpusName = None,
     reading: options.CorpusOptions = options.CorpusOptions(),
@@ -36,6 +43,7 @@ def run_command(
         str | None,
         typer.Option(
             metavar="PAPER",
+            autocompletion=complete_preset,
             help="Measure as a paper does, for example clark2019: sets the options of the analysis, unless they are "
             "given, and shows the published numbers; see `bertology list presets`.",
         ),
@@ -51,8 +59,15 @@ def run_command(
     ] = False,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also save the figure to FILE (.svg, .png or .html)."),
+        typer.Option(metavar="FILE", help="Also save the figure to FILE (.svg, .pdf, .png or .html)."),
     ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="LAYER-HEAD", help="Print what the result says about one head, such as 8-11."),
+    ] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all-rows", help="Print all rows of long tables, and the numbers of every head.")
+    ] = False,
     answers: Annotated[
         Path | None,
         typer.Option(
@@ -64,9 +79,10 @@ def run_command(
     as_json: options.Json = False,
     help: Annotated[bool, typer.Option("--help", "-h", help="Show this message, or the options of ANALYSIS.")] = False,
 ) -> None:
-    """Run one analysis and print its result."""
+    """Run analyses and print their results."""
     from bertology.analyses import registry
-    from bertology.analyses.presets import find_preset, with_published
+    from bertology.analyses.presets import find_preset
+    from bertology.cli.terminal import print_model_table, print_published, print_result
 
     if help:
         typer.echo(context.get_help())
@@ -79,59 +95,85 @@ def run_command(
             "a name, as in `bertology run attention/entropy`",
             "`bertology list analyses` lists all, `bertology run --help` shows the options",
         )
-    declared = registry.get(analysis)
-    explicit_options = parse_analysis_options(declared, context.args, context)
+    further, arguments = split_names(context.args)
+    names = list(dict.fromkeys([analysis, *further]))
+    declared = [registry.get(name) for name in names]
+    explicit_options = parse_analysis_options(declared, arguments, context)
     source = context.get_parameter_source("overflow")
-    if "overflow" in declared.options and source is not None and source.name == "COMMANDLINE":
+    if source is not None and source.name == "COMMANDLINE" and any("overflow" in each.options for each in declared):
         explicit_options["overflow"] = overflow
-    preset = find_preset(declared, like) if like is not None else None
-    analysis_options = explicit_options if preset is None else preset.with_explicit(explicit_options)
+    models, partners = options.expand_models(model or []), options.expand_models(against or [])
+    if len(names) > 1 or len(models) > 1:
+        _check_several(figure=figure, answers=answers, head=head)
     if figure is not None:
         from bertology.results.drawing.files import check_figure_writable
 
         check_figure_writable(figure)
     if answers is not None:
-        _check_answers(declared, analysis_options, answers)
+        preset = find_preset(declared[0], like) if like is not None else None
+        _check_answers(declared[0], preset.with_explicit(explicit_options) if preset else explicit_options, answers)
 
-    from bertology.analyses.checkpoints import run_checkpoints
-    from bertology.analyses.run import run_analysis
-    from bertology.cli.terminal import print_published, print_result
+    from bertology.analyses.run import run
     from bertology.recording.plan import RecordingConfig
+    from bertology.results.result import Result
+    from bertology.results.results import Results
 
-    partners = options.expand_models(against or [])
-    first_partner = partners[0] if partners else None
-    recordings = recording_options.open(model=model, against=first_partner, corpus=corpus, limit=reading.limit)
-    texts = reading.read(corpus) if recordings.recording is None else None
-    inputs = options.build_run_inputs(
-        model=model,
-        against=first_partner,
-        corpus=texts,
-        recordings=recordings,
-        config=RecordingConfig(overflow=overflow, max_length=max_length, objective=objective),
-        loading=loading,
-        store=store,
-        no_store=no_store,
-        random_baseline=not no_random_baseline,
+    recordings = recording_options.open(
+        model=next(iter(models), None), against=next(iter(partners), None), corpus=corpus, limit=reading.limit
     )
+    recording = recordings.recording
+    texts = None if recording is not None else reading.read(corpus)
+    encoder = None if recording is not None else loading.load_all(models or [None])
+    shown_head = None if head is None else _check_head(head, encoder if recording is None else recording.encoder)
     with options.progress_bars() as progress:
-        callbacks: dict[str, Any] = {"progress": progress, "notify": options.print_message}
-        if len(partners) > 1:
-            further = map(loading.load, partners[1:])
-            result = run_checkpoints(declared, inputs, partners, further, analysis_options, **callbacks)
-        else:
-            result = run_analysis(declared, inputs, analysis_options, **callbacks)
-    if preset is not None:
-        result = with_published(result, preset, explicit_options)
-    if answers is not None:
-        options.print_message(f"Answers: {result.save_answers(answers)} in {answers}")
-    if figure is not None:
-        options.print_message(f"Figure: {result.save(figure, theme)}")
+        value = run(
+            names if len(names) > 1 else names[0],
+            encoder,
+            texts,
+            recording=recording,
+            untrained=recordings.untrained,
+            against=recordings.against or (loading.load_all(partners) if partners else None),
+            config=RecordingConfig(overflow=overflow, max_length=max_length, objective=objective),
+            store=options.store_directory(store, no_store=no_store),
+            like=like,
+            random_baseline=not no_random_baseline,
+            progress=progress,
+            notify=options.print_message,
+            **explicit_options,
+        )
+    if isinstance(value, Result) and answers is not None:
+        options.print_message(f"Answers: {value.save_answers(answers)} in {answers}")
+    if isinstance(value, Result) and figure is not None:
+        options.print_message(f"Figure: {value.save(figure, theme)}")
     if as_json:
-        typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
-    else:
-        print_result(result, declared)
-        if preset is not None:
+        typer.echo(json.dumps(value.to_json(), ensure_ascii=False))
+        return
+    if isinstance(value, Results) and len(value.all_results()) > len(names):
+        print_model_table(value.table())
+        return
+    results = [value] if isinstance(value, Result) else value.all_results()
+    for each, result in zip(declared, results, strict=True):
+        print_result(result, each, head=shown_head, all_rows=all_rows)
+        if like is not None:
+            preset = find_preset(each, like)
             print_published(result, preset, _published_findings(preset))
+
+
+def _check_several(**single: object) -> None:
+    """Refuse options that are about one result beside several analyses or models."""
+    for name, value in single.items():
+        if value is not None:
+            raise Refusal(
+                f"--{name} was given with several analyses or models",
+                "one analysis of one model",
+                f"Leave out --{name}; --json has every number",
+            )
+
+
+def split_names(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The further names of analyses, which come before all options, and the other arguments."""
+    first_option = next((index for index, word in enumerate(arguments) if word.startswith("-")), len(arguments))
+    return arguments[:first_option], arguments[first_option:]
 
 
 def _published_findings(preset: Preset) -> list[str]:
@@ -143,6 +185,20 @@ def _published_findings(preset: Preset) -> list[str]:
         for claim in all_claims()
         if claim.paper == preset.paper and claim.analysis == preset.analysis and claim.published_value
     ]
+
+
+def _check_head(text: str, encoder: Any) -> Head:
+    """The head of `--head`; refused, before any computation, if the model does not have it."""
+    from bertology.results.measure import parse_head
+
+    head = parse_head(text)
+    if encoder is not None and not (head[0] < encoder.layers and head[1] < encoder.heads):
+        raise Refusal(
+            f"{encoder.name} has no head {head}",
+            f"a head from 1-1 to {encoder.layers}-{encoder.heads}",
+            "Heads are written layer-head, both counted from 1",
+        )
+    return head
 
 
 def _check_answers(analysis: Analysis, analysis_options: Mapping[str, Any], path: Path) -> None:
@@ -161,9 +217,12 @@ def _check_answers(analysis: Analysis, analysis_options: Mapping[str, Any], path
     check_answers_writable(path)
 
 
-def parse_analysis_options(analysis: Analysis, arguments: list[str], context: typer.Context) -> dict[str, Any]:
-    """Parse the arguments that are not options of the command as options of the analysis."""
-    known = {option.flag: option for option in analysis.options.values()}
+def parse_analysis_options(
+    analyses: Sequence[Analysis], arguments: list[str], context: typer.Context
+) -> dict[str, Any]:
+    """Parse the arguments that are not options of the command as options of the analyses."""
+    known = {option.flag: option for analysis in reversed(analyses) for option in analysis.options.values()}
+    names = ", ".join(analysis.name for analysis in analyses)
     values: dict[str, Any] = {}
     remaining = list(arguments)
     while remaining:
@@ -173,7 +232,7 @@ def parse_analysis_options(analysis: Analysis, arguments: list[str], context: ty
             raise Refusal(
                 f"{word!r} is not an option",
                 "an option such as --seed 1",
-                f"See `bertology run {analysis.name} --help`",
+                f"See `bertology run {analyses[0].name} --help`",
             )
         if name.removeprefix("no-") in known and known[name.removeprefix("no-")].type is bool and not equals:
             values[known[name.removeprefix("no-")].name] = not name.startswith("no-")
@@ -181,7 +240,7 @@ def parse_analysis_options(analysis: Analysis, arguments: list[str], context: ty
         if name not in known:
             flags = (flag for parameter in context.command.params for flag in parameter.opts)
             shared = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
-            raise unknown_name(f"option of {analysis.name}", name, [*known, *shared])
+            raise unknown_name(f"option of {names}", name, [*known, *shared])
         if not equals:
             if not remaining:
                 raise Refusal(f"--{name} has no value", "a value after it", known[name].description)

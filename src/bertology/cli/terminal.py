@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,27 +21,45 @@ from bertology.cli.table_layout import (
     split_into_tables,
 )
 from bertology.errors import count_noun
-from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, UnmeasuredShape
+from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates, describe_intervals, estimate_text
+from bertology.results.measure import Measure
+from bertology.results.result import sample_sizes
+from bertology.results.shapes import (
+    MODEL_SERIES,
+    Curve,
+    Head,
+    HeadGrid,
+    LayerCurve,
+    Matrix,
+    Shape,
+    Table,
+    UnmeasuredShape,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from bertology.analyses.declaration import Analysis
     from bertology.analyses.presets import Preset, PublishedNumber
+    from bertology.results.comparison import ModelTable
     from bertology.results.result import Result
 
 PIPED_WIDTH = 160
 MAX_COLUMNS = 7
 MAX_MEASURES = 16
+MAX_ROWS = 30
+"""Longer tables are cut to the rows that are furthest from their baselines; --all-rows prints all."""
 MAX_MATRIX_COLUMNS = 16
 """A matrix with more columns does not fit a terminal: only its highest and lowest cells are printed."""
 CELLS_PER_END = 10
 AXES = ("row", "column")
 
 
-def print_result(result: Result, analysis: Analysis) -> None:
-    """Print the result for people; `--json` is for programs."""
+def print_result(result: Result, analysis: Analysis, *, head: Head | None = None, all_rows: bool = False) -> None:
+    """Print the result for people, or what it says about one head; `--json` is for programs.
+
+    Long tables are cut unless `all_rows`; a line says so.
+    """
     from rich.console import Console
 
     # Words and intervals contain brackets, which rich would take for styles.
@@ -54,12 +72,32 @@ def print_result(result: Result, analysis: Analysis) -> None:
         console.print(line)
     if options := result.describe_options():
         console.print(f"Options: {options}")
-    for part in _result_tables(result, console.width):
+    tables = _result_tables(result.data, console.width, all_rows)
+    for part in tables if head is None else _head_card(result.data, head, console.width, all_rows):
         console.print(part, style="italic" if isinstance(part, str) else "")
     for line in _footnotes(result):
         console.print(line)
-    for line in _prune_lines(result):
+    for line in _prune_lines(result) if head is None else ():
         console.print(line, soft_wrap=True)  # a broken line could not be pasted
+
+
+def print_model_table(table: ModelTable) -> None:
+    """Print the numbers of several models side by side, baselines dim below them."""
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False)
+    for analysis in dict.fromkeys(row.analysis for row in table.rows):
+        console.print(f"{analysis}: value [interval] of each model, baselines below", style="bold")
+        shown = _build_table(["measure", "", *table.models])
+        shown.columns[1].justify = "left"
+        for row in table.rows:
+            if row.analysis == analysis:
+                is_model = row.series == MODEL_SERIES
+                labels = (row.measure, row.position) if is_model else ("", f"  {row.series}")
+                shown.add_row(*labels, *map(row.cell, table.models), style="" if is_model else "dim")
+        console.print(shown)
+    for name in table.not_compared:
+        console.print(f"{name}: not in the table, its results have no measures; see --json.")
 
 
 def print_published(result: Result, preset: Preset, findings: Sequence[str]) -> None:
@@ -101,12 +139,17 @@ def _published_tables(
         yield from _fill_tables(labels, blocks, width, MAX_MEASURES)
 
 
-def _result_tables(result: Result, width: int) -> Iterable[RichTable | str]:
+def _result_tables(data: Shape, width: int, all_rows: bool) -> Iterable[RichTable | str]:
     """The tables of a result, with a heading line before each kind."""
-    match result.data:
+    match data:
         case HeadGrid() as grid:
             yield from _layer_means(grid, width)
             yield from _highest_heads(grid, width)
+            if all_rows:
+                heads = _heads_as_table(grid)
+                yield from _curve_tables(heads, "head", list(heads.row_names), width)
+            else:
+                yield "All heads: --all-rows. One head: --head LAYER-HEAD."
         case LayerCurve() as curve:
             layers = [str(i + curve.first_layer) for i in range(_length(curve.measures))]
             yield from _curve_tables(curve, "layer", layers, width)
@@ -114,15 +157,149 @@ def _result_tables(result: Result, width: int) -> Iterable[RichTable | str]:
             yield from _curve_tables(curve, curve.x_name, [f"{point:g}" for point in curve.x], width)
             yield from _removal_orders(curve)
         case Table() as table:
-            yield from _curve_tables(table, "", list(table.row_names), width, skipped_rows=table.empty_rows())
-            if table.attributes or table.notes:
-                yield _attributes(table)
+            empty = set(table.empty_rows())
+            rows = [row for row in range(len(table.row_names)) if row not in empty]
+            shown = rows if all_rows else _strongest_rows(table, rows)
+            yield from _table_rows(table, shown, width)
+            yield from _describe_cut(table, len(shown), len(rows))
         case Matrix() as matrix:
+            rows = list(range(len(matrix.row_names)))
             small = len(matrix.column_names) <= MAX_MATRIX_COLUMNS
+            shown = rows if all_rows or not small else _strongest_rows(matrix, rows)
             for name in matrix.measures:
-                yield from (_matrix_values if small else _extremes)(name, matrix, width)
+                yield from _matrix_values(name, matrix, width, shown) if small else _extremes(name, matrix, width)
+            yield from _describe_cut(matrix, len(shown), len(rows))
         case other:
-            yield _records(list(other.rows()))
+            rows = list(other.rows())
+            yield _records(rows if all_rows else rows[:MAX_ROWS])
+            if not all_rows and len(rows) > MAX_ROWS:
+                yield f"The first {MAX_ROWS} of {len(rows)} rows (all: --all-rows)."
+
+
+def _ranking_measure(data: Table | Matrix) -> Measure | None:
+    """The first measure that was measured and has a baseline."""
+    measures = (Measure(name, estimates, data) for name, estimates in data.measures.items())
+    return next((measure for measure in measures if np.isfinite(measure.distance()).any()), None)
+
+
+def _strongest_rows(data: Table | Matrix, rows: Sequence[int]) -> list[int]:
+    """At most `MAX_ROWS` rows, in their order: clearly above or below all baselines first, then by distance."""
+    measure = _ranking_measure(data)
+    if len(rows) <= MAX_ROWS or measure is None:
+        return list(rows[:MAX_ROWS])
+    clear = {key[0] if isinstance(key, tuple) else key for key in measure.above() | measure.below()}
+    distances = measure.distance().reshape(len(data.row_names), -1)
+    furthest = np.where(np.isnan(distances), -1.0, distances).max(1)
+    ranked = sorted(rows, key=lambda row: (data.row_names[row] not in clear, -furthest[row]))
+    return sorted(ranked[:MAX_ROWS])
+
+
+def _describe_cut(data: Table | Matrix, n_shown: int, n_rows: int) -> Iterable[str]:
+    if n_shown < n_rows:
+        measure = _ranking_measure(data)
+        which = f"those whose {measure.name} is furthest from its baselines" if measure is not None else "the first"
+        yield f"{n_shown} of {n_rows} rows: {which} (all: --all-rows)."
+
+
+def _table_rows(table: Table, rows: Sequence[int], width: int) -> Iterable[RichTable | str]:
+    """Numbers and attributes of some rows of a table."""
+    yield from _curve_tables(table, "", list(table.row_names), width, rows)
+    yield from _table_attributes(table, rows, except_for=table.head_attributes())
+
+
+def _table_attributes(table: Table, rows: Sequence[int], except_for: Collection[str] = ()) -> Iterable[RichTable]:
+    """Attributes and notes of some rows of a table, except those that stand in its rows."""
+    notes = {"note": tuple(table.notes.get(name, "") for name in table.row_names)}
+    attributes = {
+        name: values
+        for name, values in {**table.attributes, **notes}.items()
+        if name not in except_for
+        and not _is_in_row_names(name, values, table)
+        and any(values[row] not in (None, "") for row in rows)
+    }
+    if attributes:
+        shown = _build_table(["", *(name.replace("_", " ") for name in attributes)])
+        for column in shown.columns:
+            column.justify = "left"
+        for index in rows:
+            cells = [_format_value(values[index]) for values in attributes.values()]
+            if any(cells):
+                shown.add_row(table.row_names[index], *cells)
+        yield shown
+
+
+def _is_in_row_names(name: str, values: Sequence[object], table: Table) -> bool:
+    """Whether the rows say the attribute already, as `layer 3` does, or a head its layer."""
+    heads = table.attributes.get("head", table.row_names)
+    is_named = (
+        value is None
+        or row in (str(value), f"{name} {value}")
+        or (name == "layer" and str(head).startswith(f"{value}-"))
+        for value, row, head in zip(values, table.row_names, heads, strict=True)
+    )
+    return all(is_named)
+
+
+def _heads_as_table(grid: HeadGrid) -> Table:
+    """The same numbers with a row for each head."""
+
+    def flatten(measures: Mapping[str, Estimates]) -> dict[str, Estimates]:
+        return {name: Estimates.concatenate([e[layer] for layer in range(e.shape[0])]) for name, e in measures.items()}
+
+    shape = next(iter(grid.measures.values())).shape
+    return Table(
+        measures=flatten(grid.measures),
+        baselines={name: flatten(measures) for name, measures in grid.baselines.items()},
+        row_names=tuple(str(Head(*index)) for index in np.ndindex(*shape)),
+    )
+
+
+def _head_card(data: Shape, head: Head, width: int, all_rows: bool) -> Iterable[RichTable | str]:
+    """What a result says about one head; the whole result if it has no numbers of single heads."""
+    match data:
+        case HeadGrid() as grid:
+            yield from _head_measures(grid, head, head, width)
+        case Table() as table if str(head) in table.row_names:
+            yield from _head_measures(table, head, str(head), width)
+            yield from _table_attributes(table, [table.row_names.index(str(head))])
+        case Table() as table if rows := _rows_about(table, head):
+            yield f"Head {head}: {count_noun(len(rows), 'rows')} of {len(table.row_names)}"
+            yield from _table_rows(table, rows, width)
+        case Table() as table if table.head_attributes():
+            yield f"Head {head} is in none of {count_noun(len(table.row_names), 'rows')}; other heads were selected."
+            yield from _result_tables(data, width, all_rows)
+        case Matrix() as matrix if str(head) in matrix.row_names:
+            for name in matrix.measures:
+                yield from _extremes(name, matrix, width, matrix.row_names.index(str(head)))
+        case _:
+            yield f"No number of this result is about a single head such as {head}: the whole result."
+            yield from _result_tables(data, width, all_rows)
+
+
+def _rows_about(table: Table, head: Head) -> list[int]:
+    """The rows whose name or attribute is the head."""
+    columns = [table.row_names, *table.head_attributes().values()]
+    return [row for row in range(len(table.row_names)) if any(column[row] == str(head) for column in columns)]
+
+
+def _head_measures(data: HeadGrid | Table, head: Head, key: Head | str, width: int) -> Iterable[RichTable | str]:
+    """All measures of a head with their ranks among all heads and their baselines."""
+    measures = [Measure(name, estimates, data) for name, estimates in data.measures.items()]
+    ranks = [measure.rank(key) for measure in measures]
+    n_measured = [int(np.isfinite(measure.estimates.value).sum()) for measure in measures]
+    baselines = {
+        name: [m.baselines[name][key] if m.name in by_measure else None for m in measures]
+        for name, by_measure in data.baselines.items()
+    }
+    labels = [
+        TableColumn("measure", tuple(f"{m.name} (lowest)" if m.low_stands_out else m.name for m in measures)),
+        TableColumn("rank", tuple(f"{r} of {n}" if r else "" for r, n in zip(ranks, n_measured, strict=True))),
+    ]
+    end = "highest, or lowest where the measure says so" if any(m.low_stands_out for m in measures) else "highest"
+    yield f"Head {head}, its rank among all heads (1: {end}) and baselines"
+    intervals, with_n = describe_intervals(data.measures), len(sample_sizes(data)) > 1
+    columns = _measure_columns([m[key] for m in measures], baselines, intervals, with_n)
+    yield from _fill_tables(labels, [columns], width, MAX_COLUMNS)
 
 
 def _removal_orders(curve: Curve) -> Iterable[RichTable | str]:
@@ -167,7 +344,11 @@ def _layer_means(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
     yield from _fill_tables(labels, blocks, width, MAX_MEASURES, n_measured_rows=len(layers))
     for baseline, by_measure in grid.baselines.items():
         # A baseline such as the attention weights alone has its own value in every layer: the mean above hides it.
-        varying = {name: values for name, estimates in by_measure.items() if _varies(values := estimates.value)}
+        varying = {
+            name: estimates.value
+            for name, estimates in by_measure.items()
+            if _varies(estimates.value, grid.measures[name].value)
+        }
         if varying:
             columns = {name: TableColumn(name, tuple(map(_format_mean, values))) for name, values in varying.items()}
             yield f"Baseline, mean over heads, by layer: {baseline}"
@@ -175,10 +356,14 @@ def _layer_means(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
             yield from _fill_tables(labels, list(map(MeasureColumns, columns.values())), width, MAX_MEASURES)
 
 
-def _varies(values: FloatArray) -> bool:
-    """Whether the means over heads differ between layers by more than rounding."""
+def _varies(baseline: FloatArray, measure: FloatArray) -> bool:
+    """Whether a baseline's means over heads differ between layers, by more than a tenth of what the model's do."""
+    return _range_of_means(baseline) > max(5e-4, 0.1 * _range_of_means(measure))
+
+
+def _range_of_means(values: FloatArray) -> float:
     means = [float(np.nanmean(layer)) for layer in values if np.isfinite(layer).any()]
-    return bool(means) and max(means) - min(means) > 5e-4
+    return max(means) - min(means) if means else 0.0
 
 
 def _highest_heads(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
@@ -198,7 +383,8 @@ def _highest_heads(grid: HeadGrid, width: int) -> Iterable[RichTable | str]:
     ]
     yield "Highest or lowest head per measure" if grid.lowest else "Highest head per measure"
     intervals = describe_intervals(grid.measures)
-    yield from _fill_tables(labels, [_measure_columns(values, baselines, intervals)], width, MAX_COLUMNS)
+    columns = _measure_columns(values, baselines, intervals, len(sample_sizes(grid)) > 1)
+    yield from _fill_tables(labels, [columns], width, MAX_COLUMNS)
 
 
 def _format_head(values: FloatArray, head: Head | None) -> str:
@@ -214,10 +400,10 @@ def _curve_tables(
     x_label: str,
     row_labels: list[str],
     width: int,
-    skipped_rows: tuple[int, ...] = (),
+    rows: Sequence[int] | None = None,
 ) -> Iterable[RichTable | str]:
-    """Tables of measures with their baselines, as many side by side as the width allows."""
-    shown = [index for index in range(len(row_labels)) if index not in skipped_rows]
+    """Tables of measures with their baselines, as many side by side as the width allows; of all rows or of some."""
+    shown = list(range(len(row_labels)) if rows is None else rows)
     sizes = SampleSizes.from_estimates(curve.measures, shown)
     heads = curve.head_attributes() if isinstance(curve, Table) else {}
     labels = [
@@ -232,11 +418,13 @@ def _curve_tables(
     for name, estimates in curve.measures.items():
         baselines = {baseline: b[name] for baseline, b in curve.baselines.items() if name in b}
         columns = [
-            TableColumn(label, tuple(_format_estimate(series[index]) for index in shown))
+            TableColumn(label, tuple(estimate_text(series[index]) for index in shown))
             for label, series in {sizes.label(name): estimates, **baselines}.items()
         ]
         blocks.append(MeasureColumns(columns[0], tuple(columns[1:]), sizes.by_measure.get(name)))
-    yield f"Value [{describe_intervals(curve.measures)}] and baselines"
+    sizes_of_rows = np.unique(np.concatenate([e.n[shown][e.n[shown] > 0] for e in curve.measures.values()]))
+    n = f"; n = {sizes_of_rows[0]}" if len(sizes_of_rows) == 1 < len(sample_sizes(curve)) else ""
+    yield f"Value [{describe_intervals(curve.measures)}] and baselines{n}"
     yield from _fill_tables(labels, blocks, width, MAX_COLUMNS)
 
 
@@ -277,65 +465,52 @@ def _table_with_header(labels: Sequence[TableColumn], columns: Sequence[TableCol
 
 
 def _measure_columns(
-    estimates: Sequence[Estimate], baselines: Mapping[str, Sequence[Estimate | None]], intervals: str
+    estimates: Sequence[Estimate], baselines: Mapping[str, Sequence[Estimate | None]], intervals: str, with_n: bool
 ) -> MeasureColumns:
-    """Columns of estimates with their sample sizes and baselines, some of which may be missing."""
+    """Columns of estimates with their baselines, some of which may be missing, and their sample sizes if wished."""
     columns = [
-        TableColumn(name, tuple("" if e is None else _format_estimate(e) for e in series))
+        TableColumn(name, tuple("" if e is None else estimate_text(e) for e in series))
         for name, series in baselines.items()
     ]
-    n_column = TableColumn("n", tuple(str(e.n) for e in estimates))
-    values = TableColumn(f"value [{intervals}]", tuple(map(_format_estimate, estimates)))
+    n_column = TableColumn("n", tuple(str(e.n) for e in estimates)) if with_n else None
+    values = TableColumn(f"value [{intervals}]", tuple(map(estimate_text, estimates)))
     return MeasureColumns(values, tuple(columns), n_column)
 
 
-def _attributes(table: Table) -> RichTable:
-    """The notes of a table's rows, and the attributes that do not stand beside the numbers."""
-    attributes = {name: values for name, values in table.attributes.items() if name not in table.head_attributes()}
-    names = [name.replace("_", " ") for name in attributes] + (["note"] if table.notes else [])
-    shown = _build_table(["", *names])
-    for column in shown.columns:
-        column.justify = "left"
-    for index, row in enumerate(table.row_names):
-        cells = [_format_value(values[index]) for values in attributes.values()]
-        cells += [table.notes.get(row, "")] if table.notes else []
-        if any(cells):
-            shown.add_row(row, *cells)
-    return shown
-
-
-def _matrix_values(name: str, matrix: Matrix, width: int) -> Iterable[RichTable | str]:
-    """All values of a small matrix."""
+def _matrix_values(name: str, matrix: Matrix, width: int, rows: Sequence[int]) -> Iterable[RichTable | str]:
+    """The values of some rows of a matrix."""
     estimates = matrix.measures[name]
     n = estimates.n[np.isfinite(estimates.value) & (estimates.n > 0)]
     differ = n.size and n.min() < n.max()
     yield f"{name} (n = {n.min()} to {n.max()})" if differ else name
     blocks = [
-        MeasureColumns(TableColumn(column, tuple(_format_mean(value) for value in estimates.value[:, index])))
+        MeasureColumns(TableColumn(column, tuple(_format_mean(value) for value in estimates.value[rows, index])))
         for index, column in enumerate(matrix.column_names)
     ]
-    yield from _fill_tables([TableColumn("", matrix.row_names)], blocks, width, MAX_MATRIX_COLUMNS)
+    labels = [TableColumn("", tuple(matrix.row_names[row] for row in rows))]
+    yield from _fill_tables(labels, blocks, width, MAX_MATRIX_COLUMNS)
 
 
-def _extremes(name: str, matrix: Matrix, width: int) -> Iterable[RichTable | str]:
-    """The cells with the highest and lowest values; a symmetric matrix has each pair once."""
+def _extremes(name: str, matrix: Matrix, width: int, row: int | None = None) -> Iterable[RichTable | str]:
+    """The cells with the highest and lowest values, or those of one row; a symmetric matrix has each pair once."""
     estimates = matrix.measures[name]
     values = estimates.value
     names = matrix.row_names, matrix.column_names
     mask = np.isfinite(values)
-    if names[0] == names[1] and np.array_equal(values, values.T, equal_nan=True):
+    if row is not None:
+        mask &= np.arange(len(values))[:, None] == row
+    elif names[0] == names[1] and np.array_equal(values, values.T, equal_nan=True):
         mask &= ~np.tri(len(values), dtype=np.bool_)
     indices = np.argwhere(mask)[np.argsort(-values[mask], kind="stable")]
     if len(indices) > 2 * CELLS_PER_END:
         indices = np.concatenate([indices[:CELLS_PER_END], indices[-CELLS_PER_END:]])
-    cells = [(int(row), int(column)) for row, column in indices]
+    cells = [(int(first), int(second)) for first, second in indices]
     baselines = {baseline: [b[name][cell] for cell in cells] for baseline, b in matrix.baselines.items() if name in b}
     labels = [TableColumn(kind, tuple(names[axis][cell[axis]] for cell in cells)) for axis, kind in enumerate(AXES)]
-    yield (
-        f"{name}: {CELLS_PER_END} highest and {CELLS_PER_END} lowest of {values.shape[0]} x {values.shape[1]} cells "
-        "(all: --json or --figure)"
-    )
-    columns = _measure_columns([estimates[cell] for cell in cells], baselines, INTERVAL_LABELS[estimates.interval])
+    size = f"{values.shape[0]} x {values.shape[1]} cells" if row is None else f"the cells of {names[0][row]}"
+    yield f"{name}: {CELLS_PER_END} highest and {CELLS_PER_END} lowest of {size} (all: --json or --figure)"
+    intervals, with_n = INTERVAL_LABELS[estimates.interval], len(sample_sizes(matrix)) > 1
+    columns = _measure_columns([estimates[cell] for cell in cells], baselines, intervals, with_n)
     yield from _fill_tables(labels, [columns], width, MAX_COLUMNS)
 
 
@@ -361,10 +536,19 @@ def _footnotes(result: Result) -> Iterable[str]:
     if not isinstance(result.data, UnmeasuredShape):
         data = result.data
         yield from filter(None, (data.describe_units(), data.describe_sample(), data.describe_not_measured()))
+    yield from _describe_counts(result)
+
+
+def _describe_counts(result: Result) -> Iterable[str]:
+    """The counts of each input; models with equal counts, such as a model and its untrained copy, share a line."""
+    roles: dict[str, list[str]] = {}
     for role, summary in result.inputs.items():
         if isinstance(summary, Mapping) and "counts" in summary:
             counts = ", ".join(count_noun(count, name) for name, count in summary["counts"].items())
-            yield f"Input ({role}): {summary['model']['name']} on {summary['corpus']['name']}: {counts}"
+            text = f"on {summary['corpus']['name']}: {counts}"
+            roles.setdefault(text, []).append(f"{role} {summary['model']['name']}")
+    for text, models in roles.items():
+        yield f"Input ({', '.join(models)}) {text}"
 
 
 def _build_table(columns: Sequence[str] = ()) -> RichTable:
@@ -379,17 +563,9 @@ def _build_table(columns: Sequence[str] = ()) -> RichTable:
     return table
 
 
-def _format_estimate(estimate: Estimate) -> str:
-    """Value and interval; the value alone if it is exact, empty if nothing was measured."""
-    if np.isnan(estimate.value):
-        return ""
-    exact = np.isnan(estimate.low) or estimate.low == estimate.value == estimate.high
-    return f"{estimate.value:.3g}" if exact else str(estimate)
-
-
 def _format_number(estimate: Estimate) -> str:
     """Value and interval; with three decimals if it has no interval, as in tables of means over heads."""
-    return f"{estimate.value:.3f}" if np.isnan(estimate.low) else _format_estimate(estimate)
+    return f"{estimate.value:.3f}" if np.isnan(estimate.low) else estimate_text(estimate)
 
 
 def _format_mean(value: object) -> str:

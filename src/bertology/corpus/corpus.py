@@ -10,23 +10,26 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from bertology.corpus.sentence import (
     ANNOTATIONS,
+    LABEL_FIELDS,
+    NO_SPAN_LABELS,
+    NO_WORD_LABELS,
     ROOT,
     SPAN_ANNOTATIONS,
     WORD_ANNOTATIONS,
     SemanticFrame,
     Sentence,
     Span,
-    sentence_from_text,
 )
-from bertology.errors import Refusal
+from bertology.errors import Refusal, unknown_name
 
 ExampleKind = Literal["sentence", "pair", "question", "choice", "minimal_pair"]
 CorpusUnit = Literal["sentence", "document"]
 NO_FACTORS: Mapping[str, str] = MappingProxyType({})
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 SPARSE_ANNOTATIONS = frozenset({*SPAN_ANNOTATIONS, "frames", "senses", "further_senses"})
 """Annotations that a sentence of an annotated document may lack because it contains nothing to annotate."""
 
@@ -45,7 +48,8 @@ class Example:
 
     `label` is the gold label: a class, a score, or the index of the correct option, always as text. `source` names the
     file, split or article that the example comes from. `factors` are the levels of an experimental design, such as
-    `condition` or `attractors`, by the name of the factor.
+    `condition` or `attractors`, by the name of the factor. `labels` are all labels of the example by the names that the
+    source gives them, such as the columns of a table; `Corpus.with_label` chooses one.
     """
 
     segments: tuple[Sentence, ...]
@@ -54,6 +58,7 @@ class Example:
     id: str = ""
     source: str = ""
     factors: Mapping[str, str] = field(default_factory=lambda: NO_FACTORS)
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
 
     @property
     def text_inputs(self) -> tuple[TextInput, ...]:
@@ -90,6 +95,14 @@ class SkippedExample:
     location: str
 
 
+class LabelNames(NamedTuple):
+    """The names of labels of examples, of words and of spans, with the number of examples that have each."""
+
+    examples: Counter[str]
+    words: Counter[str]
+    spans: Counter[str]
+
+
 @dataclass(frozen=True)
 class Corpus(Sequence[Example]):
     """Examples in order, with the name and format of their source and the input that was skipped."""
@@ -98,6 +111,11 @@ class Corpus(Sequence[Example]):
     name: str = "corpus"
     format: str = ""
     skipped: tuple[SkippedExample, ...] = field(default=(), compare=False)
+
+    def __repr__(self) -> str:
+        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        examples = "1 example" if len(self) == 1 else f"{len(self)} examples"
+        return f"Corpus({self.name!r}, {examples}{skipped})"
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -121,30 +139,75 @@ class Corpus(Sequence[Example]):
 
     @cached_property
     def annotations(self) -> Counter[str]:
-        """The number of segments with each annotation; `label` and `minimal pairs` count examples."""
+        """The number of segments with each annotation; `label` and `minimal pairs` count examples.
+
+        An example has the annotation `label` if it has a label under any name.
+        """
         counts: Counter[str] = Counter()
         for example in self.examples:
             for segment in example.segments:
                 counts.update(segment.annotations() - {"label"})
-            counts["label"] += example.label is not None
+            counts["label"] += example.label is not None or bool(example.labels)
             counts["minimal pairs"] += example.kind == "minimal_pair"
         return +counts
 
     @cached_property
+    def label_names(self) -> LabelNames:
+        """The names of the labels of examples, words and spans, each with the number of examples that have it."""
+        names = LabelNames(Counter(), Counter(), Counter())
+        for example in self.examples:
+            names.examples.update(example.labels.keys())
+            names.words.update({name for segment in example.segments for name in segment.word_labels})
+            names.spans.update({name for segment in example.segments for name in segment.span_labels})
+        return names
+
+    @property
+    def annotation_list(self) -> str:
+        """All annotations and names of labels, for messages."""
+        lists = {"": self.annotations, "labels": self.label_names.examples}
+        lists |= {"word labels": self.label_names.words, "span labels": self.label_names.spans}
+        described = [f"{kind}: {', '.join(sorted(names))}".removeprefix(": ") for kind, names in lists.items() if names]
+        return "; ".join(described) or "no annotations"
+
+    def with_label(self, name: str = "") -> Corpus:
+        """Return the corpus with the label of this name as the label of its examples.
+
+        Without a name, and for the name `label`, the label is the one that the examples have, or else the only name.
+        """
+        names = self.label_names.examples
+        has_label = any(example.label is not None for example in self.examples)
+        if name not in names:
+            if name in ("", "label") and has_label:
+                return self
+            if name and names:
+                raise unknown_name(f"label of {self.name}", name, names, remedy="Name it with --label")
+            if len(names) != 1:
+                raise Refusal(
+                    f"{self.name} has several labels for each example"
+                    if names
+                    else f"The examples of {self.name} have no label ({self.annotation_list})",
+                    f"the name of one of: {', '.join(sorted(names))}" if names else "labelled examples",
+                    "Name the label with --label"
+                    if names
+                    else "Use a table (TSV, CSV or JSON lines) with a column of labels, named with --label",
+                )
+            (name,) = names
+        return replace(self, examples=tuple(_with_label(example, example.labels.get(name)) for example in self))
+
+    @cached_property
     def fingerprint(self) -> str:
-        """A hash of all words, offsets and annotations."""
+        """A hash of all words, offsets, annotations and labels."""
         digest = hashlib.sha256()
         for example in self.examples:
-            digest.update(f"{hash_text(example)}\n".encode())
+            digest.update(f"{hash_text(example)}{_label_text(example)}\n".encode())
         return digest.hexdigest()[:32]
 
     def require_annotations(self, *annotations: str, analysis_name: str) -> None:
         """Refuse this corpus if no segment has one of the annotations that the analysis needs."""
         missing = [name for name in annotations if not self.annotations[name]]
         if missing:
-            present = ", ".join(sorted(self.annotations)) or "no annotations"
             raise Refusal(
-                f"{analysis_name} needs the annotation {', '.join(missing)}; {self.name} has {present}",
+                f"{analysis_name} needs the annotation {', '.join(missing)}; {self.name} has {self.annotation_list}",
                 f"a corpus annotated with {', '.join(annotations)}",
                 "Add it to the words of each input (in the .jsonl file beside the .npz files)"
                 if self.format == "arrays"
@@ -181,14 +244,11 @@ def corpus_from_sentences(sentences: Sequence[Sentence], *, name: str = "corpus"
     return Corpus(examples, name=name, format=format)
 
 
-def corpus_from_texts(*texts: str | tuple[str, str]) -> Corpus:
-    """Make a corpus of plain texts; a tuple of two texts is a pair."""
-    examples: list[Example] = []
-    for number, text in enumerate(texts, start=1):
-        segments = (text,) if isinstance(text, str) else text
-        kind: ExampleKind = "sentence" if isinstance(text, str) else "pair"
-        examples.append(Example(tuple(sentence_from_text(segment) for segment in segments), kind, id=str(number)))
-    return Corpus(tuple(examples), name="text")
+def _with_label(example: Example, label: str | None) -> Example:
+    """The example with another gold label; a single sentence carries it too."""
+    if example.kind != "sentence":
+        return replace(example, label=label)
+    return replace(example, label=label, segments=(replace(example.segments[0], label=label),))
 
 
 def concatenate_segments(segments: Sequence[Sentence]) -> Sentence:
@@ -219,7 +279,7 @@ def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
     """Join sentences and their annotations into one sentence, with a space between their texts.
 
     An annotation is kept if all sentences have it; of sparse annotations (spans, frames, senses) one sentence is
-    enough. Each tree keeps its root.
+    enough, and of labels of words and spans too (words without the label have the label ""). Each tree keeps its root.
     """
     names = (*WORD_ANNOTATIONS, *SPAN_ANNOTATIONS, "frames")
     values: dict[str, list[Any]] = {name: [] for name in names}
@@ -245,8 +305,29 @@ def merge_sentences(sentences: Sequence[Sentence]) -> Sentence:
     return replace(
         concatenate_segments(sentences),
         marked_words=MappingProxyType({role: tuple(words) for role, words in marked_words.items()}),
+        **_merge_labels(sentences),
         **{name: tuple(values[name]) for name in names if is_kept(name)},
     )
+
+
+def _merge_labels(sentences: Sequence[Sentence]) -> dict[str, Any]:
+    word_names = sorted({name for sentence in sentences for name in sentence.word_labels})
+    word_labels = {
+        name: tuple(label for s in sentences for label in s.word_labels.get(name, ("",) * len(s)))
+        for name in word_names
+    }
+    span_labels: dict[str, list[Span]] = {}
+    start = 0
+    for sentence in sentences:
+        for name, spans in sentence.span_labels.items():
+            span_labels.setdefault(name, []).extend(_shift_indices(span, name, start) for span in spans)
+        start += len(sentence)
+    return {
+        "word_labels": MappingProxyType(word_labels) if word_labels else NO_WORD_LABELS,
+        "span_labels": MappingProxyType({name: tuple(spans) for name, spans in span_labels.items()})
+        if span_labels
+        else NO_SPAN_LABELS,
+    }
 
 
 def _shift_indices(value: Any, annotation: str, start: int) -> Any:
@@ -282,7 +363,7 @@ def example_to_json(example: Example) -> dict[str, Any]:
         STORED_KEYS["segments"]: [sentence_to_json(segment) for segment in example.segments],
     }
     data |= {name: getattr(example, name) for name in ("label", "id", "source") if getattr(example, name)}
-    return data | ({"factors": dict(example.factors)} if example.factors else {})
+    return data | {name: dict(getattr(example, name)) for name in ("factors", "labels") if getattr(example, name)}
 
 
 def example_from_json(data: Mapping[str, Any]) -> Example:
@@ -294,19 +375,35 @@ def example_from_json(data: Mapping[str, Any]) -> Example:
         data.get("id", ""),
         data.get("source", ""),
         MappingProxyType(data.get("factors", {})),
+        MappingProxyType(data.get("labels", {})),
     )
 
 
 def hash_text(example: Example) -> str:
     """Return the text that the hash of an example is computed from.
 
-    Hashes predate `Example.factors`: an example without a source is hashed with its factors as the source.
+    Hashes predate `Example.factors`: an example without a source is hashed with its factors as the source. They also
+    predate labels by name, which do not change the order of examples in splits; only `Corpus.fingerprint` has them.
     """
     data = example_to_json(example)
+    data.pop("labels", None)
+    for segment in data[STORED_KEYS["segments"]]:
+        for name in LABEL_FIELDS:
+            segment.pop(name, None)
     factors = data.pop("factors", {})
     if factors and not example.source:
         data["source"] = ";".join(f"{name}={value}" for name, value in factors.items())
     return json.dumps(data, ensure_ascii=False, sort_keys=True)
+
+
+def _label_text(example: Example) -> str:
+    """The labels by name as text, empty if there are none."""
+    labels: list[Any] = [dict(example.labels)]
+    for segment in example.segments:
+        spans = {name: _spans_to_json(values) for name, values in segment.span_labels.items()}
+        labels.append({name: list(values) for name, values in segment.word_labels.items()} | {"spans": spans})
+    is_empty = not example.labels and not any(s.word_labels or s.span_labels for s in example.segments)
+    return "" if is_empty else json.dumps(labels, ensure_ascii=False, sort_keys=True)
 
 
 def sentence_to_json(sentence: Sentence) -> dict[str, Any]:
@@ -332,6 +429,10 @@ def sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         data[STORED_KEYS.get(name, name)] = value
     if sentence.marked_words:
         data[STORED_KEYS["marked_words"]] = {role: list(words) for role, words in sentence.marked_words.items()}
+    if sentence.word_labels:
+        data["word_labels"] = {name: list(labels) for name, labels in sentence.word_labels.items()}
+    if sentence.span_labels:
+        data["span_labels"] = {name: _spans_to_json(spans) for name, spans in sentence.span_labels.items()}
     return data
 
 
@@ -354,6 +455,12 @@ def sentence_from_json(data: Mapping[str, Any]) -> Sentence:
     if "marked_words" in values:
         marked_words = {role: tuple(words) for role, words in values["marked_words"].items()}
         values["marked_words"] = MappingProxyType(marked_words)
+    if "word_labels" in values:
+        word_labels = {name: tuple(labels) for name, labels in values["word_labels"].items()}
+        values["word_labels"] = MappingProxyType(word_labels)
+    if "span_labels" in values:
+        span_labels = {name: tuple(Span(*span) for span in spans) for name, spans in values["span_labels"].items()}
+        values["span_labels"] = MappingProxyType(span_labels)
     return Sentence(**values)
 
 

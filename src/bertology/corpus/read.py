@@ -1,6 +1,7 @@
 """Read a corpus file: the registry of format readers, detection of the format, and `read`.
 
-A format is a module in `corpus/readers/` of the same name.
+A format is a module in `corpus/readers/` of the same name, or a function of a plug-in: a package with an entry point in
+the group `bertology.readers` that names the function and is called like the format.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -24,10 +25,15 @@ from bertology.corpus.registration import check_options, function_options, impor
 from bertology.corpus.sentence import Sentence
 from bertology.corpus.text_files import OPENERS, ParseErrorHandler, lines
 from bertology.errors import Refusal, unknown_name
+from bertology.plugins import Plugin, PluginError, load_plugin
 
 ReadFunction = Callable[..., Iterator[Example]]
 
 READERS_PACKAGE = "bertology.corpus.readers"
+DATASETS_PREFIX = "datasets:"
+"""Prefix of the names of data sets of the Hugging Face hub."""
+NAME_PREFIXES = (DATASETS_PREFIX, GENERATED_PREFIX, TASKS_PREFIX)
+ENTRY_POINT_GROUP = "bertology.readers"
 OPTIONAL_ANNOTATIONS = ("chunks", "entities", "mentions", "senses")
 """Annotations that a format writes only at the words that have them."""
 GENERIC_SUFFIXES = frozenset({".txt", ".text", ".tsv", ".csv", ".json", ".jsonl"})
@@ -74,11 +80,41 @@ def reader(
 
 @cache
 def readers() -> dict[str, Reader]:
-    """Return all readers by name: those of this package and of installed plug-ins."""
+    """Return all readers by name: those of this package and of installed plug-ins.
+
+    A plug-in that cannot be loaded is left out with a warning.
+    """
     import_modules(READERS_PACKAGE)
-    for entry_point in entry_points(group="bertology.readers"):
-        entry_point.load()
+    for plugin in reader_plugins():
+        if plugin.problem:
+            plugin.warn()
     return dict(sorted(_readers.items()))
+
+
+@cache
+def reader_plugins() -> tuple[Plugin, ...]:
+    """Return the readers of installed plug-ins, with the problems of those that cannot be loaded."""
+    import_modules(READERS_PACKAGE)
+    return tuple(load_plugin(entry, _load_plugged_in) for entry in entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _load_plugged_in(entry: EntryPoint) -> Reader:
+    """Return the reader that an entry point names; no reader of another name is registered or replaced by it."""
+    registered = dict(_readers)
+    try:
+        function = entry.load()
+        declared = [candidate for candidate in _readers.values() if candidate.function is function]
+        if not declared:
+            raise PluginError(f"{entry.value} is not a function declared by @reader")
+        if declared[0].name != entry.name:
+            raise PluginError(f"{entry.value} reads the format {declared[0].name}, not {entry.name}")
+        if entry.name in registered and registered[entry.name] is not declared[0]:
+            raise PluginError("another reader has this name")
+    except BaseException:
+        _readers.clear()
+        _readers.update(registered)
+        raise
+    return declared[0]
 
 
 def read(
@@ -89,14 +125,18 @@ def read(
     limit: int | None = None,
     **options: Any,
 ) -> Corpus:
-    """Read the corpus at `path`.
+    """Read the corpus at `path`, or a corpus by name: `english`, `generated:agreement`, `datasets:NAME:SPLIT`.
 
     Without `format`, the suffix or the content determines the format. Malformed examples are refused with file and
     line, or with `skip_malformed` counted and skipped. `limit` is the maximum number of examples.
     """
+    if not isinstance(path, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without type checks
+        raise Refusal(
+            f"read was given {type(path).__name__}", "a path or a name", "Give Python objects to bertology.corpus"
+        )
+    if not Path(path).exists():
+        return load_corpus(str(path), format, skip_malformed=skip_malformed, limit=limit, **options)
     path = Path(path)
-    if not path.exists():
-        raise Refusal(f"{path} does not exist", "a corpus file or directory", "Check the path given to --corpus")
     format_reader = _detect_format(path) if format is None else _find_reader(format)
     if options:
         check_options(format_reader.function, options, f"format {format_reader.name}")
@@ -216,18 +256,45 @@ PAIR_CORPORA = {"diagnostic"}
 """Built-in corpora of sentence pairs; the others are treebanks."""
 
 
+def as_corpus(value: object) -> Corpus:
+    """Return the corpus that the value is, names or contains.
+
+    The value is a Corpus, the name or path of one, or Python objects that `bertology.corpus` takes: a list of texts, a
+    data frame, a dataset ...
+    """
+    if isinstance(value, Corpus):
+        return value
+    if isinstance(value, Path) or (isinstance(value, str) and "\n" not in value):
+        return load_corpus(str(value))
+    from bertology.corpus.from_objects import build_corpus
+
+    return build_corpus(value)
+
+
+def is_corpus_name(text: str) -> bool:
+    """Whether the text is the name of a built-in, generated or hub corpus, or an existing path."""
+    if "\n" in text:
+        return False
+    return text in BUILTIN_CORPORA or text.startswith(NAME_PREFIXES) or Path(text).exists()
+
+
 def load_corpus(
     name: str, format: str | None = None, *, skip_malformed: bool = False, limit: int | None = None, **options: Any
 ) -> Corpus:
     """Load a built-in corpus, a generated one (`generated:agreement@7:200`), or a file or directory.
 
     `tasks:bigram_shift:NAME` is a probing task derived from any of these; `limit` counts the examples of the task.
+    `datasets:NAME[@CONFIGURATION][:SPLIT]` is a data set of the Hugging Face hub; its `options` name columns.
     """
     is_path = Path(name).exists()
     if name.startswith(TASKS_PREFIX) and not is_path:
         task, seed, source = parse_task_address(name)
         corpus = load_corpus(source, format, skip_malformed=skip_malformed, **options)
         return build_task_corpus(task, corpus, seed)[:limit]
+    if name.startswith(DATASETS_PREFIX) and not is_path:
+        from bertology.corpus.from_objects import load_dataset_corpus
+
+        return load_dataset_corpus(name, skip_malformed=skip_malformed, limit=limit, **options)
     if name.startswith(GENERATED_PREFIX) and format is None and not is_path:
         return load_generated(name, limit=limit, **options)
     if name in BUILTIN_CORPORA and not is_path:
@@ -240,7 +307,8 @@ def load_corpus(
             return read(path, builtin_format, skip_malformed=skip_malformed, limit=limit, **options)
     if not is_path and format is None and "/" not in name and "." not in name:
         names = [*BUILTIN_CORPORA, *(GENERATED_PREFIX + generator for generator in generators())]
-        raise unknown_name("built-in corpus", name, names, remedy="Or give the path of a file or directory")
+        remedy = "Or give the path of a file or directory; in Python, put texts into a list: [text]"
+        raise unknown_name("built-in corpus", name[:60], names, remedy=remedy)
     if not is_path:
         raise Refusal(f"{name} does not exist", "a corpus file, directory or built-in name", "Check the path")
     return read(name, format, skip_malformed=skip_malformed, limit=limit, **options)

@@ -41,6 +41,8 @@ class SemanticFrame:
 
 
 NO_MARKED_WORDS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+NO_WORD_LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+NO_SPAN_LABELS: Mapping[str, tuple[Span, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class Sentence:
     `text[offsets[i][0]:offsets[i][1]]` is the surface form of word i. An annotation is None if the source lacks it; an
     empty tuple means that the source is annotated and the sentence contains nothing to annotate.
     `further_senses` has the gold senses of each word besides that in `senses`. `marked_words` maps a role, such as
-    target or antecedent, to the indices of the words that have it.
+    target or antecedent, to the indices of the words that have it. `word_labels` and `span_labels` are further labels
+    under the names that the source gives them, one per word ("" for a word without this label) or one per span.
     """
 
     words: tuple[str, ...]
@@ -74,6 +77,8 @@ class Sentence:
     frames: tuple[SemanticFrame, ...] | None = None
     label: str | None = None
     marked_words: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: NO_MARKED_WORDS)
+    word_labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NO_WORD_LABELS)
+    span_labels: Mapping[str, tuple[Span, ...]] = field(default_factory=lambda: NO_SPAN_LABELS)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -89,8 +94,11 @@ class Sentence:
         return replace(self, text=text, offsets=offsets)
 
 
+LABEL_FIELDS: tuple[str, ...] = ("word_labels", "span_labels")
 ANNOTATIONS: tuple[str, ...] = tuple(
-    f.name for f in fields(Sentence) if f.name not in {"words", "text", "offsets", "id", "document", "marked_words"}
+    f.name
+    for f in fields(Sentence)
+    if f.name not in {"words", "text", "offsets", "id", "document", "marked_words", *LABEL_FIELDS}
 )
 WORD_ANNOTATIONS: tuple[str, ...] = (
     "lemmas", "pos", "xpos", "morphology", "governors", "relations", "tags", "senses",

@@ -111,9 +111,14 @@ def line_groups(path: Path, errors: ParseErrorHandler) -> Iterator[NumberedLines
 
     A run with a skipped line is skipped entirely, because the rest would be a wrong sentence.
     """
+    return group_lines(_decode_lines(path, errors))
+
+
+def group_lines(numbered_lines: Iterable[tuple[int, str | None]]) -> Iterator[NumberedLines]:
+    """Yield runs of non-blank lines, without runs that contain a skipped line (None)."""
     group: NumberedLines = []
     is_complete = True
-    for number, line in _decode_lines(path, errors):
+    for number, line in numbered_lines:
         if line is None:
             is_complete = False
         elif line.strip():

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from bertology.errors import Refusal
 from bertology.lazy import torch
 
 if TYPE_CHECKING:
@@ -40,11 +42,71 @@ class Gates:
 
 
 @dataclass(frozen=True)
+class HeadChanges:
+    """Heads of one layer, from 0, that are changed in every forward pass of a derived encoder (see `variants`).
+
+    The value vectors of `zeroed` heads are zero, and so is all that they add; `uniform` heads attend equally to every
+    visible token. An attention module with changes holds them as its attribute `head_changes`.
+    """
+
+    zeroed: frozenset[int] = frozenset()
+    uniform: frozenset[int] = frozenset()
+
+
+UNCHANGED = HeadChanges()
+
+
+def head_changes(module: Any) -> HeadChanges:
+    """The changes to the heads of an attention module."""
+    return getattr(module, "head_changes", UNCHANGED)
+
+
+ActivationHook = Callable[["Tensor", int], "Tensor | None"]
+"""Receives activations of one layer (layers count from 1) and returns what replaces them, or None to leave them."""
+
+
+@dataclass
+class ActivationHooks:
+    """Functions that read or replace activations in a forward pass, after gates and changes of heads.
+
+    `attention` receives (batch, head, from, to), `head_outputs` (batch, head, token, size), `hidden` (batch, token,
+    width): the output of a layer, or with layer number 0 the input of the first layer. `key` is a name that no other
+    hooks have; hooks that are not open are not to be called any more.
+    """
+
+    attention: ActivationHook | None = None
+    head_outputs: ActivationHook | None = None
+    hidden: ActivationHook | None = None
+    key: str = field(default_factory=lambda: uuid4().hex, init=False)
+    is_open: bool = field(default=True, init=False)
+
+    def apply(self, site: str, activations: Tensor, layer: int) -> Tensor:
+        """The activations that the forward pass goes on with."""
+        hook: ActivationHook | None = getattr(self, site)
+        if hook is None:
+            return activations
+        # The function may run this or another model, whose layers are not this pass's.
+        with use_hook(None):
+            replacement: Any = hook(activations, layer)
+        if replacement is None:
+            return activations
+        if not isinstance(replacement, torch.Tensor) or replacement.shape != activations.shape:
+            shape = tuple(replacement.shape) if isinstance(replacement, torch.Tensor) else type(replacement).__name__
+            raise Refusal(
+                f"The hook of {site!r} returned {shape} for layer {layer}",
+                f"a tensor of shape {tuple(activations.shape)}, or None to leave the activations unchanged",
+                "Return a changed copy of what the hook receives",
+            )
+        return replacement.to(activations)
+
+
+@dataclass(frozen=True)
 class PostAttention:
     """The part of a layer after its heads: output projection, residual, LayerNorm and feed-forward block.
 
     `residual` is (batch, token, width), `output_weight` (head x size, width) with the rows of each head together;
-    `layer_norm` normalises the sum, None in pre-norm models; `feed_forward` is the rest of the layer.
+    `layer_norm` normalises the sum, None in pre-norm models; `feed_forward` is the rest of the layer. `parallel` is a
+    feed-forward block that reads the residual, beside attention.
     """
 
     residual: Tensor
@@ -52,6 +114,7 @@ class PostAttention:
     output_bias: Tensor | None
     layer_norm: torch.nn.LayerNorm | None
     feed_forward: Callable[[Tensor], Tensor]
+    parallel: Callable[[Tensor], Tensor] | None = None
 
     def head_projection(self, n_heads: int) -> Tensor:
         """(head, size, width): each head's part of the output projection."""
@@ -65,7 +128,8 @@ class PostAttention:
         projected = torch.nn.functional.linear(
             head_outputs.transpose(1, 2).flatten(2), self.output_weight.T, self.output_bias
         )
-        summed = (projected.unflatten(0, (-1, len(self.residual))) + self.residual).flatten(0, 1)
+        unattended = self.residual if self.parallel is None else self.residual + self.parallel(self.residual)
+        summed = (projected.unflatten(0, (-1, len(unattended))) + unattended).flatten(0, 1)
         return self.feed_forward(summed if self.layer_norm is None else self.layer_norm(summed))
 
 
@@ -116,9 +180,14 @@ class AttentionHook:
     on_layer: Callable[[LayerActivations], None] | None = None
     gates: Gates | None = None
     retain_graph: bool = False
+    activation_hooks: ActivationHooks | None = None
     next_layer: int = field(default=0, init=False)
     post_attention: PostAttention | None = field(default=None, init=False)
     pending: list[LayerActivations] = field(default_factory=list[LayerActivations], init=False)
+
+    def apply(self, site: str, activations: Tensor, layer: int) -> Tensor:
+        """Activations of a layer, numbered from 1, after the caller's activation hook for this site."""
+        return activations if self.activation_hooks is None else self.activation_hooks.apply(site, activations, layer)
 
     def on_attention(self, activations: LayerActivations) -> None:
         """Pass one layer to the caller, or hold it until its gradient is known."""
@@ -138,11 +207,9 @@ def active_hook() -> AttentionHook | None:
     return _active_hook.get()
 
 
-def require_hook() -> AttentionHook:
-    """The hook of the forward pass now running, which must have one."""
-    hook = _active_hook.get()
-    assert hook is not None, "patched attention runs only under a hook"
-    return hook
+def current_hook() -> AttentionHook:
+    """The hook of the forward pass now running; without one, a hook that reads and changes nothing."""
+    return _active_hook.get() or AttentionHook()
 
 
 @contextmanager
@@ -190,15 +257,21 @@ def hooked_attention(
     scaling: float,
     bias: Tensor | None = None,
     dropout: float = 0.0,
+    changes: HeadChanges = UNCHANGED,
 ) -> Tensor:
     """Softmax attention, gated and passed to the hook: (batch, head, token, size) head outputs.
 
-    `mask` is additive (0 or a large negative number) and hides tokens; `bias` is any other additive score.
+    `mask` is additive (0 or a large negative number) and hides tokens; `bias` is any other additive score. `changes`
+    apply before the gates.
     """
     layer, post_attention = hook.next_layer, hook.post_attention
     hook.next_layer, hook.post_attention = layer + 1, None
     gates = hook.gates
-    reads_only = gates is None and not dropout and not hook.retain_graph
+    if changes.zeroed:
+        value = value.index_fill(1, torch.tensor(sorted(changes.zeroed), device=value.device), 0.0)
+    reads_only = (
+        gates is None and hook.activation_hooks is None and not (dropout or hook.retain_graph or changes.uniform)
+    )
     if reads_only and bias is None and _is_half_precision_gpu(query):
         attention = None
         head_outputs = torch.nn.functional.scaled_dot_product_attention(
@@ -209,10 +282,14 @@ def hooked_attention(
         attention, head_outputs = chunked_attention(query, key, value, scaling, terms)
     else:
         attention = softmax(attention_scores(query, key, scaling, [bias, mask]))
+        if changes.uniform:
+            is_uniform = torch.tensor([head in changes.uniform for head in range(query.shape[1])])
+            attention = select_uniform(is_uniform, uniform_attention(mask, attention), attention)
         if gates is not None and gates.uniform is not None:
             attention = select_uniform(gates.uniform[layer], uniform_attention(mask, attention), attention)
         if dropout:
             attention = torch.nn.functional.dropout(attention, p=dropout)
+        attention = hook.apply("attention", attention, layer + 1)
         if hook.retain_graph and not attention.requires_grad:
             attention.requires_grad_()
         if gates is not None and gates.zeroed_values is not None:
@@ -220,6 +297,7 @@ def hooked_attention(
         head_outputs = torch.matmul(attention.to(value.dtype), value)
         if gates is not None:
             head_outputs = apply_scale_and_offset(head_outputs, gates, layer)
+        head_outputs = hook.apply("head_outputs", head_outputs, layer + 1)
     hook.on_attention(
         LayerActivations(
             layer,
@@ -298,11 +376,14 @@ def select_uniform(uniform: Tensor, uniform_values: Tensor, values: Tensor) -> T
 
 
 def uniform_attention(mask: Tensor | None, attention: Tensor) -> Tensor:
-    """(batch or 1, 1, from, to): equal attention to every visible token, in shape and type of `attention`."""
+    """(batch or 1, 1, from, to): equal attention to every visible token, in shape and type of `attention`.
+
+    A mask may be the same from all tokens and have 1 on that axis.
+    """
     if mask is None:
         visible = torch.ones_like(attention[:, :1])
     else:
-        visible = (mask > torch.finfo(mask.dtype).min / 2).to(attention)
+        visible = (mask > torch.finfo(mask.dtype).min / 2).to(attention).expand(-1, -1, attention.shape[-2], -1)
     return visible / visible.sum(-1, keepdim=True).clamp(min=1)
 
 

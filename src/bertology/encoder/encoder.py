@@ -50,6 +50,7 @@ Objective = Callable[[ModelOutput], "Tensor"]
 """A differentiable scalar of the output."""
 
 
+@runtime_checkable
 class Encoder(Protocol):
     """A model that maps texts to activations.
 
@@ -235,12 +236,20 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
         "fingerprint": encoder.fingerprint,
         "layers": encoder.layers,
         "heads": encoder.heads,
+        **describe_numbers(encoder),
         "changes": describe_changes(encoder),
     }
 
 
+def describe_numbers(encoder: Encoder) -> dict[str, str]:
+    """Type of number and device of an encoder, for the provenance of a result; static vectors are float32."""
+    if not isinstance(encoder, TaskEncoder):
+        return {"dtype": "float32", "device": encoder.device}
+    return {"dtype": str(next(encoder.model.parameters()).dtype).removeprefix("torch."), "device": encoder.device}
+
+
 def describe_changes(encoder: Encoder) -> dict[str, list[str]]:
-    """The heads of an encoder that were removed or are gated in every forward pass, by what was done to them."""
+    """Layers and heads of an encoder that are changed in every forward pass, by kind, and its hooks."""
     if not isinstance(encoder, TaskEncoder):
         return {}
     removed: Mapping[Any, Sequence[int]] = getattr(encoder.model.config, "removed_heads", None) or {}
@@ -251,6 +260,11 @@ def describe_changes(encoder: Encoder) -> dict[str, list[str]]:
         changes["scaled heads"] = _head_names((scale != 0) & (scale != 1))
     if uniform is not None:
         changes["heads with uniform attention"] = _head_names(uniform)
+    variant, hooks = getattr(encoder, "variant", None), getattr(encoder, "activation_hooks", None)
+    if variant is not None:
+        changes |= variant.changes
+    if hooks is not None:
+        changes["hooks"] = [name for name in ("attention", "head_outputs", "hidden") if getattr(hooks, name)]
     return {change: heads for change, heads in changes.items() if heads}
 
 

@@ -19,23 +19,23 @@ def is_hub_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
-def resolve_hub_model(name: str, *, allow_pickle: bool, suggestion: str = "") -> Path:
+def resolve_hub_model(name: str, *, allow_pickle: bool, suggestion: str = "", revision: str | None = None) -> Path:
     """The local directory of a hub model; downloads configuration, tokeniser and weights only."""
     from huggingface_hub import snapshot_download
 
-    cached = _find_cached(name, allow_pickle)
+    cached = _find_cached(name, allow_pickle, revision)
     if cached is not None:
         return cached
-    patterns = _select_files(_list_files(name, suggestion), allow_pickle)
-    return Path(snapshot_download(name, allow_patterns=patterns))
+    patterns = _select_files(_list_files(name, suggestion, revision), allow_pickle)
+    return Path(snapshot_download(name, allow_patterns=patterns, revision=revision))
 
 
-def _find_cached(name: str, allow_pickle: bool) -> Path | None:
+def _find_cached(name: str, allow_pickle: bool, revision: str | None) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(name, local_files_only=True))
+        folder = Path(snapshot_download(name, local_files_only=True, revision=revision))
     except LocalEntryNotFoundError:
         return None
     weights = (*SAFETENSORS_FILES, *PICKLE_FILES) if allow_pickle else SAFETENSORS_FILES
@@ -45,14 +45,15 @@ def _find_cached(name: str, allow_pickle: bool) -> Path | None:
     return folder if is_complete else None
 
 
-def _list_files(name: str, suggestion: str) -> list[str]:
+def _list_files(name: str, suggestion: str, revision: str | None) -> list[str]:
     from huggingface_hub import HfApi
 
     try:
-        info: Any = HfApi().model_info(name, timeout=TIMEOUT_SECONDS)
+        info: Any = HfApi().model_info(name, timeout=TIMEOUT_SECONDS, revision=revision)
     except Exception as error:  # no network, no such model, no permission: the same remedy
         raise Refusal(
-            f"{name!r} is neither a built-in model nor a directory, and the hub returned no model of that name "
+            f"{name!r} is neither a built-in model nor a directory, and the hub returned no model of that name"
+            f"{f' with the revision {revision!r}' if revision else ''} "
             f"({' '.join(str(error).split())[:200]})",
             "a built-in name, a directory in Hugging Face format, or the name of a model on the hub",
             f"{suggestion}Run `bertology list models` for the built-in names, or check the path or the network",

@@ -10,7 +10,8 @@ import copy
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -21,19 +22,35 @@ from transformers.masking_utils import eager_mask
 
 from bertology.arrays import Array
 from bertology.corpus.corpus import TextInput
+from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.attention_hook import (
+    UNCHANGED,
+    ActivationHook,
+    ActivationHooks,
     AttentionHook,
     Gates,
     LayerActivations,
     active_hook,
+    current_hook,
+    head_changes,
     hooked_attention,
     use_attention_implementation,
     use_hook,
 )
-from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective
-from bertology.encoder.families import TaskHeadFields, find_family, is_embedding
+from bertology.encoder.encoder import Head, ModelInputs, ModelOutput, Objective
+from bertology.encoder.families import TaskHeadFields, find_family, is_embedding, is_layer, model_families
 from bertology.encoder.layer_hooks import patch_attention, register_layer_hooks, verify_capture
 from bertology.encoder.tokens import TokenisedInput, Tokeniser
+from bertology.encoder.variants import (
+    Variant,
+    derive_model,
+    parse_heads,
+    parse_layers,
+    set_head_changes,
+    variant_of,
+    with_head_changes,
+    with_layer_order,
+)
 from bertology.errors import Refusal
 from bertology.lazy import torch
 
@@ -78,15 +95,26 @@ def _attention_function(
 ) -> tuple[Tensor, None]:
     """Attention as transformers' interface calls it: hooked if a hook is active."""
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    hook = active_hook()
-    if hook is None:
+    if key.shape[1] != query.shape[1]:  # grouped-query attention: several heads share keys and values
+        repeats = query.shape[1] // key.shape[1]
+        key, value = (shared.repeat_interleave(repeats, 1) for shared in (key, value))
+    changes = head_changes(module)
+    if active_hook() is None and changes == UNCHANGED:
         terms = [term for term in (attention_mask, position_bias) if term is not None]
         head_outputs = torch.nn.functional.scaled_dot_product_attention(
             query, key, value, attn_mask=cast("Tensor", sum(terms)) if terms else None, dropout_p=dropout, scale=scale
         )
     else:
         head_outputs = hooked_attention(
-            hook, query, key, value, mask=attention_mask, bias=position_bias, scaling=scale, dropout=dropout
+            current_hook(),
+            query,
+            key,
+            value,
+            mask=attention_mask,
+            bias=position_bias,
+            scaling=scale,
+            dropout=dropout,
+            changes=changes,
         )
     return head_outputs.transpose(1, 2).contiguous(), None
 
@@ -100,7 +128,8 @@ class HuggingFaceEncoder:
     """A transformers model and its fast tokeniser as a `TaskEncoder`; `gates` apply to every forward pass.
 
     `missing_weights` are weights the checkpoint lacked and no output depends on. Between forward passes the model's
-    configuration is unchanged.
+    configuration is unchanged. `variant` says how the encoder was derived from another (`without` and its relatives),
+    `activation_hooks` read or replace activations in every forward pass (`hooked`).
     """
 
     name: str
@@ -110,6 +139,12 @@ class HuggingFaceEncoder:
     missing_weights: frozenset[str] = field(default=frozenset(), repr=False)
     gates: Gates | None = None
     causal: bool = False
+    variant: Variant | None = field(default=None, repr=False)
+    activation_hooks: ActivationHooks | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        size = f"{self.layers} layers x {self.heads} heads, width {self.width}"
+        return f"{type(self).__name__}({self.name!r}, {size}{', causal' if self.causal else ''})"
 
     @property
     def layers(self) -> int:
@@ -185,6 +220,10 @@ class HuggingFaceEncoder:
             if gate is not None:
                 digest.update(f"{gate_field.name}{gate.dtype}".encode())
                 digest.update(tensor_bytes(gate))
+        if self.variant is not None:
+            digest.update(repr((self.variant.layers, self.variant.zeroed, self.variant.uniform)).encode())
+        if self.activation_hooks is not None:
+            digest.update(self.activation_hooks.key.encode())
         return digest.hexdigest()[:32]
 
     def with_gates(self, gates: Gates | None) -> HuggingFaceEncoder:
@@ -213,6 +252,81 @@ class HuggingFaceEncoder:
         """The same encoder with another model of the same architecture."""
         return replace(self, model=model)
 
+    def without(self, *heads: str | tuple[int, int]) -> HuggingFaceEncoder:
+        """The encoder with the output of these heads set to zero, as in Michel et al. (2019).
+
+        Heads are named as results print them: `without("3-8", "4-1")`.
+        """
+        variant = with_head_changes(variant_of(self), zeroed=parse_heads(self, heads))
+        return self._derive(variant, range(self.layers))
+
+    def keeping(self, *heads: str | tuple[int, int]) -> HuggingFaceEncoder:
+        """The encoder with the output of all other heads set to zero."""
+        kept = set(parse_heads(self, heads))
+        every = [Head(layer, head) for layer in range(self.layers) for head in range(self.heads)]
+        variant = with_head_changes(variant_of(self), zeroed=[head for head in every if head not in kept])
+        return self._derive(variant, range(self.layers))
+
+    def uniform(self, *heads: str | tuple[int, int]) -> HuggingFaceEncoder:
+        """The encoder with uniform attention to all visible tokens in these heads, as in Kovaleva et al. (2019)."""
+        variant = with_head_changes(variant_of(self), uniform=parse_heads(self, heads))
+        return self._derive(variant, range(self.layers))
+
+    def with_layers(self, *layers: int) -> HuggingFaceEncoder:
+        """The encoder with these layers only, in this order; layers are numbered from 1.
+
+        A layer may be left out, moved or repeated. Layers and heads of the result are numbered anew, as it prints them:
+        `with_layers(1, 2, 4).without("3-1")` is `without("4-1").with_layers(1, 2, 4)`.
+        """
+        order = parse_layers(self, layers)
+        return self._derive(with_layer_order(variant_of(self), order), order)
+
+    def _derive(self, variant: Variant, order: Sequence[int]) -> HuggingFaceEncoder:
+        if self.is_pruned or self.gates is not None or self.activation_hooks is not None:
+            state = "pruned" if self.is_pruned else "gated" if self.gates is not None else "hooked"
+            raise Refusal(
+                f"{self.name} is {state}, and no other encoder can be derived from it",
+                "a model with all its heads, without gates and hooks",
+                "Derive from the original model",
+            )
+        model = derive_model(self.model, order, variant.heads)
+        return replace(self, name=variant.name(self.heads), model=model, variant=variant)
+
+    @contextmanager
+    def hooked(
+        self,
+        *,
+        attention: ActivationHook | None = None,
+        head_outputs: ActivationHook | None = None,
+        hidden: ActivationHook | None = None,
+    ) -> Generator[HuggingFaceEncoder]:
+        """An encoder that calls these functions in every forward pass within the block.
+
+        Each receives the activations of one layer and its number, and returns what replaces them, or None to leave
+        them: `attention` (batch, head, from, to), `head_outputs` (batch, head, token, size) and `hidden` (batch, token,
+        width), the output of a layer before any final norm; as layer 0 the input of the first layer. This encoder
+        itself runs as before. No recording or result of a hooked encoder is reused.
+        """
+        hooks = {"attention": attention, "head_outputs": head_outputs, "hidden": hidden}
+        wrong = next((name for name, hook in hooks.items() if hook is not None and not callable(hook)), "")
+        if wrong or not any(hooks.values()):
+            raise Refusal(
+                f"The hook of {wrong} is {type(hooks[wrong]).__name__}" if wrong else "No hook was given",
+                "a function of activations and layer number for attention, head_outputs or hidden",
+                "Write for example hooked(hidden=lambda states, layer: None)",
+            )
+        if hidden is not None and not any(map(is_layer, self.model.modules())):
+            raise Refusal(
+                f"The layers of {self.name} ({self.model.config.model_type}) are not known",
+                f"a model of a supported family: {', '.join(family.name for family in model_families())}",
+                "Hook its attention or head outputs, or register a hook on its modules with torch",
+            )
+        activation_hooks = ActivationHooks(attention, head_outputs, hidden)
+        try:
+            yield replace(self, name=f"{self.name} (hooked)", activation_hooks=activation_hooks)
+        finally:
+            activation_hooks.is_open = False
+
     def randomised(self, seed: int = 0, *, keep_embeddings: bool = False) -> HuggingFaceEncoder:
         """The same architecture with random weights.
 
@@ -226,7 +340,11 @@ class HuggingFaceEncoder:
             embeddings = {name: weight for name, weight in trained.items() if is_embedding(model_type, name)}
             model.load_state_dict(embeddings, strict=False)
         name = f"random:{self.name}" + (f"@{seed}" if seed else "")
-        return wrap(model.to(self.device), self.hf_tokenizer, name)
+        randomised = wrap(model.to(self.device), self.hf_tokenizer, name)
+        if self.variant is None:
+            return randomised
+        set_head_changes(randomised.model, self.variant.heads)
+        return replace(randomised, variant=self.variant)
 
     def input_embeddings(self) -> Array:
         """(vocabulary, width) input embeddings."""
@@ -235,6 +353,17 @@ class HuggingFaceEncoder:
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
         """Tokens of each input, special tokens included, without truncation."""
         return self.tokeniser.tokenise(inputs)
+
+    def batch(self, texts: str | Sequence[str | tuple[str, str]]) -> ModelInputs:
+        """Texts, or pairs of texts, as the padded input of `forward`."""
+        texts = [texts] if isinstance(texts, str) else texts
+        segments = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+        tokens = self.tokenise([TextInput(tuple(map(sentence_from_text, pair))) for pair in segments])
+        padded = torch.zeros((3, len(tokens), max(len(row) for row in tokens)), dtype=torch.long)
+        for index, row in enumerate(tokens):
+            for target, values in zip(padded, (row.ids, row.type_ids, row.ids * 0 + 1), strict=True):
+                target[index, : len(row)] = torch.as_tensor(values)
+        return ModelInputs(*padded.to(self.device))
 
     def forward(
         self,
@@ -245,9 +374,15 @@ class HuggingFaceEncoder:
         objective: Objective | None = None,
     ) -> ModelOutput:
         """Run one forward pass; see `Encoder.forward`."""
-        if on_layer is None and self.gates is None:
+        if on_layer is None and self.gates is None and self.activation_hooks is None:
             return self._forward_with_hook(batch, hidden)
-        hook = AttentionHook(on_layer, self.gates, retain_graph=objective is not None)
+        if self.activation_hooks is not None and not self.activation_hooks.is_open:
+            raise Refusal(
+                f"{self.name} was used after the block of its hooks",
+                "forward passes inside `with encoder.hooked(...) as hooked:`",
+                "Move the pass into the block, or use the original encoder",
+            )
+        hook = AttentionHook(on_layer, self.gates, objective is not None, self.activation_hooks)
         with use_hook(hook), torch.set_grad_enabled(objective is not None or torch.is_grad_enabled()):
             output = self._forward_with_hook(batch, hidden)
         if objective is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import transformers
 from transformers.utils import logging as transformers_logging
 
 from bertology.encoder.checkpoint_validation import HUGGING_FACE_FORMAT, validate_checkpoint
+from bertology.encoder.families import find_family
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, task_head_fields, wrap
 from bertology.errors import LoadWarning, Refusal
 from bertology.lazy import torch
@@ -47,6 +49,8 @@ def load_directory(
         if _lacks_language_model_head(model, missing):
             warning = f"{name or folder} has no weights of the language-model head of {type(model).__name__}"
             model, tokenizer, missing = load_pretrained(is_bare=True)
+        elif type(model).__name__ == _encoder_class(model.config) != (model.config.architectures or [""])[0]:
+            warning = f"{name or folder} ({(model.config.architectures or [''])[0]}) has a decoder, which is left out"
     except Exception as error:  # whatever transformers, tokenizers or torch report, the directory is at fault
         raise Refusal(
             f"The model directory {folder} cannot be loaded: {' '.join(str(error).split())[:300]}",
@@ -118,8 +122,20 @@ def untrained_bert(definition: str, name: str, *, layers: int, heads: int, width
 
 
 def _model_class(config: Any) -> Any:
+    """The class that a configuration names; of a model with a decoder, the class of its encoder alone."""
     architecture = (config.architectures or [None])[0]
-    return getattr(transformers, architecture or "", transformers.AutoModel)
+    model_class = getattr(transformers, architecture or "", transformers.AutoModel)
+    encoder_class = _encoder_class(config)
+    if not encoder_class:
+        return model_class
+    forward = getattr(model_class, "forward", None)
+    has_decoder = forward is None or "decoder_input_ids" in inspect.signature(forward).parameters
+    return getattr(transformers, encoder_class) if has_decoder else model_class
+
+
+def _encoder_class(config: Any) -> str:
+    family = find_family(config.model_type)
+    return family.encoder_classes.get(config.model_type, "") if family is not None else ""
 
 
 def _lacks_language_model_head(model: Any, missing_weights: frozenset[str]) -> bool:

@@ -10,7 +10,14 @@ from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from bertology.encoder.attention_hook import LayerActivations, PostAttention, active_hook, uniform_attention
+from bertology.encoder.attention_hook import (
+    UNCHANGED,
+    LayerActivations,
+    PostAttention,
+    active_hook,
+    head_changes,
+    uniform_attention,
+)
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput
 from bertology.encoder.families import AttentionForward, is_layer, layer_spec, model_families
 from bertology.errors import Refusal
@@ -35,14 +42,15 @@ def patch_attention(model: nn.Module) -> None:
 def _when_hooked(forward: AttentionForward) -> Callable[..., Any]:
     def hooked_or_original(module: Any, *args: Any, **kwargs: Any) -> Any:
         # The forward of the class, not of the instance: a deep copy must not call the module it was copied from.
-        chosen = type(module).forward if active_hook() is None else forward
+        is_plain = active_hook() is None and head_changes(module) == UNCHANGED
+        chosen = type(module).forward if is_plain else forward
         return chosen(module, *args, **kwargs)
 
     return hooked_or_original
 
 
 def register_layer_hooks(model: nn.Module) -> int:
-    """Make every known layer announce its `PostAttention` to the active hook; returns the number of layers.
+    """Make every known layer announce its `PostAttention` and states to the active hook; returns the number of layers.
 
     Idempotent; a deep copy of a model with these hooks has them too.
     """
@@ -50,6 +58,7 @@ def register_layer_hooks(model: nn.Module) -> int:
     for layer in layers:
         if _announce_layer not in layer._forward_pre_hooks.values():
             layer.register_forward_pre_hook(_announce_layer, with_kwargs=True)
+            layer.register_forward_hook(_announce_states)
     return len(layers)
 
 
@@ -67,13 +76,31 @@ def build_post_attention(layer: nn.Module, residual: Tensor) -> PostAttention:
         None if bias is None else bias.detach(),
         norm,
         partial(spec.feed_forward, layer),
+        spec.parallel_feed_forward(layer) if spec.parallel_feed_forward is not None else None,
     )
 
 
-def _announce_layer(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _announce_layer(
+    layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     hook = active_hook()
-    if hook is not None:
-        hook.post_attention = build_post_attention(layer, args[0] if args else kwargs["hidden_states"])
+    if hook is None:
+        return None
+    states: Tensor = args[0] if args else kwargs["hidden_states"]
+    replacement = states if hook.next_layer else hook.apply("hidden", states, 0)
+    hook.post_attention = build_post_attention(layer, replacement)
+    if replacement is states:
+        return None
+    return ((replacement, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": replacement})
+
+
+def _announce_states(layer: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+    hook = active_hook()
+    if hook is None or hook.activation_hooks is None:
+        return None
+    states = output[0] if isinstance(output, tuple) else output
+    replacement = hook.apply("hidden", states, hook.next_layer)
+    return (replacement, *output[1:]) if isinstance(output, tuple) else replacement
 
 
 # The second, shorter input shows whether padding is masked as the model masks it.

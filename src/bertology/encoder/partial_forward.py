@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bertology.encoder.attention_hook import (
+    UNCHANGED,
     Gates,
     LayerActivations,
     PostAttention,
     apply_scale_and_offset,
+    head_changes,
     select_uniform,
     softmax,
     uniform_attention,
@@ -102,7 +104,9 @@ def _repeat_rows(head_outputs: Tensor, repeats: int) -> Tensor:
 def has_plain_qkv(layer: nn.Module) -> bool:
     """Whether queries, keys and values are linear in the layer's input, so that it can run at selected positions."""
     spec = layer_spec(layer)
-    return spec is not None and spec.qkv_projections is not None
+    if spec is None or spec.qkv_projections is None:
+        return False
+    return head_changes(layer.get_submodule(spec.attention)) == UNCHANGED
 
 
 def forward_at_positions(layer: nn.Module, states: Tensor, read_positions: ReadPositions, n_heads: int) -> Tensor:

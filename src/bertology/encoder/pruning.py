@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bertology.arrays import BoolArray
-from bertology.encoder.attention_hook import Gates, LayerActivations
+from bertology.encoder.attention_hook import Gates, HeadChanges, LayerActivations, head_changes
 from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective, TaskEncoder
 from bertology.encoder.families import LayerSpec, ModelFamily, find_family, layer_spec, model_families
 from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.encoder.huggingface_loading import load_directory
 from bertology.encoder.layer_variants import transformer_layers
 from bertology.encoder.task_heads import save_pretrained
+from bertology.encoder.variants import Variant
 from bertology.errors import Refusal
 from bertology.lazy import torch
 
@@ -136,6 +137,26 @@ def zero_heads(encoder: TaskEncoder, head_mask: HeadMask) -> TaskEncoder:
                 weights.zero_()
     _list_removed_heads(model.config, head_mask)
     return encoder.with_model(model)
+
+
+def zero_variant(encoder: TaskEncoder, variant: Variant) -> Any:
+    """The model of a derived encoder as transformers can save it: zeros for heads without output, layers apart."""
+    if variant.uniform:
+        raise Refusal(
+            f"{encoder.name} has heads with uniform attention, which no checkpoint can hold",
+            "an encoder without such heads",
+            "Save the original model, and call `uniform` when it is loaded",
+        )
+    model = copy.deepcopy(encoder.model)
+    layers = transformer_layers(model)
+    for index, layer in enumerate(layers):
+        layers[index] = copy.deepcopy(layer)  # a layer that runs twice is saved twice
+    if not variant.zeroed:
+        return model
+    head_mask = np.ones((encoder.layers, encoder.heads), np.bool_)
+    for head in variant.zeroed:
+        head_mask[head] = False
+    return zero_heads(encoder.with_model(model), head_mask).model
 
 
 def can_shrink(encoder: TaskEncoder) -> bool:
@@ -260,6 +281,12 @@ def _remove_heads(layer: nn.Module, head_mask: HeadMask) -> None:
             linear.out_features = len(rows)
         output.weight = torch.nn.Parameter(output.weight[:, rows])
     output.in_features = len(rows)
+    attention: Any = layer.get_submodule(spec.attention)
+    changes, new_index = head_changes(attention), np.cumsum(head_mask) - 1
+    attention.head_changes = HeadChanges(
+        frozenset(int(new_index[head]) for head in changes.zeroed if head_mask[head]),
+        frozenset(int(new_index[head]) for head in changes.uniform if head_mask[head]),
+    )
     if not head_mask.any():
         is_inside = spec.output_projection.startswith(f"{spec.attention}.")
         layer.set_submodule(spec.attention, _NoHeads(output if is_inside else None))

@@ -176,8 +176,11 @@ def common_prefix_length(layer_order: Sequence[int], n_layers: int) -> int:
 def make_resumable(encoder: TaskEncoder) -> ResumableEncoder | None:
     """The encoder with layer proxies, sharing its weights.
 
-    None if its layers are unknown, are not called one by one, or are not reproduced by their parts.
+    None if its layers are unknown, are not called one by one, or are not reproduced by their parts; and with activation
+    hooks, which must see full passes.
     """
+    if getattr(encoder, "activation_hooks", None) is not None:
+        return None
     with torch.no_grad():
         model: nn.Module = encoder.model
         layers = [module for module in model.modules() if is_layer(module)]

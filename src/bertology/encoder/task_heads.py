@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import transformers
 
 from bertology.encoder.encoder import TaskEncoder
+from bertology.encoder.families import find_family
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, wrap
 from bertology.encoder.huggingface_loading import silence_transformers
 from bertology.encoder.layer_variants import LayerVariant, freeze, reinitialise, truncate
+from bertology.encoder.variants import Variant, set_head_changes, with_layer_order
 from bertology.errors import Refusal
 
 TaskHeadName = Literal["label", "token", "answer", "choice", "none"]
@@ -51,7 +55,12 @@ def add_task_head(
         reinitialise(model, randomised, variant.reinitialised_layers)
     if variant.frozen_layers is not None:
         freeze(model.base_model, variant.frozen_layers)
-    return wrap(model.to(encoder.device), encoder.hf_tokenizer, encoder.name)
+    with_task_head = wrap(model.to(encoder.device), encoder.hf_tokenizer, encoder.name)
+    derivation: Variant | None = getattr(encoder, "variant", None)
+    if derivation is None:
+        return with_task_head
+    set_head_changes(with_task_head.model, derivation.heads)
+    return replace(with_task_head, variant=with_layer_order(derivation, range(with_task_head.layers)))
 
 
 def label_index(labels: Sequence[str]) -> dict[str, int]:
@@ -73,9 +82,18 @@ def label_ids(labels: Sequence[str], gold_labels: Sequence[str | None], model: s
 
 
 def save_pretrained(encoder: TaskEncoder, folder: Path) -> None:
-    """Write config.json, model.safetensors and the tokeniser, as transformers' `from_pretrained` reads them."""
+    """Write config.json, model.safetensors and the tokeniser, as transformers' `from_pretrained` reads them.
+
+    Heads without output are written as zeros (see `pruning`); uniform attention cannot be written.
+    """
+    model = encoder.model
+    derivation: Variant | None = getattr(encoder, "variant", None)
+    if derivation is not None:
+        from bertology.encoder.pruning import zero_variant
+
+        model = zero_variant(encoder, derivation)
     with silence_transformers():
-        encoder.model.save_pretrained(folder)
+        model.save_pretrained(folder)
         encoder.hf_tokenizer.save_pretrained(folder)
 
 
@@ -98,7 +116,14 @@ def _build_config(encoder: TaskEncoder, task_head: TaskHeadName, labels: Sequenc
 
 def _model_class(task_head: TaskHeadName, config: Any, name: str) -> Any:
     model_classes = MODEL_CLASSES[task_head]._model_mapping
-    if type(config) not in model_classes:
+    family = find_family(config.model_type)
+    encoder_class = family.encoder_classes.get(config.model_type) if family is not None else None
+    if encoder_class is not None and task_head == "none":
+        return getattr(transformers, encoder_class)
+    if type(config) not in model_classes or (
+        encoder_class is not None
+        and "decoder_input_ids" in inspect.signature(model_classes[type(config)].forward).parameters
+    ):
         raise Refusal(
             f"transformers has no class with the task head {task_head!r} for {name} ({config.model_type})",
             "a model of a family that has one",

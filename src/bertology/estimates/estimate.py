@@ -73,6 +73,9 @@ class Estimate:
             return f"{self.value:.3g} (no interval)"
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
+    def __repr__(self) -> str:
+        return f"Estimate({self}, n={self.n}, {self.interval})"
+
     def broadcast_to(self, shape: tuple[int, ...]) -> Estimates:
         """The same estimate in every cell of an array."""
         value, low, high = (np.full(shape, number) for number in (self.value, self.low, self.high))
@@ -192,6 +195,15 @@ class Estimates(BaseModel):
 
     __hash__ = None
 
+    def __repr__(self) -> str:
+        measured = self.value[np.isfinite(self.value)]
+        values = f"{measured.min():.3g} to {measured.max():.3g}" if measured.size else "not measured"
+        n = np.unique(self.n[self.n > 0])
+        sizes = f"n={n[0]} to {n[-1]}" if len(n) > 1 else f"n={n[0] if len(n) else 0}"
+        return f"Estimates({' x '.join(map(str, self.shape)) or '1'} values, {values}, {sizes}, {self.interval})"
+
+    __str__ = __repr__
+
 
 INTERVAL_LABELS: Mapping[Interval, str] = {
     "bootstrap": "95 % CI",
@@ -216,3 +228,11 @@ def describe_intervals(measures: Mapping[str, Estimates]) -> str:
     labels = [INTERVAL_LABELS[kind] for kind in order]
     named = [f"{', '.join(names_by_kind[kind])}: {label}" for kind, label in zip(order, labels, strict=True)]
     return "; ".join([*labels[:1], *named[1:]])
+
+
+def estimate_text(estimate: Estimate, missing: str = "") -> str:
+    """Value and interval; the value alone if it is exact or has no interval."""
+    if np.isnan(estimate.value):
+        return missing
+    exact = np.isnan(estimate.low) or estimate.low == estimate.value == estimate.high
+    return f"{estimate.value:.3g}" if exact else str(estimate)

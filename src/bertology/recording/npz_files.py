@@ -26,6 +26,7 @@ from bertology.corpus.corpus import Example
 from bertology.corpus.readers.conllu import check_tree
 from bertology.corpus.sentence import (
     ANNOTATIONS,
+    LABEL_FIELDS,
     SPAN_ANNOTATIONS,
     WORD_ANNOTATIONS,
     SemanticFrame,
@@ -51,8 +52,8 @@ OPTIONAL_KEYS = ("model", "special_kinds", "attention_windows")
 """Further arrays: the name of the model, the kind of each token, and the attention window of each layer."""
 NO_WINDOW = -1
 ANNOTATIONS_FILE = "inputs.jsonl"
-EXAMPLE_FIELDS = ("kind", "source", "factors")
-SEGMENT_FIELDS = ("words", "text", "id", "document", "heads", *ANNOTATIONS, "marked_words")
+EXAMPLE_FIELDS = ("kind", "source", "factors", "labels")
+SEGMENT_FIELDS = ("words", "text", "id", "document", "heads", *ANNOTATIONS, "marked_words", *LABEL_FIELDS)
 
 
 def has_arrays(path: Path) -> bool:
@@ -181,7 +182,10 @@ def _parse_line(line: str, location: str) -> tuple[str, Example]:
             str(shared["label"]) if "label" in shared else None,
             str(shared.get("id", "")),
             str(own.get("source", "")),
-            MappingProxyType({str(name): str(value) for name, value in own.get("factors", {}).items()}),
+            *(
+                MappingProxyType({str(key): str(value) for key, value in own.get(name, {}).items()})
+                for name in ("factors", "labels")
+            ),
         )
     except Refusal as refusal:
         raise Refusal(refusal.problem, refusal.expected, refusal.remedy, location=location) from refusal
@@ -220,6 +224,14 @@ def _parse_segment(data: Mapping[str, Any]) -> Sentence:
         values["label"] = str(values["label"])
     marked = {str(role): tuple(map(int, marked)) for role, marked in (data.get("marked_words") or {}).items()}
     _check_word_indices((word for role in marked.values() for word in role), "marked_words", len(words))
+    word_labels = {str(name): tuple(map(str, labels)) for name, labels in (data.get("word_labels") or {}).items()}
+    for name, labels in word_labels.items():
+        if len(labels) != len(words):
+            raise ValueError(f"words and {name} differ in number: {len(words)} and {len(labels)}")
+    span_labels = {
+        str(name): tuple(_parse_span(span, str(name), len(words)) for span in spans)
+        for name, spans in (data.get("span_labels") or {}).items()
+    }
     text = data.get("text")
     sentence = sentence_from_words(words, id=str(data.get("id") or ""))
     offsets = None if text is None else locate_words(words, text)
@@ -231,6 +243,8 @@ def _parse_segment(data: Mapping[str, Any]) -> Sentence:
         offsets=offsets or sentence.offsets,
         document=str(data.get("document") or ""),
         marked_words=MappingProxyType(marked),
+        word_labels=MappingProxyType(word_labels),
+        span_labels=MappingProxyType(span_labels),
         **values,
     )
 
@@ -299,7 +313,8 @@ def save_arrays(recording: Recording, folder: Path) -> Path:
 
 def _example_to_json(example: Example) -> dict[str, Any]:
     first, *others = segments = [_segment_to_json(segment) for segment in example.segments]
-    fields = {"label": example.label, "id": example.id, "source": example.source, "factors": dict(example.factors)}
+    fields = {"label": example.label, "id": example.id, "source": example.source}
+    fields |= {"factors": dict(example.factors), "labels": dict(example.labels)}
     fields = {name: value for name, value in fields.items() if value}
     is_plain = not others and all(first.get(name) == fields.get(name) for name in ("label", "id"))
     return {**fields, **first} if is_plain else {"kind": example.kind, **fields, "segments": segments}
@@ -319,4 +334,6 @@ def _to_json(value: Any) -> Any:
         return {"predicate": value.predicate, "sense": value.sense, "arguments": arguments}
     if isinstance(value, tuple):
         return [_to_json(element) for element in cast("tuple[Any, ...]", value)]
-    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        return {name: _to_json(element) for name, element in cast("Mapping[str, Any]", value).items()}
+    return value

@@ -7,13 +7,13 @@ within the word, which is counted too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice, takewhile
 from typing import Any, Literal
 
 from bertology.corpus.corpus import Example, TextInput, concatenate_segments
-from bertology.corpus.sentence import SPAN_ANNOTATIONS, Sentence
+from bertology.corpus.sentence import SPAN_ANNOTATIONS, Sentence, Span
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import TokenisedInput
@@ -24,9 +24,16 @@ ExampleOverflow = Literal["auto", "error", "skip", "truncate", "window"]
 """What is done with examples of a task that are too long; `auto`: what the task does when it is trained."""
 LONG_SKIPPED, LONG_TRUNCATED = "long examples skipped", "long examples truncated"
 LONG_IN_WINDOWS = "long examples split into windows"
+UNUSABLE_SKIPPED = "examples skipped (too long, or a word without tokens)"
 
 WORD_ANNOTATIONS = ("lemmas", "pos", "xpos", "morphology", "tags", "senses", "further_senses")
 """Annotations with one value per word that stay valid in a part of a sentence; the dependency tree does not."""
+
+
+def count_unusable(task_name: str, n_skipped: int, n_changed: int) -> dict[str, int]:
+    """The examples that a task skipped and those that it truncated or split, by what was done with them."""
+    skipped = UNUSABLE_SKIPPED if task_name in {"token", "dependency"} else LONG_SKIPPED
+    return {skipped: n_skipped, LONG_IN_WINDOWS if task_name == "qa" else LONG_TRUNCATED: n_changed}
 
 
 def apply_overflow(
@@ -62,9 +69,7 @@ def slice_sentence(sentence: Sentence, start: int, end: int) -> Sentence:
         annotations[name] = None if values is None else values[start:end]
     for name in SPAN_ANNOTATIONS:
         spans = getattr(sentence, name)
-        inside = () if spans is None else (s for s in spans if start <= s.start and s.end <= end)
-        shifted = tuple(replace(span, start=span.start - start, end=span.end - start) for span in inside)
-        annotations[name] = None if spans is None else shifted
+        annotations[name] = None if spans is None else _slice_spans(spans, start, end)
     return Sentence(
         words=sentence.words[start:end],
         text=sentence.text[begin:stop],
@@ -76,8 +81,15 @@ def slice_sentence(sentence: Sentence, start: int, end: int) -> Sentence:
             name: tuple(i - start for i in indices if start <= i < end)
             for name, indices in sentence.marked_words.items()
         },
+        word_labels={name: labels[start:end] for name, labels in sentence.word_labels.items()},
+        span_labels={name: _slice_spans(spans, start, end) for name, spans in sentence.span_labels.items()},
         **annotations,
     )
+
+
+def _slice_spans(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:
+    inside = (span for span in spans if start <= span.start and span.end <= end)
+    return tuple(replace(span, start=span.start - start, end=span.end - start) for span in inside)
 
 
 def fit_examples(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.encoder import Encoder, ModelOutput
+from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.recording.gold_targets import GoldTargets, gold_targets
@@ -45,22 +47,24 @@ MessageCallback = Callable[[str], None]
 
 
 def record(
-    encoder: Encoder,
-    corpus: Corpus,
+    encoder: Any,
+    corpus: Any,
     sites: Iterable[str | Site],
     *,
     config: RecordingConfig = RecordingConfig(),
-    store: Path | None = None,
-    folder: Path | None = None,
+    store: str | Path | None = None,
+    folder: str | Path | None = None,
     progress: ProgressCallback | None = None,
     notify: MessageCallback | None = None,
 ) -> Recording:
-    """Record activations of `encoder` on `corpus` at `sites`.
+    """Record activations of `encoder` on `corpus` at `sites`; both are whatever `bertology.run` takes.
 
     With a `store` (a root folder), shards are stored under a content hash, finished shards are never recomputed, and
     sites recorded earlier are shared; `folder` names the recording's own folder instead. Without either, arrays stay in
     memory.
     """
+    encoder, corpus = as_encoder(encoder), as_corpus(corpus)
+    store, folder = (None if path is None else Path(path) for path in (store, folder))
     resolved = resolve_sites(sites, encoder.task_heads)
     check_sites_available(encoder, resolved, config)
     summary = encoder_summary(encoder)

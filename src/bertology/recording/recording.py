@@ -148,6 +148,11 @@ class Recording:
 
         return save_arrays(self, Path(folder))
 
+    def __repr__(self) -> str:
+        inputs = "1 input" if len(self) == 1 else f"{len(self)} inputs"
+        sites = ", ".join(self.sites)
+        return f"Recording({self.encoder.name!r} on {self.corpus.name!r}, {inputs}, sites: {sites})"
+
     def __len__(self) -> int:
         return len(self.inputs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import textwrap
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from bertology.errors import Refusal
 from bertology.results.answers import Answer
 from bertology.results.palette import Theme
 from bertology.results.shapes import Record, Shape, UnmeasuredShape
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
     import pyarrow
 
     from bertology.results.drawing.figure import Figure
+    from bertology.results.measure import Measure
 
 _SHAPE_ADAPTER: TypeAdapter[Shape] = TypeAdapter(Shape)
 _KEYS = ("analysis", "version", "options", "inputs", "shape", "n", "data", "baselines", "provenance")
 
 SHOWN_DIGITS = 8
 """Digits of a fingerprint in text for people."""
+MAX_LINE_LENGTH = 240
+"""Longer lines are cut where a result is printed from Python."""
 
 
 class Result(BaseModel):
@@ -92,6 +97,24 @@ class Result(BaseModel):
         """Tidy records in long form: one per number and series, where the series is `model` or a baseline's name."""
         return list(self.data.rows())
 
+    def __getitem__(self, name: str) -> Measure:
+        """A measure by its name, or by as much of it as identifies one: `result["to previous"]["3-8"]`."""
+        from bertology.results.measure import Measure, match_name
+
+        if isinstance(self.data, UnmeasuredShape):
+            raise Refusal(
+                f"{self.analysis} has no measures: its {self.data.shape} is an illustration",
+                "an analysis with numbers",
+                "The records are in rows() and to_pandas()",
+            )
+        measure = match_name("measure", name, self.data.measures)
+        return Measure(measure, self.data.measures[measure], self.data)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The names of the measures; none for an illustration."""
+        return () if isinstance(self.data, UnmeasuredShape) else tuple(self.data.measures)
+
     def answers(self) -> list[Answer]:
         """What was predicted for each item: one record per item, condition and series; none if read from JSON."""
         return [] if isinstance(self.data, UnmeasuredShape) else self.data.answers()
@@ -103,49 +126,105 @@ class Result(BaseModel):
         return save_answers(self, Path(path))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The records as a pandas data frame."""
+        """A pandas data frame with one row per number.
+
+        Its columns are analysis, model, corpus, measure, layer, head, value, low, high, n, interval, unit and the value
+        of each baseline; `rows()` has the intervals of baselines too.
+        """
         import pandas
 
-        return pandas.DataFrame(self.rows())
+        return pandas.DataFrame(self._frame_records())
 
     def to_polars(self) -> polars.DataFrame:
-        """The records as a polars data frame."""
+        """The same as a polars data frame."""
         import polars
 
-        return polars.DataFrame(self.rows(), infer_schema_length=None)
+        return polars.DataFrame(self._frame_records(), infer_schema_length=None)
 
     def to_arrow(self) -> pyarrow.Table:  # pyright: ignore[reportUnknownParameterType]  # pyarrow is untyped
-        """The records as an Arrow table."""
+        """The same as an Arrow table."""
         import pyarrow
 
-        return pyarrow.Table.from_pylist(self.rows())
+        return pyarrow.Table.from_pylist(self._frame_records())
 
-    def figure(self, theme: Theme = "light") -> Figure:
-        """The figure of the result; `.svg` is the image."""
+    def _frame_records(self) -> list[Record]:
+        from bertology.results.text_tables import frame_records
+
+        return frame_records(self)
+
+    def to_markdown(self, *measures: str, n_best: int | None = None) -> str:
+        """A Markdown table of all measures or of the named ones: value, interval, n and baselines of each number.
+
+        `n_best` shows only so many numbers of each measure, the best first. By default all are shown if a measure has
+        at most 50, else the 3 best; the caption says so.
+        """
+        from bertology.results.text_tables import text_table, to_markdown
+
+        return to_markdown(text_table(self, measures, n_best))
+
+    def to_latex(
+        self, *measures: str, n_best: int | None = None, caption: str | None = None, label: str | None = None
+    ) -> str:
+        """The same as a LaTeX table for the package booktabs; caption and label say what it shows if not given."""
+        from bertology.results.text_tables import text_table, to_latex
+
+        default = "tab:" + self.analysis.replace("/", ":").replace("_", "-")
+        return to_latex(text_table(self, measures, n_best), caption, default if label is None else label)
+
+    def bibtex(self) -> str:
+        """BibTeX entries of the papers that the analysis follows; a comment for a paper that is not known here."""
+        from bertology.citations import CITATIONS, bibtex_entry
+
+        keys = self.provenance.get("citations", ())
+        return "\n\n".join(bibtex_entry(key) if key in CITATIONS else f"% no reference for {key}" for key in keys)
+
+    def figure(self, *measures: str, theme: Theme = "light") -> Figure:
+        """The figure of the result, or of the named measures; `.svg` is the image."""
         from bertology.results.drawing.figure import draw_figure
+        from bertology.results.measure import match_name
 
-        return draw_figure(self, theme)
+        return draw_figure(self, theme, [match_name("measure", name, self.measures) for name in measures])
 
     def save(self, path: str | Path, theme: Theme = "light") -> Path:
-        """Write the figure to a file: .svg, .html, or .png, which needs the `figures` extra."""
+        """Write the figure to a file: .svg, .html, or .png and .pdf, which need the `figures` extra."""
         from bertology.results.drawing.files import save_figure
 
         return save_figure(self, Path(path), theme)
 
     def headline(self) -> list[str]:
         """What to read first: the score before an intervention, the highest and lowest costs, and what stands out."""
+        if isinstance(self.data, UnmeasuredShape) or not self.data.has_headline:
+            return []
         from bertology.results.headline import headline
 
         return headline(self.data)
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.analysis}: {self.data.shape}, {self.sample_size}", *self.headline()])
+        """One to three lines: what was measured, and the first lines of the headline or the names of the measures."""
+        first = ", ".join([f"{self.analysis}: {self.data.shape}", *self._describe_size(), self.sample_size])
+        measures = [f"Measures: {', '.join(self.measures)}"] if self.measures else []
+        return "\n".join(map(_shorten, [first, *(self.headline()[:2] or measures)]))
 
     __str__ = __repr__
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The figure, for notebooks."""
-        return {"text/plain": repr(self), "image/svg+xml": self.figure().svg}
+    def _describe_size(self) -> list[str]:
+        from bertology.results.measure import describe_size
+        from bertology.results.text_tables import input_names
+
+        names = input_names(self)
+        source = [f"{names['model']} on {names['corpus']}"] if names["model"] else []
+        return [*source, *([] if isinstance(self.data, UnmeasuredShape) else [describe_size(self.data)])]
+
+    def _repr_html_(self) -> str:
+        """The first lines, a small table and the figure, for notebooks."""
+        from bertology.results.text_tables import summary_html
+
+        return summary_html(self)
+
+
+def _shorten(line: str) -> str:
+    """The line, cut between words if it is long."""
+    return textwrap.shorten(line, MAX_LINE_LENGTH, placeholder=" ...")
 
 
 def _describe_input(role: str, summary: Any) -> str:

@@ -35,6 +35,14 @@ def gain_measure(measure: str) -> str:
     return f"{measure} - {measure} (half the training data)"
 
 
+def change_measure(difference: str) -> str:
+    """The name of the measure that says how the second half of the training data changes a difference of two probes.
+
+    A score rises with more data; a difference may rise or fall.
+    """
+    return f"change of ({difference}) from half the training data"
+
+
 MODEL_SERIES = "model"
 """The series of a record that is about the model; the records of baselines have the baseline's name."""
 
@@ -140,6 +148,11 @@ class _MeasuredShape(_Shape):
         """What was predicted for each item (see `results/answers.py`); none if read from JSON."""
         return list(self._answers()) if self._answers is not None else []
 
+    @property
+    def has_headline(self) -> bool:
+        """Whether something is to be read before the numbers; see `results/headline.py`."""
+        return self.reference is not None or self.costs is not None
+
     def baselines_of(self, measure: str) -> dict[str, Estimates]:
         """The baselines that have this measure, by name."""
         return {name: measures[measure] for name, measures in self.baselines.items() if measure in measures}
@@ -155,6 +168,8 @@ class _MeasuredShape(_Shape):
         for measure in self.measures:
             if self.units.get(measure):
                 names.setdefault(self.units[measure], []).append(measure)
+        if len(names) == 1 < len(self.measures) == len(next(iter(names.values()))):
+            return f"Unit of all measures: {next(iter(names))}."
         by_unit = "; ".join(f"{', '.join(measures)}: {unit}" for unit, measures in names.items())
         return f"Units: {by_unit}." if by_unit else ""
 
@@ -165,6 +180,13 @@ class _MeasuredShape(_Shape):
     def describe_not_measured(self) -> str:
         """`not_measured` as a sentence; empty if nothing is missing."""
         return " ".join(f"Not measured: {measure} ({reason})." for measure, reason in self.not_measured.items())
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, next(iter(self.measures.values())).shape))
+        names = ", ".join(self.measures)
+        return f"{type(self).__name__}({size}, measures: {names}; baselines: {', '.join(self.baselines)})"
+
+    __str__ = __repr__
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         raise NotImplementedError
@@ -255,6 +277,11 @@ class Curve(_MeasuredShape):
     x_name: str
     x: FloatArrayField
     removal_orders: tuple[RemovalOrder, ...] = ()
+
+    @property
+    def has_headline(self) -> bool:
+        """Whether something is to be read before the numbers; see `results/headline.py`."""
+        return bool(self.removal_orders) or super().has_headline
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         return {self.x_name: float(self.x[index[0]])}

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from bertology.corpus.corpus import Corpus, Example
-from bertology.corpus.read import load_corpus
-from bertology.encoder.encoder import Encoder, TaskEncoder
+from bertology.corpus.read import as_corpus
+from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.huggingface_loading import load_directory
 from bertology.encoder.layer_variants import LayerVariant
-from bertology.encoder.load import load
+from bertology.encoder.load import as_encoder, load
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate
 from bertology.estimates.metrics import MetricEstimates
@@ -60,17 +60,17 @@ class FineTunedModel:
 
 
 def finetune(
-    model: Encoder | str,
-    data: Corpus | str | Path,
+    model: Any,
+    data: Any,
     task: TaskName,
     output: str | Path,
     *,
-    validation: Corpus | str | Path | None = None,
+    validation: Any = None,
     validation_fraction: float = VALIDATION_FRACTION,
-    test: Corpus | str | Path | None = None,
+    test: Any = None,
     config: TrainingConfig = TrainingConfig(),
     variant: LayerVariant = LayerVariant(),
-    annotation: str | None = None,
+    label: str | None = None,
     max_length: int | None = None,
     keep_checkpoints: bool = False,
     device: str = "cpu",
@@ -80,6 +80,7 @@ def finetune(
 ) -> FineTunedModel:
     """Fine-tune a model on a task and write it to the directory `output`, described in the module's docstring.
 
+    `model` is what `bertology.load` takes, `data`, `validation` and `test` what `bertology.corpus` or `read` take.
     The epoch with the best score on the `validation` corpus is kept; without one, `validation_fraction` of the data
     are held out by document or text. An interrupted run resumes from its last checkpoint (every epoch, and every
     `seconds` within one) and ends with the same weights. A loss that is not finite stops the run, and the last good
@@ -87,14 +88,14 @@ def finetune(
     """
     notify = notify or _ignore_message
     encoder = _load_encoder(model, device)
-    corpus, annotation = select_examples(_load_corpus(data), task, annotation)
-    split = _split_data(corpus, validation, validation_fraction, task, annotation)
+    corpus, label = select_examples(as_corpus(data), task, label)
+    split = _split_data(corpus, validation, validation_fraction, task, label)
     config = resolve_config(config, width=encoder.width, device=encoder.device)
-    job = TrainingJob(build_task(task, split.train, annotation), split.train, config, variant, max_length)
+    job = TrainingJob(build_task(task, split.train, label), split.train, config, variant, max_length)
     test_examples = None
     if test is not None:
-        test_examples = sort_by_content(select_examples(_load_corpus(test), task, annotation)[0].examples)
-    key = _run_key(encoder, corpus, split, test_examples, job, annotation)
+        test_examples = sort_by_content(select_examples(as_corpus(test), task, label)[0].examples)
+    key = _run_key(encoder, corpus, split, test_examples, job, label)
     run_directory = RunDirectory(Path(output), key)
     if (metadata := run_directory.finished_metadata()) is not None:
         notify(f"{output} is already finished; nothing to do")
@@ -189,28 +190,24 @@ def _ignore_message(message: str) -> None:
     """Print nothing."""
 
 
-def _load_encoder(model: Encoder | str, device: str) -> TaskEncoder:
-    encoder = load(model, device=device) if isinstance(model, str) else model
+def _load_encoder(model: Any, device: str) -> TaskEncoder:
+    encoder = load(model, device=device) if isinstance(model, str) else as_encoder(model)
     if not isinstance(encoder, TaskEncoder):
         raise Refusal(f"{encoder.name} has static vectors, without weights to train", "a transformer", "Choose one")
     return encoder
 
 
-def _load_corpus(data: Corpus | str | Path) -> Corpus:
-    return data if isinstance(data, Corpus) else load_corpus(str(data))
-
-
 def _split_data(
     corpus: Corpus,
-    validation: Corpus | str | Path | None,
+    validation: Any,
     validation_fraction: float,
     task: str,
-    annotation: str | None,
+    label: str | None,
 ) -> DataSplit:
     if validation is None:
         # Independent of the training seed, so that runs with different seeds are comparable.
         return split_examples(corpus, validation_fraction, seed=0)
-    held_out, _ = select_examples(_load_corpus(validation), task, annotation)
+    held_out, _ = select_examples(as_corpus(validation), task, label)
     return DataSplit(sort_by_content(corpus.examples), sort_by_content(held_out.examples), "corpus")
 
 
@@ -220,7 +217,7 @@ def _run_key(
     split: DataSplit,
     test_examples: Sequence[Example] | None,
     job: TrainingJob,
-    annotation: str | None,
+    label: str | None,
 ) -> dict[str, Any]:
     """Everything the weights and scores depend on."""
     return {
@@ -235,7 +232,7 @@ def _run_key(
             "grouped_by": split.grouped_by,
             "skipped": dict(Counter(skipped.reason for skipped in corpus.skipped)),
         },
-        "annotation": annotation,
+        "label": label,
         "labels": list(job.task.labels),
         "metric": job.task.metric,
         "config": asdict(job.config),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from bertology.corpus.bio import SPAN_TAG_ANNOTATIONS, TAG_ANNOTATIONS, word_tags
+from bertology.corpus.bio import SPAN_TAG_ANNOTATIONS, TAG_ANNOTATIONS, encode, word_tags
 from bertology.corpus.corpus import Corpus, Example, SkippedExample
 from bertology.errors import Refusal, unknown_name
 from bertology.training.tasks.dependency_parsing import DependencyParsing
@@ -55,44 +55,50 @@ REQUIREMENTS: dict[TaskName, TaskRequirement] = {
 }
 
 
-def select_examples(corpus: Corpus, name: str, annotation: str | None = None) -> tuple[Corpus, str | None]:
-    """The examples that a task can use, and the annotation that `token` predicts; refused if there are none."""
+def select_examples(corpus: Corpus, name: str, label: str | None = None) -> tuple[Corpus, str | None]:
+    """The examples that a task can use, and the name of the label; refused if there are none.
+
+    The label is a label of the examples by name or, for `token`, an annotation, a word label or a span label.
+    """
     if name not in REQUIREMENTS:
         raise unknown_name("task", name, TASKS)
     if name == "token":
-        annotation = _resolve_annotation(corpus, annotation)
-        corpus = replace(corpus, examples=tuple(_with_span_tags(example, annotation) for example in corpus))
-    elif annotation is not None:
+        label = _resolve_word_label(corpus, label)
+        corpus = replace(corpus, examples=tuple(_with_tags(example, label) for example in corpus))
+    elif name in ("sentence", "pair") and (label or corpus.label_names.examples):
+        corpus = corpus.with_label(label or "")
+    elif label is not None:
         raise Refusal(
-            f"--annotation was given with --task {name}", "--annotation only with --task token", "Omit --annotation"
+            f"--label was given with --task {name}", "--label with --task sentence, pair or token", "Omit --label"
         )
     requirement = REQUIREMENTS[name]
     usable = tuple(
         example
         for example in corpus
-        if requirement.is_met(example) and all(map(len, example.segments)) and _has_annotation(example, annotation)
+        if requirement.is_met(example)
+        and all(map(len, example.segments))
+        and (name != "token" or _has_tags(example, label))
     )
     if not usable:
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(example.kind for example in corpus).items())
-        annotations = ", ".join(sorted(corpus.annotations)) or "none"
         raise Refusal(
-            f"{corpus.name} has no examples for the task {name} (examples: {kinds}; annotations: {annotations})",
+            f"{corpus.name} has no examples for the task {name} (examples: {kinds}; annotations: "
+            f"{corpus.annotation_list})",
             requirement.description,
             "Choose another task or corpus; `bertology list corpora` shows the formats",
         )
     n_unusable = len(corpus) - len(usable)
     skipped = (*corpus.skipped, *(SkippedExample("unusable for the task", "") for _ in range(n_unusable)))
-    return replace(corpus, examples=usable, skipped=skipped), annotation
+    return replace(corpus, examples=usable, skipped=skipped), label
 
 
-def build_task(name: str, examples: Sequence[Example], annotation: str | None) -> Task:
+def build_task(name: str, examples: Sequence[Example], label: str | None) -> Task:
     """The task with the labels of its training examples."""
     match name:
         case "sentence" | "pair":
             return TextClassification(name, _class_labels({str(example.label) for example in examples}))
         case "token":
-            assert annotation is not None, "`select_examples` resolves the annotation"
-            tags = tag_annotation(annotation)
+            tags = _tag_field(label)
             return TokenClassification(
                 sort_tags({tag for example in examples for tag in getattr(example.segments[0], tags)}), tags
             )
@@ -106,8 +112,15 @@ def build_task(name: str, examples: Sequence[Example], annotation: str | None) -
             return MultipleChoice()
 
 
-def infer_task(corpus: Corpus) -> TaskName:
-    """The first task that most of a corpus is annotated for: `token` for a treebank, `sentence` for labelled texts."""
+def infer_task(corpus: Corpus, label: str = "") -> TaskName:
+    """The first task that most of a corpus is annotated for: `token` for a treebank, `sentence` for labelled texts.
+
+    With the name of a label, the task is one that has it.
+    """
+    if label in corpus.label_names.examples:
+        corpus = corpus.with_label(label)
+    elif label in corpus.label_names.words or label in corpus.label_names.spans:
+        return "token"
     for name in ("choice", "qa", "pair", "sentence"):
         if 2 * sum(map(REQUIREMENTS[name].is_met, corpus)) > len(corpus):
             return name
@@ -121,41 +134,50 @@ def _class_labels(labels: set[str]) -> tuple[str, ...]:
         raise Refusal(
             f"{problem}, for example {', '.join(sorted(labels)[:3])}",
             f"2 to {MAX_CLASSES} classes",
-            "Check which column holds the label: --format-option label=NAME",
+            "Name the column of the label with --label NAME",
         )
     are_numbers = all(label.isdecimal() for label in labels)
     return tuple(sorted(labels, key=int) if are_numbers else sorted(labels))
 
 
-def _resolve_annotation(corpus: Corpus, annotation: str | None) -> str:
-    if annotation is not None and annotation not in TAG_ANNOTATIONS:
-        raise unknown_name("annotation for the task token", annotation, TAG_ANNOTATIONS)
-    available = [name for name in TAG_ANNOTATIONS if corpus.annotations[name]]
-    if annotation is None and available:
-        return available[0]
-    if annotation is None or annotation not in available:
+def _resolve_word_label(corpus: Corpus, label: str | None) -> str:
+    """The annotation, word label or span label that `token` predicts; without a name, the first that there is."""
+    names = corpus.label_names
+    known = [*(name for name in TAG_ANNOTATIONS if corpus.annotations[name]), *names.words, *names.spans]
+    if label is None and known:
+        return known[0]
+    if label is None or (label in TAG_ANNOTATIONS and label not in known):
         raise Refusal(
-            f"The task token needs the annotation {annotation or ' or '.join(TAG_ANNOTATIONS)}; {corpus.name} has "
-            f"{', '.join(sorted(corpus.annotations)) or 'none'}",
+            f"The task token needs the annotation {label or ' or '.join(TAG_ANNOTATIONS)}; {corpus.name} has "
+            f"{corpus.annotation_list}",
             "a corpus with a tag per word",
-            "Use CoNLL columns or a treebank, or choose another annotation with --annotation",
+            "Use CoNLL columns, a table of words or a treebank, or choose another label with --label",
         )
-    return annotation
+    if label not in known:
+        raise unknown_name("label for the task token", label, known, remedy="Choose one with --label")
+    return label
 
 
-def _with_span_tags(example: Example, annotation: str) -> Example:
-    """The example with spans as BIO tags in `tags`, None if the text lacks this annotation."""
-    if annotation not in SPAN_TAG_ANNOTATIONS:
+def _with_tags(example: Example, label: str) -> Example:
+    """The example with spans as BIO tags, or with its word labels, in `tags`; None if the text lacks the label."""
+    if _tag_field(label) != "tags" or label == "tags":
         return example
     sentence = example.segments[0]
-    tagged = replace(sentence, tags=word_tags(sentence, annotation))
-    return replace(example, segments=(tagged, *example.segments[1:]))
+    if label in sentence.word_labels:
+        tags = sentence.word_labels[label]
+    elif label in sentence.span_labels:
+        tags = encode(sentence.span_labels[label], len(sentence))
+    else:
+        tags = word_tags(sentence, label) if label in SPAN_TAG_ANNOTATIONS else None
+    return replace(example, segments=(replace(sentence, tags=tags), *example.segments[1:]))
 
 
-def _has_annotation(example: Example, annotation: str | None) -> bool:
-    return annotation is None or getattr(example.segments[0], tag_annotation(annotation)) is not None
+def _has_tags(example: Example, label: str | None) -> bool:
+    """Whether every word has a tag."""
+    tags: Sequence[str] | None = getattr(example.segments[0], _tag_field(label))
+    return tags is not None and all(tags)
 
 
-def tag_annotation(annotation: str) -> str:
-    """The annotation that holds the tags: `tags` for spans, which are converted to BIO tags."""
-    return "tags" if annotation in SPAN_TAG_ANNOTATIONS else annotation
+def _tag_field(label: str | None) -> str:
+    """The annotation that holds the tags: `tags` for spans and for labels by name, which `_with_tags` sets."""
+    return str(label) if label in TAG_ANNOTATIONS and label not in SPAN_TAG_ANNOTATIONS else "tags"

@@ -47,11 +47,12 @@ def labels_from_results(results: Sequence[Result], layers: int, heads: int) -> l
 
 def head_labelling(result: Result) -> HeadLabelling | None:
     """The rank and criteria that the analysis of the result declares; None if the result does not label heads."""
-    if not isinstance(result.data, HeadGrid | Table) or result.analysis not in registry.names():
+    analysis = registry.find(result.analysis)
+    if not isinstance(result.data, HeadGrid | Table) or analysis is None:
         return None
     if isinstance(result.data, Table) and "head" not in result.data.attributes:
         return None
-    return registry.get(result.analysis).labels_heads
+    return analysis.labels_heads
 
 
 def labelling_analyses() -> list[str]:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from bertology.encoder.load import load
+from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal, unknown_name
 from bertology.recording.recording import check_same_inputs
 from bertology.views.annotations import Results, annotations_from_results
@@ -88,11 +88,11 @@ class View(HtmlView):
 
 
 def view(
-    model: Encoder | str,
+    model: Any,
     text: Text,
     text_b: Text | None = None,
     *,
-    against: Encoder | str | None = None,
+    against: Any = None,
     against_text: Text | tuple[Text, Text] | None = None,
     quantities: Sequence[str] = ("attention",),
     neurons: bool | None = None,
@@ -116,7 +116,7 @@ def view(
     units="words", special="hide", theme="dark".
     """
     neurons = _check_options(quantities, neurons, state, has_second=against is not None or against_text is not None)
-    encoder = load(model) if isinstance(model, str) else model
+    encoder = as_encoder(model)
     input_ = build_input(text, text_b)
     run = build_model_run(encoder, input_, quantities, neurons)
     second_run = None
@@ -124,7 +124,7 @@ def view(
         second_input = input_
         if against_text is not None:
             second_input = build_input(*(against_text if isinstance(against_text, tuple) else (against_text,)))
-        second = encoder if against is None else load(against) if isinstance(against, str) else against
+        second = encoder if against is None else as_encoder(against)
         second_run = build_model_run(second, second_input, quantities, neurons)
     return _assemble_view(run, second_run, encoder, input_, labels, results, title, state)
 

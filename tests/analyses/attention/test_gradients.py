@@ -12,7 +12,7 @@ import torch
 import planted
 import tiny_models
 from bertology.analyses.attention.gradients import gradient_site, gradients, non_special_gradient_site
-from bertology.analyses.importance_by_target import ALL_UNMASKED, TARGETS, target_classes
+from bertology.analyses.head_grids import ALL_UNMASKED, TARGETS, target_classes
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.load import load

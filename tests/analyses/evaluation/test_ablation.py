@@ -26,7 +26,8 @@ from bertology.analyses.evaluation.ablation import (
 )
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation
 from bertology.analyses.evaluation.score_change import Scores
-from bertology.corpus.corpus import Corpus, corpus_from_texts
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import ModelInputs, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant
@@ -41,7 +42,7 @@ METHODS: tuple[AblationMethod, ...] = ("uniform", "zero", "mean")
 
 
 def evaluate_classifier(encoder: TaskEncoder) -> Evaluation:
-    corpus = corpus_from_texts(*tiny_models.TEXTS)
+    corpus = as_corpus(tiny_models.TEXTS)
     labels = list(encoder.model.config.id2label.values())
     examples = tuple(replace(example, label=labels[index % 3]) for index, example in enumerate(corpus))
     return prepare_evaluation(encoder, Corpus(examples, name="texts"))
@@ -96,7 +97,7 @@ def test_scores_are_those_of_full_passes(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("gpt2")])
 def test_masked_tokens_have_the_scores_of_full_passes(name: str) -> None:
     encoder = tiny_models.encoder(name, "ForMaskedLM")
-    evaluation = prepare_evaluation(encoder, corpus_from_texts(*tiny_models.TEXTS))
+    evaluation = prepare_evaluation(encoder, as_corpus(tiny_models.TEXTS))
     assert len({int(mask.sum()) for mask in evaluation.batches[0].inputs.attention_mask}) > 1, "the batch has padding"
     intact = prepare_ablation(encoder, evaluation).evaluate(evaluation, [], AnalysisCache())
     assert_same(intact, [evaluation.scores(encoder.forward)])
@@ -131,7 +132,7 @@ def test_full_passes_are_those_of_the_gated_encoder() -> None:
 @pytest.mark.parametrize("n_rows", [1, 7, 10_000])
 def test_the_number_of_interventions_per_pass_changes_nothing(n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = tiny_models.encoder("bert", "ForMaskedLM")
-    evaluation = prepare_evaluation(encoder, corpus_from_texts(*tiny_models.TEXTS))
+    evaluation = prepare_evaluation(encoder, as_corpus(tiny_models.TEXTS))
     runner, interventions = prepare_ablation(encoder, evaluation), head_ablations(encoder)
     expected = runner.evaluate(evaluation, interventions, AnalysisCache())
     n_tokens = n_rows * evaluation.batches[0].inputs.input_ids.numel()
@@ -166,7 +167,7 @@ def test_layers_below_an_intervention_are_not_rerun() -> None:
 
 def test_mean_outputs_are_over_tokens_without_padding() -> None:
     encoder = tiny_models.encoder("bert", "ForMaskedLM")
-    evaluation = prepare_evaluation(encoder, corpus_from_texts(*tiny_models.TEXTS))
+    evaluation = prepare_evaluation(encoder, as_corpus(tiny_models.TEXTS))
     outputs: list[list[Any]] = [[], []]
 
     def collect(layer: Any) -> None:

@@ -15,7 +15,8 @@ import tiny_models
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation
 from bertology.analyses.evaluation.gate_training import GateTrainingConfig, retrain_model, train_gates
 from bertology.arrays import BoolArray
-from bertology.corpus.corpus import Corpus, corpus_from_texts
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import TaskEncoder
 from bertology.training.loop import TrainingConfig, resolve_config
 
@@ -36,7 +37,7 @@ def classifier(name: str) -> TaskEncoder:
 
 
 def evaluate(encoder: TaskEncoder) -> Evaluation:
-    corpus = corpus_from_texts(*tiny_models.TEXTS)
+    corpus = as_corpus(tiny_models.TEXTS)
     examples = (replace(example, label=encoder.labels[index % 3]) for index, example in enumerate(corpus))
     return prepare_evaluation(encoder, Corpus(tuple(examples), name="texts"))
 

@@ -22,8 +22,8 @@ from bertology.analyses.evaluation.relevance_propagation import (
     lrp_rules,
     predicted_scores,
 )
-from bertology.corpus.corpus import Corpus, corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.encoder.encoder import ModelInputs, ModelOutput, TaskEncoder
 from bertology.encoder.families import is_embedding
 from bertology.encoder.huggingface import wrap
@@ -227,7 +227,7 @@ class PlainLRP:
 )
 def test_head_relevance_agrees_with_rules_written_out(name: str, classifier: tuple[str, str]) -> None:
     encoder = tiny_models.wrap_model(tiny_models.model(name, "ForSequenceClassification").double(), name)
-    corpus = corpus_from_texts(*tiny_models.TEXTS[:4])
+    corpus = as_corpus(tiny_models.TEXTS[:4])
     examples = tuple(replace(example, label=encoder.labels[0]) for example in corpus)
     evaluation = prepare_evaluation(encoder, Corpus(examples, name="texts"))
     (batch,) = evaluation.batches

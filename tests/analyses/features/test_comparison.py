@@ -15,7 +15,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from bertology.results.shapes import Table
+from bertology.results.shapes import Curve, Table, change_measure, gain_measure
 
 GOLD, IDENTITY = "call:planted_features:gold_labels", "call:planted_features:identity"
 SCORE, DIFFERENCE = "score (linear)", f"{GOLD} - feature (linear)"
@@ -85,3 +85,21 @@ def test_unsuitable_features_and_classifiers_are_refused() -> None:
         compare(planted.sentiments(), features="static", model="random-vectors:4")
     with pytest.raises(Refusal, match="--classifiers"):
         compare(planted.sentiments(), classifiers="bilstm-crf")
+
+
+def test_what_the_second_half_of_the_training_data_adds() -> None:
+    """The same as on a learning curve from half to all of the training data."""
+    corpus, features = planted.entities(ambiguous=True), f"{GOLD},{IDENTITY}"
+    table = compare(corpus, features=features)
+    options = {"features": features, "n_seeds": 2, "n_train_sizes": 2, "min_train_fraction": 0.5}
+    curve = run_analysis(registry.get("features/learning_curves"), RunInputs(corpus, load("tiny")), options).data
+    assert isinstance(curve, Curve) and curve.x.tolist() == [38, 76]
+    scores = np.stack([curve.measures[name].value for name in (GOLD, IDENTITY)])
+    gain, change = table.measures[gain_measure(SCORE)], table.measures[change_measure(DIFFERENCE)]
+    np.testing.assert_allclose(gain.value, scores[:, 1] - scores[:, 0], atol=1e-12)
+    np.testing.assert_allclose(change.value, [0, gain.value[0] - gain.value[1]], atol=1e-12)
+    assert (gain.low <= gain.value).all() and (gain.value <= gain.high).all() and (gain.low < gain.high).all()
+    assert change.value[1] == curve.measures[change_measure(f"{GOLD} - {IDENTITY}")].value[-1]
+    for name in (gain_measure(SCORE), change_measure(DIFFERENCE)):
+        assert table.baselines["zero"][name].value.tolist() == [0, 0]
+    assert gain_measure(SCORE) in table.baselines["untrained model"]

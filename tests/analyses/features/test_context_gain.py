@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import planted_context
-from bertology.analyses.features.context_gain.analysis import RANDOM_HALVES, context_gain
+from bertology.analyses.features.context_gain.analysis import RANDOM_HALVES, ZERO, context_gain
 from bertology.analyses.features.context_gain.property_halves import (
     COMPLEXITY,
     HALF_NAMES,
@@ -133,12 +133,12 @@ def test_texts_without_trees_have_no_complexity(tiny: Encoder, tmp_path: Path) -
     table = run_table(tiny, read(path), features="model,random:8", n_seeds=2)
     assert (table.measures["model"].n[: len(HALF_NAMES)] == 0).all()
     assert table.attribute("n_defined", 0) == 0
-    assert set(table.baselines) == {"majority class", RANDOM_HALVES}
+    assert set(table.baselines) == {"majority class", RANDOM_HALVES, ZERO}
     assert table.measures["random:8"].value[row(table, "ambiguity", "lower half")] == 1
 
 
 def test_complexity_of_a_word_is_the_distance_to_its_governor(tiny: Encoder) -> None:
-    table = run_table(tiny, load_corpus("english", limit=60), annotation="pos", features="static,random:8", n_seeds=1)
+    table = run_table(tiny, load_corpus("english", limit=60), label="pos", features="static,random:8", n_seeds=1)
     assert "words" in table.units["static"] and table.sample["test words"] > 50
     assert isinstance(table.attribute(f"Spearman with {COMPLEXITY}", row(table, RARITY, "lower half")), float)
     assert table.measures["static"].n[row(table, COMPLEXITY, "lower half")] > 50

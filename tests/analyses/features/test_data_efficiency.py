@@ -28,7 +28,8 @@ def comparisons(*curves: tuple[float, ...], n_examples: int = 1000, n_seeds: int
     options = DatasetOptions(sample_size=0, n_seeds=1)
     dataset = build_dataset(planted.sentiments(count=20), options, analysis_name="test")
     names = tuple(map(str, range(len(curves))))
-    return CurveComparisons(LearningCurves(dataset, names, SIZES, np.repeat(counts[None], n_seeds, 0), {}), seed=0)
+    by_seed = np.repeat(counts[None], n_seeds, 0)
+    return CurveComparisons(LearningCurves(dataset, names, SIZES, by_seed, by_seed[..., 0, :], {}), seed=0)
 
 
 def test_feature_that_needs_a_tenth_of_the_data() -> None:

@@ -17,7 +17,7 @@ from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from bertology.results.shapes import Curve
+from bertology.results.shapes import Curve, change_measure
 
 GOLD, IDENTITY = "call:planted_features:gold_labels", "call:planted_features:identity"
 LABEL = "call:planted_features:label_by_word"
@@ -68,7 +68,10 @@ def test_difference_vanishes_as_the_weaker_feature_improves() -> None:
     reduction = curve.measures[reduction_name]
     np.testing.assert_allclose(reduction.value, difference.value - difference.value[-1], atol=1e-12)
     assert reduction.low[0] > 0 and reduction.low[-1] == reduction.high[-1] == 0
-    assert set(curve.baselines["zero"]) == {f"{LABEL} - {IDENTITY}", reduction_name}
+    change_name = change_measure(f"{LABEL} - {IDENTITY}")
+    change = curve.measures[change_name]
+    assert np.isnan(change.value[:-1]).all() and change.value[-1] <= 0 and change.low[-1] < 0
+    assert set(curve.baselines["zero"]) == {f"{LABEL} - {IDENTITY}", reduction_name, change_name}
 
 
 def test_constant_difference_is_not_reduced() -> None:
@@ -102,7 +105,7 @@ def test_interrupted_run_resumes_from_the_cache(tmp_path: Path, monkeypatch: pyt
     # The features are in the cache, too: they are not extracted again.
     monkeypatch.setattr("bertology.analyses.frozen_features.encoder_states.encode_words", None)
     assert run_curve(corpus, features, tmp_path).model_dump_json() == uninterrupted.model_dump_json()
-    assert len(calls) == 4 + 3
+    assert len(calls) == 4 + 5
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from bertology.analyses.geometry import phrase_clusters
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import FloatArray
 from bertology.corpus.chunking import sentence_chunks
-from bertology.corpus.corpus import Corpus, corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.sentence import Span
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput
@@ -178,6 +178,6 @@ def test_spans_are_represented_by_their_first_and_last_tokens(english: Corpus) -
 
 def test_missing_chunks_and_unknown_layers_are_refused() -> None:
     with pytest.raises(Refusal, match="neither chunks nor trees"):
-        run(corpus_from_texts("No annotation here."), False)
+        run(as_corpus(["No annotation here."]), False)
     with pytest.raises(Refusal, match="--layer was given 9"):
         run(load_corpus("english", limit=20), False, show="points", layer=9)

@@ -165,3 +165,17 @@ def test_corpora_without_questions_and_unknown_examples_are_refused() -> None:
         curve(plain)
     with pytest.raises(Refusal, match="1 to 8"):
         qa_phases(make_recording(), None, show="trajectory", example=9)
+
+
+def test_windows_of_a_passage_count_as_one_passage() -> None:
+    """Two questions see different parts of one passage: the interval is over passages."""
+    corpus = make_questions()
+    passage = corpus[0].segments[1]
+    other = Example((sentence_from_text("who else ?"), passage), "question", id="other")
+    recording = make_recording(replace(corpus, examples=(*corpus, other)))
+    *inputs, last = recording.inputs
+    window = replace(passage, text=passage.text[: passage.text.rindex("After")])  # what the last question sees
+    shown = replace(last, text=replace(last.text, segments=(last.text.segments[0], window)))
+    data = qa_phases(replace(recording, inputs=(*inputs, shown)), None)
+    assert isinstance(data, LayerCurve)
+    assert (data.measures[SEPARATION].n == len(corpus)).all()

@@ -15,7 +15,8 @@ from bertology.analyses.geometry.tensor_products.analysis import TREE_GAIN
 from bertology.analyses.geometry.tensor_products.role_schemes import SCHEMES
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import Corpus, corpus_from_sentences, corpus_from_texts
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.read import as_corpus
 from bertology.corpus.sentence import ROOT, sentence_from_words
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput
@@ -112,4 +113,4 @@ def test_too_few_sentences_and_missing_trees_are_refused() -> None:
     with pytest.raises(Refusal, match="too few sentences"):
         run_analysis(registry.get(NAME), RunInputs(recording=recording))
     with pytest.raises(Refusal, match="governors"):
-        run_analysis(registry.get(NAME), RunInputs(corpus_from_texts("No tree."), load("tiny")))
+        run_analysis(registry.get(NAME), RunInputs(as_corpus(["No tree."]), load("tiny")))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import planted
 import planted_heads
 from bertology.analyses import registry
 from bertology.analyses.cache import FOLDER
@@ -17,9 +18,11 @@ from bertology.analyses.evaluation.gate_training import GateTrainingConfig, perm
 from bertology.analyses.evaluation.head_ranking import prepare_ranking
 from bertology.analyses.evaluation.options import EvaluationOptions
 from bertology.analyses.evaluation.score_change import Scores
+from bertology.analyses.head_selection.functions import STRONGEST_WORD, FunctionKind
 from bertology.analyses.interventions.head_gates import (
     _expected_kept_proportion,  # pyright: ignore[reportPrivateUsage]
     _ranks,  # pyright: ignore[reportPrivateUsage]
+    heads_by_function,
 )
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.read import load_corpus
@@ -186,3 +189,55 @@ def test_a_few_heads_may_all_be_kept_by_chance_and_many_may_not() -> None:
     sampled = np.random.default_rng(0).permuted(np.tile(kept_heads[0, 0].ravel(), (4000, 1)), axis=1)[:, :32].mean(1)
     expected = _expected_kept_proportion(kept_heads, many)
     np.testing.assert_allclose([expected.low[0], expected.high[0]], np.quantile(sampled, [0.025, 0.975]), atol=1 / 32)
+
+
+def attention_to_governors(relation: str) -> planted.HeadAttention:
+    """A head in which words with this relation attend to their governor, and all others to random words."""
+
+    def head(recorded_input: planted.RecordedInput) -> planted.FloatArray:
+        weights = planted.random_head(5)(recorded_input)
+        sentence = recorded_input.text.segments[0]
+        for word, governor in enumerate(sentence.governors or ()):
+            if (sentence.relations or ())[word] == relation and governor >= 0:
+                weights[word + 1] = np.eye(len(weights))[governor + 1]
+        return weights
+
+    return head
+
+
+def test_functions_are_those_of_planted_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their definition, counted here from the attention itself, and by the analysis."""
+    layers = [
+        [planted.offset_head(-1), planted.random_head(1), attention_to_governors("det")],
+        [planted.random_head(2), planted.offset_head(1), planted.random_head(3)],
+    ]
+    corpus = load_corpus("english", limit=150)
+    recordings: list[Any] = []
+
+    def planted_record(encoder: Any, sample: Any, *_: Any, **__: Any) -> Any:
+        recordings.append(planted.make_recording(sample, layers).with_sites([STRONGEST_WORD]))
+        return recordings[0]
+
+    monkeypatch.setattr("bertology.analyses.interventions.head_gates.record", planted_record)
+    kinds = heads_by_function(load("tiny"), corpus, "", seed=0)
+    shares = np.zeros((3, 2, 3))
+    n_words = np.zeros(3)
+    for recorded_input, attention in zip(recordings[0].inputs, recordings[0]["attention"], strict=True):
+        sentence = recorded_input.text.segments[0]
+        strongest = np.asarray(attention)[:, :, 1:-1, 1:-1].argmax(-1)
+        for word, governor in enumerate(sentence.governors or ()):
+            is_determiner = (sentence.relations or ())[word] == "det"
+            for row, target in enumerate((word - 1, word + 1, governor if is_determiner else -1)):
+                if 0 <= target < len(sentence):
+                    shares[row] += strongest[:, :, word] == target
+                    n_words[row] += 1
+    shares /= n_words[:, None, None]
+    expected: dict[FunctionKind, Any] = {"positional": shares[:2].max(0) > 0.9, "syntactic": shares[2] > 0.9}
+    assert {kind: np.argwhere(heads).tolist() for kind, heads in expected.items()} == {
+        "positional": [[0, 0], [1, 1]],
+        "syntactic": [[0, 2]],
+    }
+    assert set(kinds) == set(expected)
+    for kind, heads in expected.items():
+        np.testing.assert_array_equal(kinds[kind][:2, :3], heads)
+        assert kinds[kind].sum() == heads.sum()

@@ -109,6 +109,7 @@ def test_differences_are_measured_on_the_same_examples(ranked: RunInputs) -> Non
     expected = curve.measures["score (gradient)"].value - curve.measures["score (random)"].value
     np.testing.assert_allclose(difference.value, expected)
     assert difference.low[2] > 0 and difference.low[-1] == difference.high[-1] == 0
+    assert difference.low[0] == difference.high[0] == 0
     assert (curve.baselines["zero"][versus_random].value == 0).all()
 
 

@@ -14,7 +14,7 @@ from bertology.analyses.evaluation.head_ranking import HeadImportance, rank_agre
 from bertology.analyses.interventions.importance_vs_ablation import N_GROUPS, mean_correlation, without_groups
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import corpus_from_texts
+from bertology.corpus.read import as_corpus
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.estimates.cross_fitting import random_halves
@@ -64,7 +64,7 @@ def test_correlations_agree_with_scipy() -> None:
 
 def test_a_single_text_cannot_be_split() -> None:
     with pytest.raises(Refusal, match="cannot be split into halves"):
-        run_analysis(IMPORTANCE_VS_ABLATION, RunInputs(corpus_from_texts("One text alone."), load("tiny")))
+        run_analysis(IMPORTANCE_VS_ABLATION, RunInputs(as_corpus(["One text alone."]), load("tiny")))
 
 
 @pytest.mark.parametrize(("relation", "noise"), [(0.1, 0.0), (2.0, 0.0), (0.1, 1.0)])

@@ -99,5 +99,5 @@ def test_empty_spans_and_missing_annotations_are_refused() -> None:
     empty = corpus.map_sentences(lambda sentence: replace(sentence, entities=(Span(2, 2, "A"), Span(3, 4, "B"))))
     with pytest.raises(Refusal, match=r"from word 2 to 2 .* empty or outside"):
         curve(planted_probes.make_recording(empty, None), label="entity")
-    with pytest.raises(Refusal, match="probes/edge --label role needs the annotation frames"):
+    with pytest.raises(Refusal, match="--label role needs the annotation frames"):
         curve(planted_probes.make_recording(corpus, None), label="role")

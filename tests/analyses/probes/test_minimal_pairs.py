@@ -10,8 +10,8 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example, corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput
 from bertology.encoder.load import load
@@ -61,7 +61,7 @@ def make_pairs(*texts: tuple[str, str, str]) -> Corpus:
 
 
 def test_a_planted_preference_is_found(tiny: Encoder) -> None:
-    plural, singular = (tiny.tokenise([corpus_from_texts(word)[0].text_inputs[0]])[0] for word in ("sleep", "sleeps"))
+    plural, singular = (tiny.tokenise([as_corpus([word])[0].text_inputs[0]])[0] for word in ("sleep", "sleeps"))
     assert tuple(plural.ids.tolist()) != tuple(singular.ids.tolist())
     corpus = make_pairs(
         ("the dogs sleep", "the dogs sleeps", "f/agreement/plural"),
@@ -111,4 +111,4 @@ def test_a_model_without_a_masked_language_model_head_is_refused() -> None:
 
 def test_a_corpus_without_pairs_is_refused(tiny: Encoder) -> None:
     with pytest.raises(Refusal, match="minimal pairs"):
-        table(tiny, corpus_from_texts("No pair."))
+        table(tiny, as_corpus(["No pair."]))

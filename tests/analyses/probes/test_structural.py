@@ -41,7 +41,7 @@ from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Arcs, Curve, LayerCurve, gain_measure
+from bertology.results.shapes import Arcs, Curve, LayerCurve, change_measure, gain_measure
 
 SCORES = (UUAS, DISTANCE, ROOT_ACCURACY, DEPTH)
 CORPUS = planted_trees.short_sentences()
@@ -238,6 +238,9 @@ def test_ranks_are_compared_in_one_layer() -> None:
         np.testing.assert_allclose(differences.value[:-1], expected, atol=1e-9, err_msg=name)
         assert np.isnan(differences.value[-1]) and differences.n[-1] == 0
         assert (differences.n[:-1] == scores.n[:-1]).all()
+        change = data.measures[change_measure(f"{name} - {name} (full rank)")]
+        assert np.isfinite(change.value[:-1]).all() and np.isnan(change.value[-1])
+        assert (change.low[:-1] <= change.value[:-1]).all() and (change.value[:-1] <= change.high[:-1]).all()
     for name in (UUAS, DISTANCE):  # one dimension can encode depths, but not the distances of a tree
         assert data.measures[f"{name} - {name} (full rank)"].high[0] < 0
 

@@ -12,8 +12,8 @@ import torch
 from bertology.analyses import registry
 from bertology.analyses.probes.subject_verb_agreement.verbs import PLURAL, SINGULAR, agreement_verbs, replace_word
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences, corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.sentence import ROOT, sentence_from_text, sentence_from_words
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput
 from bertology.encoder.load import load
@@ -156,7 +156,7 @@ def test_a_model_without_a_task_head_is_only_probed(tiny: Encoder) -> None:
 
 def test_refusals_say_what_is_missing(tiny: Encoder) -> None:
     with pytest.raises(Refusal, match="no verb that agrees"):
-        table(tiny, corpus_from_texts("Dogs sleep."))
+        table(tiny, as_corpus(["Dogs sleep."]))
     with pytest.raises(Refusal, match="too few verbs"):
         table(tiny, load_corpus(PAIRS)[:3])
     without_mask = RuleEncoder(tiny, True)

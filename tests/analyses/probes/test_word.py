@@ -108,7 +108,7 @@ def test_the_untrained_model_is_a_baseline_of_all_measures() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": "entity"}, "probes/word --label entity needs the annotation entities"),
+        ({"label": "entity"}, "--label entity needs the annotation entities"),
         ({"probe": "forest"}, "no probe called 'forest'"),
         ({"probe": "mlp"}, "no probe called 'mlp'"),
         ({"min_examples": 10_000}, "no label has at least 10000 training examples"),

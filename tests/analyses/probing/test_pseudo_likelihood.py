@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bertology.analyses.probing.pseudo_likelihood import Masking, masked_copies, masked_log_probs, tokeniser_words
-from bertology.corpus.corpus import corpus_from_texts
+from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder, ModelInputs, TaskEncoder
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput
@@ -21,7 +21,7 @@ def tiny() -> Encoder:
 
 def tokenise(encoder: Encoder, *texts: str) -> list[tuple[TokenisedInput, Int32Array]]:
     """Tokens, and the word of each token."""
-    inputs = [example.text_inputs[0] for example in corpus_from_texts(*texts)]
+    inputs = [example.text_inputs[0] for example in as_corpus(texts)]
     recorded = [
         RecordedInput(index, 0, 0, text, tokens)
         for index, (text, tokens) in enumerate(zip(inputs, encoder.tokenise(inputs), strict=True))

@@ -17,8 +17,8 @@ from bertology.analyses.probing.train_test_split import (
     without_shared_examples,
 )
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, corpus_from_texts
-from bertology.corpus.read import load_corpus
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.read import as_corpus, load_corpus
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
@@ -72,8 +72,8 @@ def test_a_probe_reports_unused_sentences_and_still_finds_encoded_labels(train_s
 
 
 def test_training_examples_with_the_text_of_a_test_example_are_left_out() -> None:
-    test = corpus_from_texts("The cat sat.", "A dog ran")
-    train = corpus_from_texts("the  cat SAT.", "A dog sat", "A dog ran", "The cat, the dog")
+    test = as_corpus(["The cat sat.", "A dog ran"])
+    train = as_corpus(["the  cat SAT.", "A dog sat", "A dog ran", "The cat, the dog"])
     kept, n_shared = without_shared_examples(train, test)
     assert [example.segments[0].text for example in kept] == ["A dog sat", "The cat, the dog"] and n_shared == 2
     with pytest.raises(Refusal, match=r"All 2 examples of --train-corpus .* are also in the test corpus"):
@@ -84,7 +84,7 @@ def test_pairs_are_shared_only_as_a_whole() -> None:
     pairs = load_corpus("diagnostic", limit=6)
     kept, n_shared = without_shared_examples(pairs, pairs[:2])
     assert len(kept) + n_shared == 6 and n_shared >= 2
-    sentences = corpus_from_texts(*(segment.text for example in pairs for segment in example.segments))
+    sentences = as_corpus([segment.text for example in pairs for segment in example.segments])
     assert without_shared_examples(pairs, sentences)[1] == 0
 
 

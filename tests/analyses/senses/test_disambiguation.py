@@ -20,7 +20,7 @@ from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve, Matrix
+from bertology.results.shapes import LayerCurve, Matrix, gain_measure
 
 NAME = "senses/disambiguation"
 
@@ -275,3 +275,28 @@ def test_invalid_options_and_corpora_are_refused() -> None:
     one_document = Corpus(planted_senses.corpus(n_sentences=2).examples[:1], name="one document")
     with pytest.raises(Refusal, match="two documents"):
         curve(planted_senses.recording(one_document, None, None))
+
+
+def test_what_the_second_half_of_the_training_data_adds() -> None:
+    """Clearly separated senses need one example each; of many lemmas with few examples more are seen with more data."""
+    gain = gain_measure("accuracy")
+    flat = curve(planted_senses.recording(planted_senses.corpus(), None, planted_senses.sense_direction, noise=0.05))
+    assert flat.measures[gain].value[1] == 0
+    lemmas = tuple(f"lemma{number}" for number in range(40))
+    corpus = planted_senses.corpus(lemmas, n_sentences=8)
+    learning = curve(planted_senses.recording(corpus, None, planted_senses.sense_direction, noise=0.05), n_seeds=3)
+    assert learning.measures[gain].low[1] > 0.02
+    assert learning.baselines["zero"][gain].value.tolist() == [0, 0]
+    # Both senses are equally frequent: the one of the held-out documents is then the rarer one in training.
+    most_frequent = learning.baselines["most frequent sense"][gain]
+    assert most_frequent.value[0] == most_frequent.value[1] < 0
+    assert learning.sample["training sentences"] == learning.sample["training occurrences"]
+
+
+def test_halves_are_of_training_sentences_only() -> None:
+    recording = planted_senses.recording(planted_senses.corpus(), None, planted_senses.sense_direction)
+    splits = split_occurrences(recording, None, TrainTestSplit(), analysis_name=NAME)
+    half = splits.with_half_training()
+    for (train, test), (half_train, half_test) in zip(splits.splits, half.splits, strict=True):
+        assert set(half_train.tolist()) < set(train.tolist()) and len(half_train) == len(train) // 2
+        np.testing.assert_array_equal(test, half_test)

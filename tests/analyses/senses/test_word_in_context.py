@@ -16,8 +16,8 @@ from bertology.analyses.probing.train_test_split import TrainTestSplit
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.analyses.senses.word_in_context.pairs import build_pair_splits, pair_cosines, sample_pairs
 from bertology.analyses.word_senses.occurrences import sense_occurrences
-from bertology.corpus.corpus import Corpus, Example, corpus_from_texts
-from bertology.corpus.read import load_corpus, read
+from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.read import as_corpus, load_corpus, read
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
@@ -129,9 +129,9 @@ def test_the_threshold_can_come_from_another_corpus(tmp_path: Path) -> None:
 
 
 def test_a_corpus_without_pairs_is_refused() -> None:
-    for texts in (("nothing marked",), ()):
+    for corpus in (as_corpus(["nothing marked"]), Corpus(())):
         with pytest.raises(Refusal, match="no training and test pairs"):
-            curve(planted_senses.recording(corpus_from_texts(*texts), None, None))
+            curve(planted_senses.recording(corpus, None, None))
     one_sense = Corpus(
         tuple(Example(example.segments) for example in planted_senses.corpus(n_sentences=20, first_sense=1.0)),
         name="one sense",

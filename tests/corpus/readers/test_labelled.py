@@ -107,3 +107,29 @@ def test_real_files(name: str, labels: set[str]) -> None:
     assert (len(corpus), corpus.format, corpus.skipped) == (1000, "labelled", ())
     assert {example.label for example in corpus} == labels
     assert_offsets_match(corpus)
+
+
+def test_every_column_is_a_label_under_its_name(sample: ReaderSample) -> None:
+    table = "id\tText\tTopic\tsentiment\n1\tA film.\twar\tgood\n2\tA book.\t\tbad\n"
+    corpus = sample.read(table)
+    assert [example.label for example in corpus] == ["good", "bad"]
+    assert [dict(example.labels) for example in corpus] == [
+        {"id": "1", "Topic": "war", "sentiment": "good"},
+        {"id": "2", "sentiment": "bad"},
+    ]
+
+
+def test_a_table_needs_no_column_called_label(tmp_path: Path) -> None:
+    for name, text in (("a.tsv", "text\ttopic\nA film.\twar\n"), ("a.jsonl", '{"text": "A film.", "topic": "war"}\n')):
+        (tmp_path / name).write_text(text)
+        corpus = read(tmp_path / name)
+        assert (corpus.format, corpus[0].label, dict(corpus[0].labels)) == ("labelled", None, {"topic": "war"})
+
+
+def test_a_column_called_label_has_no_second_name(sample: ReaderSample) -> None:
+    assert dict(sample.read("label\ttext\ngood\tA film.\n")[0].labels) == {}
+
+
+def test_columns_of_long_cells_are_no_labels(sample: ReaderSample) -> None:
+    long = "word " * 40
+    assert dict(sample.read(f"label\ttext\tcomment\ngood\tA film.\t{long}\n")[0].labels) == {}

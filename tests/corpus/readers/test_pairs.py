@@ -82,3 +82,10 @@ def test_real_files(name: str) -> None:
     assert (len(corpus), corpus.format, corpus.skipped) == (1000, "pairs", ())
     assert {example.label for example in corpus} == {"entailment", "neutral", "contradiction"}
     assert_offsets_match(corpus)
+
+
+def test_other_columns_are_labels_under_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("gold_label\tgenre\tpremise\thypothesis\nneutral\tfiction\tA dog.\tA cat.\n")
+    corpus = read(path)
+    assert (corpus[0].label, dict(corpus[0].labels)) == ("neutral", {"gold_label": "neutral", "genre": "fiction"})

@@ -21,6 +21,7 @@ NAMES = {
     "conll": "sample.conll",
     "conll2012": "sample.conll",
     "labelled": "sample.tsv",
+    "words": "sample.tsv",
     "pairs": "sample.tsv",
     "gap": "sample.tsv",
     "glue_diagnostic": "sample.tsv",
@@ -52,7 +53,7 @@ def make_sample(directory: Path, format: str) -> ReaderSample:
 def test_the_documented_formats_exist() -> None:
     documented = """
         blimp coarsewsd conll conll2012 conllu gap glue_diagnostic labelled multiple_choice open_sesame pairs senteval
-        squad text universal_propositions wic winobias wsd_framework
+        squad text universal_propositions wic winobias words wsd_framework
     """
     assert set(readers()) >= set(documented.split())
 

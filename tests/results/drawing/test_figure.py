@@ -34,7 +34,7 @@ def figure(name: str) -> ParsedFigure:
 @pytest.mark.parametrize("theme", PALETTES)
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_shape_has_a_figure_in_both_themes(name: str, theme: Theme) -> None:
-    svg = result(SHAPES[name]).figure(theme).svg
+    svg = result(SHAPES[name]).figure(theme=theme).svg
     assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
     assert PALETTES[theme].foreground in svg and "nan" not in svg.lower().replace("not measured", "")
     assert svg.count("http") == 1  # the XML namespace

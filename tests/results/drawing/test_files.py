@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
 from pathlib import Path
 
@@ -21,8 +22,19 @@ def table() -> Result:
 def test_the_suffix_determines_the_format(table: Result, tmp_path: Path) -> None:
     assert table.save(tmp_path / "a.svg").read_text("utf-8").startswith("<svg ")
     assert table.save(str(tmp_path / "a.PNG"), theme="dark").read_bytes().startswith(b"\x89PNG")
+    assert table.save(tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     assert table.save(tmp_path / "a.html").read_text("utf-8").startswith("<!doctype html>")
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.PNG", "a.html", "a.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.PNG", "a.html", "a.pdf", "a.svg"]
+
+
+def test_png_files_have_300_pixels_per_inch(table: Result, tmp_path: Path) -> None:
+    content = table.save(tmp_path / "a.png").read_bytes()
+    start = content.index(b"pHYs") + 4
+    per_metre, _, unit = struct.unpack(">IIB", content[start : start + 9])
+    assert (round(per_metre * 0.0254), unit) == (300, 1)
+    width = re.search(r'width="(\d+)"', table.figure().svg)
+    assert width is not None
+    assert struct.unpack(">I", content[16:20])[0] == pytest.approx(int(width[1]) * 300 / 72, abs=1)
 
 
 def test_themes_differ(table: Result, tmp_path: Path) -> None:
@@ -61,15 +73,16 @@ def test_a_failed_write_keeps_the_earlier_figure(
 
 
 def test_files_that_cannot_be_written_are_refused(table: Result, tmp_path: Path) -> None:
-    for name in ("figure.pdf", "figure"):
-        with pytest.raises(Refusal, match=r"\.svg, \.png, \.html"):
+    for name in ("figure.gif", "figure"):
+        with pytest.raises(Refusal, match=r"\.svg, \.png, \.pdf, \.html"):
             table.save(tmp_path / name)
     with pytest.raises(Refusal, match="folder"):
         table.save(tmp_path / "nowhere" / "a.svg")
 
 
-def test_only_png_needs_a_further_package(table: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_png_and_pdf_need_a_further_package(table: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(Refusal, match=r"pip install 'bertology\[figures\]'"):
-        table.save(tmp_path / "a.png")
+    for name in ("a.png", "a.pdf"):
+        with pytest.raises(Refusal, match=r"pip install 'bertology\[figures\]'"):
+            table.save(tmp_path / name)
     assert table.save(tmp_path / "a.svg").is_file() and table.save(tmp_path / "a.html").is_file()

@@ -9,7 +9,7 @@ from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Verdict
 from bertology.results.shapes import HeadGrid, LayerCurve
-from bertology.views.report.export import as_json, as_markdown, as_record
+from bertology.views.report.export import as_json, as_markdown
 from results.example_results import measures_and_baselines, result
 from views.report.example_content import CLAIM, content, section
 
@@ -51,11 +51,11 @@ def test_json_has_everything() -> None:
         "title", "messages", "summary", "forward_passes", "seconds", "untested", "fine_tuning", "claims", "examples",
         "results",
     ]  # fmt: skip
-    assert record["claims"] == [as_record(CLAIM_RESULT)] and record["results"][0]["analysis"] == RESULT.analysis
+    assert record["claims"] == [CLAIM_RESULT.as_record()] and record["results"][0]["analysis"] == RESULT.analysis
     assert record["examples"][CLAIM.id]["weakest"][0]["text"] == "No." and record["untested"] == ["slow"]
 
 
 def test_a_claim_is_a_record() -> None:
-    record = as_record(CLAIM_RESULT)
+    record = CLAIM_RESULT.as_record()
     assert record["verdict"] == "fails" and record["explanation"] == "a | b" and record["claim"] == CLAIM.statement
     assert list(record)[:5] == ["id", "claim", "paper", "section", "published"] and record["models"] == ["mini"]

@@ -57,7 +57,6 @@ def distance_site(layer: LayerActivations, batch: TokenBatch, row_weights: Tenso
     citations=("vig2019structure", "clark2019"),
     sites=(distance_site,),
     version=3,
-    gallery=True,
 )
 def distance(
     recording: Recording,

@@ -66,7 +66,6 @@ def entropy_site(layer: LayerActivations, batch: TokenBatch, row_weights: _RowWe
     citations=("clark2019",),
     sites=(entropy_site,),
     version=2,
-    gallery=True,
 )
 def entropy(
     recording: Recording,

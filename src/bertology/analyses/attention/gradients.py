@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.importance_by_target import (
+from bertology.analyses.head_grids import (
     TARGETS,
     LayersOrHeadsOption,
     NormaliseOption,

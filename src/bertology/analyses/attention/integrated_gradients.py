@@ -9,10 +9,10 @@ import numpy as np
 from annotated_types import Ge
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.head_grids import UNTRAINED_MODEL
-from bertology.analyses.importance_by_target import (
+from bertology.analyses.head_grids import (
     ALL_UNMASKED,
     TARGETS,
+    UNTRAINED_MODEL,
     LayersOrHeads,
     LayersOrHeadsOption,
     NormaliseOption,

@@ -113,7 +113,6 @@ def _variation(value_norms: Tensor, mask: Tensor) -> Tensor:
     citations=("kobayashi2020",),
     sites=(norms_site,),
     version=4,
-    gallery=True,
 )
 def norms(
     recording: Recording,

@@ -9,8 +9,7 @@ import numpy as np
 from bertology.analyses.attention_patterns.site import PATTERN_CLASSIFIERS, PatternClassifierOption, pattern_class_site
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, uniform_baseline
-from bertology.analyses.importance_by_target import LayersOrHeadsOption
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, LayersOrHeadsOption, uniform_baseline
 from bertology.arrays import Array, FloatArray
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous, percentile_interval, resampled_means

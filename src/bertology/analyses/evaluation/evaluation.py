@@ -24,13 +24,7 @@ from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts
 from bertology.lazy import torch
 from bertology.recording.objectives import masked_indices, masked_logits, masked_losses, masked_positions
-from bertology.recording.overflow import (
-    LONG_IN_WINDOWS,
-    LONG_SKIPPED,
-    LONG_TRUNCATED,
-    ExampleOverflow,
-    fit_examples,
-)
+from bertology.recording.overflow import LONG_SKIPPED, ExampleOverflow, count_unusable, fit_examples
 from bertology.results.shapes import ReferenceScore
 from bertology.training.data_split import sort_by_content
 from bertology.training.encoded_examples import EncodedDataset, EncodedExample, pad_examples
@@ -142,7 +136,7 @@ def prepare_evaluation(
     corpus: Corpus,
     *,
     task: str = "auto",
-    annotation: str = "",
+    label: str = "",
     sample_size: int = 0,
     seed: int = 0,
     overflow: ExampleOverflow = "auto",
@@ -152,6 +146,8 @@ def prepare_evaluation(
     The task `auto` is that of the model's task head; for `mlm`, 15 % of the tokens are masked, depending on the
     tokens and the seed. Examples that are too long count as part of the sample.
     """
+    if label in corpus.label_names.examples:
+        corpus = corpus.with_label(label)
     name = infer_evaluation_task(encoder, corpus) if task == "auto" else task
     if not _supports_task(encoder, name):
         description = TASK_DESCRIPTIONS.get(name)
@@ -165,8 +161,7 @@ def prepare_evaluation(
     if name == MLM:
         examples, counts = fit_examples(encoder, _sample_examples(corpus.examples, sample_size), overflow)
         return _with_long_examples(_evaluate_mlm(encoder, examples, seed), counts)
-    tag_annotation = (annotation or _default_annotation(corpus)) if name == "token" else None
-    usable, _ = select_examples(corpus, name, tag_annotation)
+    usable, _ = select_examples(corpus, name, label or (_default_annotation(corpus) if name == "token" else None))
     task_encoder = cast(TaskEncoder, encoder)
     labels = _task_labels(task_encoder, name)
     sample = _sample_examples(usable.examples, sample_size)
@@ -279,8 +274,7 @@ def _evaluate_task_head(
         raise _too_long_refusal(len(examples), encoder)
     baseline = next(iter(task.baseline_predictions(dataset.examples, dataset.examples).items()))
     n_skipped = len(examples) - len(dataset.examples)
-    changed = LONG_IN_WINDOWS if task_name == "qa" else LONG_TRUNCATED
-    long_examples = {LONG_SKIPPED: n_skipped, changed: dataset.n_truncated - n_skipped}
+    long_examples = count_unusable(task_name, n_skipped, dataset.n_truncated - n_skipped)
     task_head = next(name for name, tasks in TASKS_BY_TASK_HEAD.items() if task_name in tasks)
     return Evaluation(
         task_name,

@@ -19,7 +19,7 @@ from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant, transformer_layers
 from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts
-from bertology.recording.overflow import LONG_IN_WINDOWS, LONG_SKIPPED, LONG_TRUNCATED, fit_examples
+from bertology.recording.overflow import count_unusable, fit_examples
 from bertology.recording.recorder import ProgressCallback
 from bertology.training.data_split import DataSplit, sort_by_content, split_examples
 from bertology.training.job import TrainingJob, build_model, train_model
@@ -50,7 +50,7 @@ class FinetuningSweep:
         corpus: Corpus,
         cache: AnalysisCache,
         task: str,
-        annotation: str,
+        label: str,
         options: FinetuningOptions,
         *,
         analysis_name: str,
@@ -67,8 +67,8 @@ class FinetuningSweep:
                 f"--learning-rate is {options.learning_rate}", "a positive number, or 0", "Omit it for the default"
             )
         transformer_layers(encoder.model.base_model)
-        task_name = infer_task(corpus) if task == "auto" else task
-        usable, tag_annotation = select_examples(corpus, task_name, annotation or None)
+        task_name = infer_task(corpus, label) if task == "auto" else task
+        usable, label_name = select_examples(corpus, task_name, label or None)
         examples = sort_by_content(usable.examples)[: options.sample_size or None]
         fitted, self._long_examples = fit_examples(
             encoder, examples, options.overflow, keep_end=task_name == "sentence"
@@ -83,7 +83,7 @@ class FinetuningSweep:
             patience=None,
         )
         self.job = TrainingJob(
-            build_task(task_name, self.split.train, tag_annotation),
+            build_task(task_name, self.split.train, label_name),
             self.split.train,
             resolve_config(config, width=encoder.width, device=encoder.device),
             LayerVariant(),
@@ -110,9 +110,8 @@ class FinetuningSweep:
         """How many examples, for training or test, were too long, and skipped, truncated or split into windows."""
         sets = self.train_set, self.test_set
         n_skipped = len(self.split.train) + len(self.split.validation) - sum(len(part.examples) for part in sets)
-        changed = LONG_IN_WINDOWS if self.job.task.name == "qa" else LONG_TRUNCATED
         n_changed = sum(part.n_truncated for part in sets) - n_skipped
-        return dict(self._long_examples + Counter({LONG_SKIPPED: n_skipped, changed: n_changed}))
+        return dict(self._long_examples + Counter(count_unusable(self.job.task.name, n_skipped, n_changed)))
 
     def baseline_counts(self) -> dict[str, Counts]:
         """Test counts of predictions that need no model, by the name of the baseline."""

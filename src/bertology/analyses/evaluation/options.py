@@ -9,9 +9,10 @@ from annotated_types import Ge
 
 from bertology.recording.overflow import ExampleOverflow
 
-AnnotationOption = Annotated[
+TaskLabelOption = Annotated[
     str,
-    "For --task token: the annotation to predict, such as pos or entities (default: the first available).",
+    "Label to predict, by the name of a column of the corpus; for --task token also an annotation such as pos or "
+    "entities (default: the label of the examples, or the first annotation available).",
 ]
 SampleSizeOption = Annotated[int, Ge(0), "Evaluate on a random sample of this many examples (0: all)."]
 SeedOption = Annotated[
@@ -50,7 +51,7 @@ class EvaluationOptions:
         "Task to evaluate: sentence, pair, token, qa, choice or mlm; `auto`: the task of the model's task head, else "
         "masked language modelling.",
     ] = "auto"
-    annotation: AnnotationOption = ""
+    label: TaskLabelOption = ""
     sample_size: SampleSizeOption = 100
     seed: SeedOption = 0
     overflow: ExampleOverflowOption = "auto"
@@ -77,6 +78,7 @@ class AttackOptions:
         "Task to evaluate: sentence, pair, qa, choice or mlm; `auto`: the task of the model's task head, else masked "
         "language modelling.",
     ] = "auto"
+    label: TaskLabelOption = ""
     sample_size: SampleSizeOption = 100
     seed: SeedOption = 0
     overflow: ExampleOverflowOption = "auto"

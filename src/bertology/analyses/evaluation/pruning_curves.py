@@ -99,7 +99,7 @@ def curve_differences(
         low, high = percentile_interval(resampled)
         n = len(runs[0][0].losses)
         estimates.append(Estimates(value=value, low=np.fmin(low, value), high=np.fmax(high, value), n=np.array(n)))
-        pairs = zip(*(side * (max(map(len, runs)) // len(side) + 1) for side in runs), strict=False)
+        pairs = [[side[i % len(side)] for side in runs] for i in range(max(map(len, runs)))]
         is_different.append(any(not np.array_equal(left.losses, right.losses) for left, right in pairs))
     stacked = Estimates.stack(estimates)
     return stacked if loss else widen_by_rule_of_three(stacked, np.array(is_different))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -27,12 +27,13 @@ from bertology.analyses.frozen_features.score_grid import (
     score_with_interval,
 )
 from bertology.analyses.frozen_features.word_features import WordFeatures
+from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.shapes import MODEL_SERIES, Table, change_measure, gain_measure
 
 NAME = "features/comparison"
 UNTRAINED, ZERO = "untrained model", "zero"
@@ -42,8 +43,8 @@ UNTRAINED, ZERO = "untrained model", "zero"
     question="How much better do simple classifiers do on frozen contextual features than on static or random ones?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
-    version=5,
-    cost=Cost(20.0),
+    version=6,
+    cost=Cost(30.0),
     answers=True,
 )
 def comparison(
@@ -67,6 +68,9 @@ def comparison(
     circulant vectors; the feature `random` is such a circulant vector of the model's width.
 
     `model - feature` is the score of the first feature minus that of the row's feature, on the same examples and seeds.
+    A score that still rises with more training data says little about the features: `score - score (half the training
+    data)` and `change of (model - feature) from half the training data` are what the second half of the training
+    examples of each seed adds.
     Baselines: the majority class; for token tasks also the most frequent label of the word; the untrained model. Scores
     are micro-averaged over seeds; intervals resample examples and seeds together. The attributes of a row are the width
     of its vectors and the number of words, with and without a vector.
@@ -77,7 +81,8 @@ def comparison(
     untrained = [feature_extractor("untrained", encoder)] if isinstance(encoder, TaskEncoder) else []
     grid = ScoreGrid(dataset, cache)
     vectors = extract_all(dataset, [*extractors, *untrained], cache)
-    counts = grid.run(vectors, classifier_names, [dataset.max_train_size])[..., 0, :]
+    counts_by_size = grid.run(vectors, classifier_names, [dataset.half_train_size, dataset.max_train_size])
+    counts = counts_by_size[..., -1, :]
     baseline_counts = grid.baselines(dataset.max_train_size)
     rows = tuple(extractor.name for extractor in extractors)
     measures: dict[str, Estimates] = {}
@@ -99,8 +104,18 @@ def comparison(
         # The first feature minus itself is exactly 0.
         others = exact_where_unanimous(differences[1:], lowest=-1.0)
         measures[difference] = Estimates.concatenate([differences[:1], others])
-        baselines[ZERO][difference] = Estimates.exact(np.zeros(len(rows)), len(dataset.test))
-        units[difference] = f"difference of {dataset.task.metric}, -1 to 1"
+        gain, change = gain_measure(score), change_measure(difference)
+        gains = _estimate_changes(counts_by_size[:, :, :, index], score_from_counts, options.seed)
+        measures[gain] = gains[: len(rows)]
+        if untrained:
+            baselines[UNTRAINED][gain] = gains[len(rows)].broadcast_to((len(rows),))
+        changes = _estimate_changes(
+            counts_by_size[:, :, : len(rows), index], lambda sums: _difference_from_first(sums, axis=-2), options.seed
+        )
+        measures[change] = Estimates.concatenate([differences[:1], changes[1:]])
+        for name in (difference, gain, change):
+            baselines[ZERO][name] = Estimates.exact(np.zeros(len(rows)), len(dataset.test))
+            units[name] = f"difference of {dataset.task.metric}, -1 to 1"
     table = Table(
         row_names=rows,
         measures=measures,
@@ -124,10 +139,25 @@ def comparison(
     return table.with_answers(answers)
 
 
-def _difference_from_first(correct_total: CorrectTotal) -> CorrectTotal:
-    """(..., feature) the score of the first feature minus that of each feature."""
+def _difference_from_first(correct_total: CorrectTotal, axis: int = -1) -> FloatArray:
+    """The score of the first feature minus that of each feature; `axis` is that of the features."""
     scores = score_from_counts(correct_total)
-    return scores[..., :1] - scores
+    return scores.take([0], axis) - scores
+
+
+def _estimate_changes(
+    counts_by_size: CorrectTotal, statistic: Callable[[CorrectTotal], FloatArray], seed: int
+) -> Estimates:
+    """(feature,) what the second half of the training data adds to a statistic, (..., feature, size).
+
+    The counts are (seed, example, feature, size, 2).
+    """
+
+    def changes(correct_total: CorrectTotal) -> FloatArray:
+        values = statistic(correct_total)
+        return values[..., -1] - values[..., 0]
+
+    return exact_where_unanimous(bootstrap_sentences_and_seeds(counts_by_size, changes, seed=seed), lowest=-1.0)
 
 
 def _attributes(features: Sequence[WordFeatures]) -> Mapping[str, tuple[int, ...]]:

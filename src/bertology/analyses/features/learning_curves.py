@@ -23,7 +23,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Curve
+from bertology.results.shapes import MODEL_SERIES, Curve, change_measure
 
 NAME = "features/learning_curves"
 ZERO = "zero"
@@ -33,7 +33,7 @@ ZERO = "zero"
     question="How does the advantage of contextual features change with the amount of training data?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
-    version=5,
+    version=6,
     cost=Cost(15.0),
     answers=True,
 )
@@ -54,7 +54,9 @@ def learning_curves(
 
     `model - static` is the difference of two features on the same examples and seeds; `reduction of (model - static)
     with full data` is this difference minus the one with all training examples, paired in the same way.
-    features/data_efficiency derives crossing points and data ratios from the same cached scores.
+    features/data_efficiency derives crossing points and data ratios from the same cached scores. `change of (model -
+    static) from half the training data` is what the second half of all training examples adds to the difference with
+    full data, missing at smaller sizes: a difference that still changes says little about the features.
 
     Baselines at each size: the majority class of the training examples; for token tasks also the most frequent label of
     the word; for differences, zero. Scores are micro-averaged over seeds; intervals resample examples and seeds
@@ -72,16 +74,28 @@ def learning_curves(
         differences = score_differences(correct_total)
         return differences - differences[..., -1:]
 
+    def changes(correct_total: CorrectTotal) -> CorrectTotal:
+        """From counts with half and all of the training data; missing at all sizes but the last."""
+        differences = score_differences(correct_total)
+        missing = np.full((*differences.shape[:-1], len(curves.sizes) - 1), np.nan)
+        return np.concatenate([missing, differences[..., 1:] - differences[..., :1]], -1)
+
     counts, seed = curves.correct_total, dataset_options.seed
+    half_and_full = np.stack([curves.half_correct_total, counts[..., -1, :]], -2)
     estimates = Estimates.concatenate(
         [
             score_with_interval(counts, seed=seed),
             exact_where_unanimous(bootstrap_sentences_and_seeds(counts, score_differences, seed=seed), lowest=-1.0),
             bootstrap_sentences_and_seeds(counts, reductions, seed=seed),
+            exact_where_unanimous(bootstrap_sentences_and_seeds(half_and_full, changes, seed=seed), lowest=-1.0),
         ]
     )
     differences = [f"{curves.features[first]} - {curves.features[second]}" for first, second in pairs]
-    differences += [f"reduction of ({difference}) with full data" for difference in differences]
+    differences = [
+        *differences,
+        *(f"reduction of ({difference}) with full data" for difference in differences),
+        *map(change_measure, differences),
+    ]
     baselines = {
         name: dict.fromkeys(curves.features, score_with_interval(counts, seed=seed))
         for name, counts in curves.baselines.items()

@@ -48,8 +48,10 @@ class DatasetOptions:
     task: Annotated[
         Literal["auto", "sentence", "pair", "token"], "Task to train; `auto`: what the corpus is annotated for."
     ] = "auto"
-    annotation: Annotated[
-        str, "For --task token: the annotation to predict, such as pos or entities (default: the first available)."
+    label: Annotated[
+        str,
+        "Label to predict, by the name of a column of the corpus; for --task token also an annotation such as pos or "
+        "entities (default: the label of the examples, or the first annotation available).",
     ] = ""
     sample_size: Annotated[int, "Use a random sample of this many examples; a quarter is the test set (0: all)."] = 400
     train_corpus: Annotated[
@@ -87,6 +89,11 @@ class FrozenFeatureDataset:
     def max_train_size(self) -> int:
         """The number of training examples available with every seed."""
         return min(len(split.train) for split in self.seed_splits)
+
+    @property
+    def half_train_size(self) -> int:
+        """Half of `max_train_size`, for what the second half of the training data adds to a score."""
+        return max(min(MIN_EXAMPLES, self.max_train_size), self.max_train_size // 2)
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -140,22 +147,21 @@ def build_dataset(corpus: Corpus, options: DatasetOptions, *, analysis_name: str
     from bertology.training.data_split import sort_by_content, split_examples
     from bertology.training.task_selection import build_task, infer_task, select_examples
 
-    name = infer_task(corpus) if options.task == "auto" else options.task
+    name = infer_task(corpus, options.label) if options.task == "auto" else options.task
     if name not in {"sentence", "pair", "token"}:
         raise Refusal(
             f"{analysis_name} does not support the task {name}", "sentence, pair or token", "Choose one with --task"
         )
-    annotation = options.annotation or _default_annotation(corpus, name)
-    usable, annotation = select_examples(corpus, name, annotation)
+    usable, label = select_examples(corpus, name, options.label or _default_annotation(corpus, name))
     sample = sort_by_content(usable.examples)[: options.sample_size or None]
     n_shared = 0
     if options.train_corpus:
         test = list(sample)
-        train, n_shared = _read_train_examples(options, replace(usable, examples=tuple(test)), name, annotation)
+        train, n_shared = _read_train_examples(options, replace(usable, examples=tuple(test)), name, label)
     else:
         split = split_examples(replace(usable, examples=tuple(sample)), TEST_FRACTION, seed=options.seed)
         train, test = split.train, split.validation
-    task = build_task(name, train, annotation)
+    task = build_task(name, train, label)
     if len(task.labels) < 2:
         raise Refusal(
             f"{analysis_name}: the only training label is {', '.join(task.labels)!r}",
@@ -173,7 +179,7 @@ def _default_annotation(corpus: Corpus, task_name: str) -> str | None:
 
 
 def _read_train_examples(
-    options: DatasetOptions, test: Corpus, task_name: str, annotation: str | None
+    options: DatasetOptions, test: Corpus, task_name: str, label: str | None
 ) -> tuple[list[Example], int]:
     """The usable examples of --train-corpus that are not in the test corpus, and the number of those that are."""
     from bertology.training.data_split import sort_by_content
@@ -183,7 +189,7 @@ def _read_train_examples(
         options.train_corpus, options.train_size, options.train_format, options.train_format_option
     )
     corpus, n_shared = without_shared_examples(corpus, test)
-    usable, _ = select_examples(corpus, task_name, annotation)
+    usable, _ = select_examples(corpus, task_name, label)
     return sort_by_content(usable.examples), n_shared
 
 

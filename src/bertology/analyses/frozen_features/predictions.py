@@ -27,18 +27,15 @@ def predict_all(
     vectors: Sequence[WordFeatures],
     classifier: DownstreamClassifier,
     cache: AnalysisCache,
+    *,
+    train_size: int,
 ) -> list[SeedPredictions]:
-    """Predictions of a classifier on each feature, trained on as many examples as all seeds have; cached."""
+    """Predictions of a classifier on each feature, trained on the first `train_size` examples of each seed; cached."""
     meter = cache.progress_meter(f"training {len(vectors)} classifiers, {len(dataset.seed_splits)} seeds each")
     predictions: list[SeedPredictions] = []
     for features in vectors:
-        predictions.append(cache.call(predict_test, dataset=dataset, features=features, classifier=classifier))
+        predictions.append(
+            cache.call(fit_predict, dataset=dataset, vectors=features, classifier=classifier, size=train_size)
+        )
         meter(len(predictions), len(vectors))
     return predictions
-
-
-def predict_test(
-    dataset: FrozenFeatureDataset, features: WordFeatures, classifier: DownstreamClassifier
-) -> SeedPredictions:
-    """Predictions for every test example after training on as many examples as all seeds have."""
-    return fit_predict(dataset, features, classifier, dataset.max_train_size)

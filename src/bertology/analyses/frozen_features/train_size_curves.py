@@ -38,13 +38,15 @@ class CurveOptions:
 class LearningCurves:
     """Counts by training size.
 
-    `correct_total` is (seed, example, feature, size, 2), each baseline (seed, example, size, 2).
+    `correct_total` is (seed, example, feature, size, 2), each baseline (seed, example, size, 2). `half_correct_total`
+    is (seed, example, feature, 2), with half of all training data.
     """
 
     dataset: FrozenFeatureDataset
     features: tuple[str, ...]
     sizes: tuple[int, ...]
     correct_total: CorrectTotal
+    half_correct_total: CorrectTotal
     baselines: Mapping[str, CorrectTotal]
 
 
@@ -69,10 +71,14 @@ def compute_learning_curves(
     extractors = parse_features(curve_options.features, encoder)
     (classifier, *_) = parse_classifiers(curve_options.classifier, dataset.task.name, "--classifier")
     grid, sizes = ScoreGrid(dataset, cache), dataset.train_sizes(n_sizes, min_fraction)
-    counts = grid.run(extract_all(dataset, extractors, cache), [classifier], sizes)[:, :, :, 0]
+    all_sizes = sorted({*sizes, dataset.half_train_size})
+    counts = grid.run(extract_all(dataset, extractors, cache), [classifier], all_sizes)[:, :, :, 0]
+    half_counts = counts[..., all_sizes.index(dataset.half_train_size), :]
+    counts = counts[..., [all_sizes.index(size) for size in sizes], :]
     by_size = [grid.baselines(size) for size in sizes]
     baselines = {name: np.stack([counts[name] for counts in by_size], 2) for name in by_size[0]}
-    return LearningCurves(dataset, tuple(extractor.name for extractor in extractors), tuple(sizes), counts, baselines)
+    names = tuple(extractor.name for extractor in extractors)
+    return LearningCurves(dataset, names, tuple(sizes), counts, half_counts, baselines)
 
 
 class CurveComparison(NamedTuple):

@@ -44,7 +44,6 @@ UNITS = {
     sites=("hidden",),
     version=2,
     cost=Cost(seconds_per_word=0.0005),
-    gallery=True,
 )
 def contextuality(
     recording: Recording,

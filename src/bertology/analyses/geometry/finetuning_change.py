@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from bertology.analyses.head_selection.selection import head_attributes
 from bertology.analyses.probes.word import word
 from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.probing.layer_curves import ACCURACY
-from bertology.analyses.probing.word_labels import WORD_LABELS
-from bertology.errors import unknown_name
+from bertology.analyses.probing.word_labels import word_task
+from bertology.corpus.corpus import Corpus
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
 from bertology.results.shapes import AttributeValue, Head, HeadGrid, LayerCurve, Table
@@ -34,12 +34,18 @@ PROBE_MODEL, PROBE_AGAINST = "probing accuracy (model)", "probing accuracy (agai
 CLASS_ATTRIBUTES = ("class_before", "proportion_before", "class_after", "proportion_after")
 
 
+def _check_probe_label(corpus: Corpus, options: Mapping[str, Any]) -> None:
+    if options["probe_label"]:
+        word_task(options["probe_label"], corpus)
+
+
 @analysis(
     question="In which layers did fine-tuning change representations, attention and probing accuracy?",
     special_tokens="Special tokens: included in attention, except in measures marked (no special tokens); not in the "
     "comparison of hidden states.",
     citations=("merchant2020", "kovaleva2019", "kornblith2019"),
     sites=lambda options: ("hidden", pattern_class_site(), *((WORD_SITE,) if options["probe_label"] else ())),
+    check_corpus=_check_probe_label,
     paired_sites=(model_similarity_site,),
     version=3,
     report_section="Effects of fine-tuning",
@@ -89,8 +95,6 @@ def finetuning_change(
 
 def _probe_both(recording: Recording, against: Recording, label: str, seed: int) -> dict[str, LayerCurve]:
     """Probing accuracy of each layer of both models."""
-    if label not in WORD_LABELS:
-        raise unknown_name("word property", label, WORD_LABELS)
     curves = {
         name: word(model_recording, None, None, label=label, seed=seed)
         for name, model_recording in ((PROBE_MODEL, recording), (PROBE_AGAINST, against))

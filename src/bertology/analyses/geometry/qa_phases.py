@@ -54,6 +54,7 @@ N_RANDOM_SPANS = 10
     citations=("vanaken2019", "vanaken2020"),
     sites=("hidden",),
     annotations=("answer_spans",),
+    version=2,
     report_section="Effects of fine-tuning",
 )
 def qa_phases(
@@ -200,7 +201,7 @@ class QuestionTokens:
 
     @property
     def passage_text(self) -> str:
-        """The text of the passage."""
+        """The text of the passage, or of the window of it that is in the input."""
         return self._passage_sentence.text
 
     @property
@@ -268,7 +269,8 @@ def _measure_phases(
     # Sorted by tokens, so that a passage is clustered with the same question whatever the order of the corpus.
     for index, question in sorted(questions, key=lambda pair: pair[1].recorded_input.tokens.ids.tobytes()):
         generator = np.random.default_rng([seed, *question.recorded_input.tokens.ids.tolist()])
-        passage_values = values[question.passage_text]
+        example = recording.corpus[question.recorded_input.example_index]
+        passage_values = values[example.segments[1].text]  # the whole passage, also if the input is a window of it
         limits = None if passage_values else (n_clusters or MIN_CLUSTERS, n_clusters or MAX_CLUSTERS)
         answers = {other.answer_span: question.answer_to(other) for other in by_passage[question.passage_text]}
         other_answers = [

@@ -11,7 +11,7 @@ from annotated_types import Ge
 from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.evaluation.answers import run_answers
-from bertology.analyses.evaluation.options import AnnotationOption, FinetuningOptions, RandomBaselineOption
+from bertology.analyses.evaluation.options import FinetuningOptions, RandomBaselineOption, TaskLabelOption
 from bertology.analyses.evaluation.score_change import reference_score
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
@@ -42,7 +42,7 @@ def layer_freezing(
         Literal["auto", "sentence", "pair", "token", "dependency", "qa", "choice"],
         "Task to train: sentence, pair, token, dependency, qa or choice; `auto`: what the corpus is annotated for.",
     ] = "auto",
-    annotation: AnnotationOption = "",
+    label: TaskLabelOption = "",
     layer_step: Annotated[int, Ge(1), "Evaluate every k-th number of frozen or kept layers."] = 1,
     random_baseline: RandomBaselineOption = True,
     options: FinetuningOptions = FinetuningOptions(),
@@ -68,9 +68,7 @@ def layer_freezing(
     # Listing analyses must not import torch.
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep
 
-    sweep = FinetuningSweep(
-        encoder, corpus, cache, task, annotation, options, analysis_name="interventions/layer_freezing"
-    )
+    sweep = FinetuningSweep(encoder, corpus, cache, task, label, options, analysis_name="interventions/layer_freezing")
     seed = options.seed
     n_layers = sorted({*range(0, encoder.layers + 1, layer_step), encoder.layers})
     all_trained = LayerVariant()

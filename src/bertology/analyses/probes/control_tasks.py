@@ -23,7 +23,7 @@ from bertology.analyses.probing.fitting import (
 )
 from bertology.analyses.probing.options import MinExamplesOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit
-from bertology.analyses.probing.word_labels import WORD_LABELS, LabelOption
+from bertology.analyses.probing.word_labels import LabelOption, check_word_label, word_task
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
@@ -41,6 +41,7 @@ PredictionPair = tuple[ProbePredictions, ProbePredictions]
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("hewitt2019control",),
     sites=(WORD_SITE,),
+    check_corpus=check_word_label,
     version=4,
     answers=True,
 )
@@ -71,7 +72,7 @@ def control_tasks(
     configs = {name: ProbeConfig(parse_probe(name), split.seeds) for name in names or ["linear"]}
     name = f"probes/control_tasks --label {label}"
     dataset, untrained = task_datasets(
-        recording, randomised, encoder, WORD_LABELS[label], split, min_examples, analysis_name=name
+        recording, randomised, encoder, word_task(label, recording.corpus), split, min_examples, analysis_name=name
     )
     predictions = {name: fit_and_predict(dataset, config) for name, config in configs.items()}
     rules = {MAJORITY: majority_baseline(dataset), MAJORITY_OF_WORD: majority_by_type(dataset)}

@@ -21,7 +21,7 @@ from bertology.analyses.probing.layer_curves import (
 )
 from bertology.analyses.probing.options import MinExamplesOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit
-from bertology.analyses.probing.word_labels import WORD_LABELS, LabelOption
+from bertology.analyses.probing.word_labels import LabelOption, check_word_label, word_task
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
@@ -41,6 +41,7 @@ MAX_WORK = 4e7
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("voita2020", "louizos2017"),
     sites=(WORD_SITE,),
+    check_corpus=check_word_label,
     version=4,
     cost=Cost(seconds_per_sampled_word=0.03),
 )
@@ -91,7 +92,7 @@ def description_length(
     size = _affordable_sentences(recording, split.n_seeds) if sample_size == "auto" else sample_size
     split = replace(split, train_size=min((n for n in (split.train_size, size) if n), default=0))
     dataset, untrained = task_datasets(
-        recording, randomised, encoder, WORD_LABELS[label], split, min_examples, analysis_name=name
+        recording, randomised, encoder, word_task(label, recording.corpus), split, min_examples, analysis_name=name
     )
     measures, control = _measure_codes(dataset, config, legacy, control=True)
     n_layers = len(dataset.train.features)

@@ -10,7 +10,7 @@ import numpy as np
 from bertology.analyses.declaration import analysis
 from bertology.analyses.probing.answers import probe_answers
 from bertology.analyses.probing.dataset import WORD_SITE, task_datasets
-from bertology.analyses.probing.edge_labels import EDGES, Edge
+from bertology.analyses.probing.edge_labels import Edge, check_edge_label, edge_task
 from bertology.analyses.probing.fitting import ProbeConfig, accuracy, parse_probe
 from bertology.analyses.probing.layer_curves import ACCURACY, probe_curve
 from bertology.analyses.probing.layer_mixing import fit_layer_mixes, layer_gains
@@ -33,6 +33,7 @@ CUMULATIVE_ACCURACY, GAIN, MIXING_WEIGHT = "cumulative accuracy", "accuracy gain
     "mean of its words.",
     citations=("tenney2019edge", "tenney2019"),
     sites=(WORD_SITE,),
+    check_corpus=check_edge_label,
     version=5,
     answers=True,
 )
@@ -42,7 +43,9 @@ def edge(
     encoder: Encoder | None,
     *,
     label: Annotated[
-        Edge, "Label to predict: upos, entity, chunk (one span); relation, role, coreference (two spans)."
+        Edge | str,
+        "Label to predict: upos, entity, chunk (one span); relation, role, coreference (two spans); or the name of a "
+        "span or word label of the corpus (a column of its file).",
     ] = "upos",
     probe: ProbeOption = "linear",
     normalise_layers: NormaliseLayersOption = False,
@@ -67,7 +70,7 @@ def edge(
     config = ProbeConfig(parse_probe(probe), split.seeds)
     name = f"probes/edge --label {label}"
     dataset, untrained = task_datasets(
-        recording, randomised, encoder, EDGES[label], split, min_examples, analysis_name=name
+        recording, randomised, encoder, edge_task(label, recording.corpus), split, min_examples, analysis_name=name
     )
     curve = probe_curve(dataset, untrained, config, unit_name="examples", control_type="word")
     mixes = fit_layer_mixes(dataset, config, normalise_layers=normalise_layers)

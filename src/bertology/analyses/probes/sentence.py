@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -11,7 +12,12 @@ from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.probing.dataset import ProbeCase, ProbeDataset, ProbeExamples, probe_dataset, stack_examples
 from bertology.analyses.probing.fitting import ProbeConfig, parse_probe
 from bertology.analyses.probing.layer_curves import probe_curve
-from bertology.analyses.probing.options import MinExamplesOption, ProbeOption
+from bertology.analyses.probing.options import (
+    ExampleLabelOption,
+    MinExamplesOption,
+    ProbeOption,
+    check_example_label,
+)
 from bertology.analyses.probing.train_test_split import (
     CorpusSplit,
     DataPart,
@@ -38,6 +44,7 @@ TRAIN_SOURCES, TEST_SOURCES = frozenset({"train", "validation"}), frozenset({"te
     citations=("conneau2018", "jawahar2019", "hewitt2019control", "voita2020"),
     sites=("hidden",),
     annotations=("label",),
+    check_corpus=check_example_label,
     version=5,
     cost=Cost(10.0),
     test_corpus="tasks:bigram_shift:english",
@@ -48,6 +55,7 @@ def sentence(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
+    label: ExampleLabelOption = "",
     pooling: Annotated[SentencePooling, "Sentence vector: `cls`, or the `mean` over non-special tokens."] = "mean",
     probe: ProbeOption = "linear",
     min_examples: MinExamplesOption = 5,
@@ -56,21 +64,32 @@ def sentence(
     """Accuracy of a probe for a sentence label, 0 to 1, by layer.
 
     The corpus must label its sentences: SentEval's files, `tasks:NAME:CORPUS` (SentEval's ten tasks generated from any
-    corpus), or any labelled text. If examples have splits (SentEval, tasks), probes are trained on train and validation
-    and tested on test; otherwise whole documents, or sentences, are split. See probes/word for the probes and measures;
-    a control label belongs to the longest word of a sentence, the first of several. SentEval's own probes have 50 or
-    more sigmoid units and choose one of four penalties on the validation set (word content: none); the released code of
-    Jawahar et al. mistakenly stops after four epochs.
+    corpus), or any labelled text; `--label` names a column of a table (TSV, CSV, JSON lines). If examples have splits
+    (SentEval, tasks), probes are trained on train and validation and tested on test; otherwise whole documents, or
+    sentences, are split. See probes/word for the probes and measures; a control label belongs to the longest word of a
+    sentence, the first of several. SentEval's own probes have 50 or more sigmoid units and choose one of four penalties
+    on the validation set (word content: none); the released code of Jawahar et al. mistakenly stops after four epochs.
     """
     config = ProbeConfig(parse_probe(probe), split.seeds)
 
-    def dataset(model_recording: Recording, model: Encoder | None) -> ProbeDataset:
-        data = _split(model_recording, model, split)
-        train, test = (sentence_examples(*part, pooling) for part in (data.train, data.test))
-        return probe_dataset(train, test, min_examples, analysis_name=NAME, unused=data.sample)
-
-    datasets = for_both_models(dataset, recording, randomised, encoder)
+    build = partial(sentence_dataset, label=label, pooling=pooling, split=split, min_examples=min_examples)
+    datasets = for_both_models(build, recording, randomised, encoder)
     return probe_curve(*datasets, config, unit_name="sentences", control_type="longest word")
+
+
+def sentence_dataset(
+    recording: Recording,
+    encoder: Encoder | None,
+    *,
+    label: str,
+    pooling: SentencePooling,
+    split: TrainTestSplit,
+    min_examples: int,
+) -> ProbeDataset:
+    """Training and test examples of a sentence label."""
+    data = _split(recording, encoder, split)
+    train, test = (sentence_examples(*part, pooling, label) for part in (data.train, data.test))
+    return probe_dataset(train, test, min_examples, analysis_name=NAME, unused=data.sample)
 
 
 def _split(recording: Recording, encoder: Encoder | None, split: TrainTestSplit) -> TrainTestData:
@@ -84,9 +103,12 @@ def _split(recording: Recording, encoder: Encoder | None, split: TrainTestSplit)
     return split.split(recording, encoder, ("hidden",), analysis_name=NAME, annotations=("label",))
 
 
-def sentence_examples(recording: Recording, indices: Sequence[int], pooling: SentencePooling) -> ProbeExamples:
-    """One example per labelled input, sorted by tokens, so that the order of the corpus does not matter."""
-    labels = {index: recording.corpus[recording.inputs[index].example_index].label for index in indices}
+def sentence_examples(
+    recording: Recording, indices: Sequence[int], pooling: SentencePooling, label: str = ""
+) -> ProbeExamples:
+    """One example per input with this label, sorted by tokens, so that the order of the corpus does not matter."""
+    corpus = recording.corpus.with_label(label)
+    labels = {index: corpus[recording.inputs[index].example_index].label for index in indices}
     order = sorted(
         (index for index in indices if labels[index] is not None),
         key=lambda index: recording.inputs[index].tokens.ids.tobytes(),

@@ -10,6 +10,7 @@ import numpy as np
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.evaluation.answers import example_item
+from bertology.analyses.probing.options import ExampleLabelOption, check_example_label
 from bertology.analyses.probing.train_test_split import train_mask
 from bertology.arrays import Array, BoolArray
 from bertology.encoder.token_batch import RecordedInput
@@ -33,12 +34,14 @@ SURFACE_FEATURES: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
     special_tokens="Special tokens: not used; only words are.",
     citations=("conneau2018",),
     annotations=("label",),
+    check_corpus=check_example_label,
     version=2,
     answers=True,
 )
 def surface_baselines(
     recording: Recording,
     *,
+    label: ExampleLabelOption = "",
     train_fraction: Annotated[
         float, "Fraction of sentences used for training, in whole documents, if the corpus has no splits."
     ] = 0.7,
@@ -54,7 +57,7 @@ def surface_baselines(
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.naive_bayes import MultinomialNB
 
-    examples = recording.corpus.examples
+    examples = recording.corpus.with_label(label).examples
     inputs = [
         recorded_input
         for recorded_input in recording.inputs
@@ -106,10 +109,10 @@ def surface_baselines(
         numbers = [inputs[index].example_index for index in np.flatnonzero(is_test).tolist()]
         for series, by_feature in predictions.items():
             for row, predicted in zip(SURFACE_FEATURES, by_feature, strict=True):
-                for number, label in zip(numbers, predicted.tolist(), strict=True):
+                for number, prediction in zip(numbers, predicted.tolist(), strict=True):
                     item = example_item(examples[number], number)
-                    condition = {"series": series, "row": row, "prediction": str(label)}
-                    yield item | condition | {"correct": float(label == item["gold"])}
+                    condition = {"series": series, "row": row, "prediction": str(prediction)}
+                    yield item | condition | {"correct": float(prediction == item["gold"])}
 
     table = Table(
         measures=accuracies.pop(MODEL_SERIES),

@@ -8,7 +8,7 @@ from bertology.analyses.probing.fitting import ProbeConfig, parse_probe
 from bertology.analyses.probing.layer_curves import probe_curve
 from bertology.analyses.probing.options import MinExamplesOption, ProbeOption
 from bertology.analyses.probing.train_test_split import TrainTestSplit
-from bertology.analyses.probing.word_labels import WORD_LABELS, LabelOption
+from bertology.analyses.probing.word_labels import LabelOption, check_word_label, word_task
 from bertology.encoder.encoder import Encoder
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve
@@ -19,6 +19,7 @@ from bertology.results.shapes import LayerCurve
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("liu2019", "hewitt2019control", "voita2020"),
     sites=(WORD_SITE,),
+    check_corpus=check_word_label,
     version=5,
     cost=Cost(seconds_per_sampled_word=0.015),
     answers=True,
@@ -55,6 +56,6 @@ def word(
     config = ProbeConfig(parse_probe(probe), split.seeds)
     name = f"probes/word --label {label}"
     datasets = task_datasets(
-        recording, randomised, encoder, WORD_LABELS[label], split, min_examples, analysis_name=name
+        recording, randomised, encoder, word_task(label, recording.corpus), split, min_examples, analysis_name=name
     )
     return probe_curve(*datasets, config, unit_name="words", control_type="word")

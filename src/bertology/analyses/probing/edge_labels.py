@@ -7,13 +7,32 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from bertology.analyses.probing.dataset import ProbeCase, ProbeTask
-from bertology.analyses.probing.word_labels import WORD_LABELS
+from bertology.analyses.probing.word_labels import WORD_LABELS, check_annotations, unknown_label, word_task
+from bertology.corpus.corpus import Corpus
 from bertology.corpus.sentence import Sentence, Span
 
 Edge = Literal["upos", "relation", "entity", "chunk", "role", "coreference"]
+
+
+def edge_task(label: str, corpus: Corpus) -> ProbeTask:
+    """The task of a label: a span or word label of the corpus under its own name, or else one of `EDGES`."""
+    if label in corpus.label_names.spans:
+        return ProbeTask((), label, lambda s: _span_cases(s, s.span_labels.get(label)), f"{label} of a span")
+    if label in corpus.label_names.words:
+        return word_task(label, corpus)
+    tasks: Mapping[str, ProbeTask] = {**EDGES}
+    if label not in tasks:
+        raise unknown_label(label, corpus, tasks)
+    check_annotations(tasks[label], label, corpus)
+    return tasks[label]
+
+
+def check_edge_label(corpus: Corpus, options: Mapping[str, Any]) -> None:
+    """Refuse a corpus without the label that is to be predicted."""
+    edge_task(options["label"], corpus)
 
 
 def _relation_cases(sentence: Sentence) -> Iterator[ProbeCase]:

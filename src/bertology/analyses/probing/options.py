@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
+from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
 
 ProbeOption = Annotated[
     str, "Probe architecture: linear, rank:N, mlp:N, mlp:N:N, or bilinear:N for span pairs; N: hidden units."
+]
+ExampleLabelOption = Annotated[
+    str,
+    "Label of the examples to predict, by the name of its column; empty: the label of the corpus, or its only one.",
 ]
 MinExamplesOption = Annotated[int, "Minimum number of training examples per label."]
 NSeedsOption = Annotated[
@@ -34,3 +40,8 @@ def resolve_layer(layer: Layer, n_layers: int, *, auto: int) -> int:
             "Choose another --layer",
         )
     return layer % n_layers
+
+
+def check_example_label(corpus: Corpus, options: Mapping[str, Any]) -> None:
+    """Refuse a corpus without the label of examples that is to be predicted."""
+    corpus.with_label(options["label"])

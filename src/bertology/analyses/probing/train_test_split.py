@@ -194,9 +194,7 @@ def train_mask(inputs: Sequence[RecordedInput], train_fraction: float, *, seed: 
     The order of documents depends on their text and the seed, not on the order of the corpus. With fewer than two
     documents, equal sentences are kept together instead. At least one document or sentence is left for testing.
     """
-    groups = _group_inputs(inputs, by_document=True)
-    if len(groups) < 2:
-        groups = _group_inputs(inputs, by_document=False)
+    groups = group_inputs(inputs)
     texts = {
         name: "\n".join(sorted(" ".join(inputs[index].text.words) for index in indices))
         for name, indices in groups.items()
@@ -208,6 +206,12 @@ def train_mask(inputs: Sequence[RecordedInput], train_fraction: float, *, seed: 
             break
         mask[groups[name]] = True
     return mask
+
+
+def group_inputs(inputs: Sequence[RecordedInput]) -> dict[str, list[int]]:
+    """Indices of inputs that are trained or tested on together: of a document, or of equal sentences if not two."""
+    groups = _group_inputs(inputs, by_document=True)
+    return groups if len(groups) > 1 else _group_inputs(inputs, by_document=False)
 
 
 def _group_inputs(inputs: Sequence[RecordedInput], *, by_document: bool) -> dict[str, list[int]]:

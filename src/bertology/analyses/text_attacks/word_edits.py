@@ -47,6 +47,7 @@ def apply_edits(sentence: Sentence, edits: Sequence[EditedWord]) -> Sentence:
         if values is not None:
             annotations[name] = tuple(values[source] for source in sources) if NO_SOURCE not in sources else None
 
+    word_labels = sentence.word_labels if NO_SOURCE not in sources else {}
     answer_spans = None if sentence.answer_spans is None else tuple(_move_answers(sentence.answer_spans, sources))
     return Sentence(
         words=tuple(edit.word for edit in edits),
@@ -56,6 +57,7 @@ def apply_edits(sentence: Sentence, edits: Sequence[EditedWord]) -> Sentence:
         document=sentence.document,
         answer_spans=answer_spans,
         label=sentence.label,
+        word_labels={name: tuple(labels[source] for source in sources) for name, labels in word_labels.items()},
         **annotations,
     )
 

@@ -38,6 +38,7 @@ F1, ACCURACY, AMBIGUOUS_ACCURACY, BACK_OFF_RATE, BACK_OFF_ACCURACY = (
     "proportion unseen",
     "accuracy (unseen words)",
 )
+MOST_FREQUENT = "most frequent sense"
 MEASURES = (F1, ACCURACY, AMBIGUOUS_ACCURACY, BACK_OFF_RATE, BACK_OFF_ACCURACY)
 
 
@@ -212,7 +213,7 @@ def score_disambiguation(
     n_representations = len(sense_splits.test.representations)
     masks = [np.ones(len(c.test_indices), np.bool_) if mask is None else mask[c.test_indices] for c in correctness]
     baselines = {
-        "most frequent sense": [c.by_most_frequent for c in correctness],
+        MOST_FREQUENT: [c.by_most_frequent for c in correctness],
         "random sense": [c.by_random for c in correctness],
         "upper bound (senses seen in training)": [c.by_oracle for c in correctness],
     }
@@ -223,6 +224,32 @@ def score_disambiguation(
             measure: estimates[0].broadcast_to((n_representations,)) for measure, estimates in measures.items()
         }
     return scores
+
+
+def accuracy_gains(
+    sense_splits: SenseSplits, correctness: list[SenseCorrectness], half_trained: list[SenseCorrectness], seed: int
+) -> dict[str, Estimates]:
+    """(representation,) what the second half of the training data adds to the accuracy.
+
+    By the vectors under "", and by the most frequent sense.
+    """
+
+    def gain(*sources: Sequence[FloatArray]) -> Estimates:
+        correct: list[FloatArray] = []
+        for split, half, values, half_values in zip(correctness, half_trained, *sources, strict=True):
+            right, half_right = (
+                np.where(part.lemma_in_train, by_vectors, part.by_back_off)
+                for part, by_vectors in ((split, values), (half, half_values))
+            )
+            correct.append(_sum_by_sentence(sense_splits, split.test_indices, right - half_right))
+        total = [_sum_by_sentence(sense_splits, c.test_indices, np.ones((1, len(c.test_indices)))) for c in correctness]
+        return bootstrap_accuracy(np.stack(correct), np.stack(total), seed, lowest=-1.0)
+
+    most_frequent = gain(*([c.by_most_frequent[None] for c in runs] for runs in (correctness, half_trained)))
+    return {
+        "": gain(*([c.by_vectors for c in runs] for runs in (correctness, half_trained))),
+        MOST_FREQUENT: most_frequent[0].broadcast_to((len(sense_splits.test.representations),)),
+    }
 
 
 def _measures(
@@ -263,14 +290,15 @@ def _sum_by_sentence(sense_splits: SenseSplits, test_indices: IndexArray, values
     return sums
 
 
-def bootstrap_accuracy(correct: FloatArray, total: FloatArray, seed: int) -> Estimates:
+def bootstrap_accuracy(correct: FloatArray, total: FloatArray, seed: int, *, lowest: float = 0.0) -> Estimates:
     """(representation,) the ratio of (split, sentence, representation) to (split, sentence, 1), resampling both.
 
-    n is the number of sentences with a positive total; without any, the estimates are empty.
+    The ratio is from `lowest` to 1. n is the number of sentences with a positive total; without any, the estimates are
+    empty.
     """
     counted = total[..., 0].any(0)
     if not counted.any():
         return Estimates.empty(correct.shape[2])
     sums = np.stack([correct[:, counted], np.broadcast_to(total[:, counted], correct[:, counted].shape)], -1)
     estimates = bootstrap_sentences_and_seeds(sums, lambda s: ratio(s[..., 0], s[..., 1], empty=np.nan), seed=seed)
-    return exact_where_unanimous(estimates)
+    return exact_where_unanimous(estimates, lowest=lowest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bertology.analyses.probing.dataset import WORD_SITE, ProbeCase, ProbeExamples, span_examples
 from bertology.analyses.probing.train_test_split import TrainTestSplit, train_mask
+from bertology.corpus.corpus import seeded_hash
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
@@ -129,6 +130,22 @@ class SenseSplits:
     test: WordOccurrences
     splits: tuple[tuple[IndexArray, IndexArray], ...]
     unused: Mapping[str, int]
+
+    def with_half_training(self) -> SenseSplits:
+        """The same splits with a random half of the training sentences, another one in each split."""
+        inputs, input_index = self.train.examples.inputs, self.train.examples.input_index
+        splits: list[tuple[IndexArray, IndexArray]] = []
+        for number, (train, test) in enumerate(self.splits):
+            order = sorted(
+                set(input_index[train].tolist()),
+                key=lambda index: seeded_hash(f"half\n{' '.join(inputs[index].text.words)}", number),
+            )
+            splits.append((train[np.isin(input_index[train], order[: max(1, len(order) // 2)])], test))
+        return replace(self, splits=tuple(splits))
+
+    def n_training_sentences(self) -> int:
+        """The number of training inputs with an annotated word in the first split."""
+        return len(set(self.train.examples.input_index[self.splits[0][0]].tolist()))
 
     def n_sentences(self) -> int:
         """The number of test inputs."""

@@ -44,9 +44,13 @@ def matches(path: Path) -> bool:
 )
 def read_conllu(path: Path, errors: ParseErrorHandler, *, unit: CorpusUnit = "sentence") -> Iterator[Example]:
     """Yield one example per sentence or document."""
-    sentences = number_documents(line_groups(path, errors))
+    yield from group_documents(conllu_examples(path, errors, line_groups(path, errors)), unit)
+
+
+def conllu_examples(path: Path, errors: ParseErrorHandler, groups: Iterable[NumberedLines]) -> Iterator[Example]:
+    """Yield one example per sentence; `path` is the location that messages name."""
     parse = partial(_to_example, path, errors, _ClusterIdParser())
-    yield from group_documents(parse_all(path, errors, sentences, parse), unit)
+    return parse_all(path, errors, number_documents(groups), parse)
 
 
 class _ClusterIdParser:

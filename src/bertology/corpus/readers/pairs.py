@@ -1,13 +1,13 @@
 """Labelled sentence pairs: TSV, CSV or JSON lines, with GLUE's headers or as label, first, second.
 
 Headers of MNLI, SNLI, QQP, MRPC, QNLI, RTE, STS-B, SICK and similar data are recognised; the options `label`, `first`
-and `second` name other columns, by name or number from 1. Pairs with the label `-` (SNLI: no majority) are counted and
-skipped.
+and `second` name other columns, by name or number from 1. Other columns of short cells are labels under their own
+names. Pairs with the label `-` (SNLI: no majority) are counted and skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,18 @@ from bertology.corpus.corpus import Example
 from bertology.corpus.read import first_lines, format_suffix, reader
 from bertology.corpus.readers import senteval
 from bertology.corpus.sentence import WordSplitting, split_words
-from bertology.corpus.tabular_files import TABLE_SUFFIXES, TabularFile, TextRow, find_column, open_table, required_cell
+from bertology.corpus.tabular_files import (
+    N_SAMPLE_ROWS,
+    TABLE_SUFFIXES,
+    TabularFile,
+    TextRow,
+    find_column,
+    find_label_columns,
+    is_word_table,
+    label_cells,
+    open_table,
+    required_cell,
+)
 from bertology.corpus.text_files import ParseErrorHandler, parse_all
 from bertology.errors import Refusal
 
@@ -29,7 +40,6 @@ PAIRS = (
     ("first", "second"),
 )  # fmt: skip
 PAIR_COLUMNS = tuple(name for pair in PAIRS for name in pair)
-N_SAMPLE_ROWS = 40
 EXAMPLE = """\
 label	premise	hypothesis
 entailment	A dog sleeps.	An animal rests.
@@ -38,7 +48,8 @@ contradiction	A dog sleeps.	A dog runs."""
 
 def matches(path: Path) -> bool:
     """Whether the header names a pair, or the first of three columns contains labels that repeat."""
-    if not first_lines(path) or format_suffix(path) not in TABLE_SUFFIXES or senteval.matches(path):
+    is_table = bool(first_lines(path)) and format_suffix(path) in TABLE_SUFFIXES
+    if not is_table or senteval.matches(path) or is_word_table(path):
         return False
     table = open_table(path, ParseErrorHandler(skip_malformed=True), header_names=PAIR_COLUMNS)
     if table.has_header:
@@ -69,11 +80,12 @@ def read_pairs(
         return
     names = _columns(table, path, label, first, second)
     label_name = names[0]
+    table, labels = find_label_columns(table, names[1:], label_name)
     for line, row in table.rows:
         if label_name and row.get(label_name, "").strip() == "-":
             errors.count(path, line, "examples without gold label skipped")
         else:
-            yield from parse_all(path, errors, [(line, row)], partial(_to_example, names, words))
+            yield from parse_all(path, errors, [(line, row)], partial(_to_example, names, labels, words))
 
 
 def _columns(table: TabularFile, path: Path, label: str, first: str, second: str) -> tuple[str | None, str, str]:
@@ -96,8 +108,15 @@ def _find_pair_columns(table: TabularFile) -> tuple[str, str] | None:
     return next((pair for pair in PAIRS if all(name in table.columns for name in pair)), None)
 
 
-def _to_example(names: tuple[str | None, str, str], word_splitting: WordSplitting, line: int, row: TextRow) -> Example:
+def _to_example(
+    names: tuple[str | None, str, str],
+    labels: Mapping[str, str],
+    word_splitting: WordSplitting,
+    line: int,
+    row: TextRow,
+) -> Example:
     label_name, first_name, second_name = names
     label = required_cell(row, label_name, "label") if label_name else None
     texts = (required_cell(row, first_name, "first text"), required_cell(row, second_name, "second text"))
-    return Example(tuple(split_words(text, word_splitting) for text in texts), "pair", label, id=str(line))
+    segments = tuple(split_words(text, word_splitting) for text in texts)
+    return Example(segments, "pair", label, id=str(line), labels=label_cells(row, labels))

@@ -1,6 +1,7 @@
 """Model families: one module per family, which holds everything the package knows about it.
 
-A module of this package with a `FAMILY` is found by itself; no other file names it.
+A module of this package with a `FAMILY` is found by itself; no other file names it. A plug-in is a package with an
+entry point in the group `bertology.families` that names a `ModelFamily`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
+
+from bertology.plugins import Plugin, PluginError, load_plugin
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 TaskHeadFields = tuple[tuple[str, str], ...]
 """(name of a task head in this package, field of its logits in transformers' output)."""
 AttentionForward = Callable[..., Any]
+ENTRY_POINT_GROUP = "bertology.families"
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class LayerSpec:
     `attention_norm` is the LayerNorm of the sum of residual and attention output; None in pre-norm families.
     `feed_forward` is the rest of the layer without dropout. `qkv_projections` are given if they apply to the states
     themselves and nothing is added to the scores: no relative or rotary positions, no norm before.
-    `conv1d_weights`: the output projection is stored as (in, out).
+    `conv1d_weights`: the output projection is stored as (in, out). `parallel_feed_forward` gives, for a layer, the
+    feed-forward block that reads the layer's input beside attention; None if that layer has none.
     """
 
     attention: str
@@ -36,6 +42,7 @@ class LayerSpec:
     feed_forward: Callable[[Any, Tensor], Tensor]
     qkv_projections: tuple[str, str, str] | None = None
     conv1d_weights: bool = False
+    parallel_feed_forward: Callable[[Any], Callable[[Tensor], Tensor] | None] | None = None
 
 
 def no_position_offset(config: Any) -> int:
@@ -55,6 +62,7 @@ class ModelFamily:
     `embeddings` are the submodules between the input ids and the first layer. `patched_attention` holds, by class
     name, forward functions for families that do not use transformers' attention interface. `pretraining_heads` are
     the task heads of `...ForPreTraining`. In a `prunable` family a head can be removed from the projections.
+    `encoder_classes` are, by model type, the transformers classes of the encoder alone, in a family with decoders.
     """
 
     name: str
@@ -67,13 +75,40 @@ class ModelFamily:
     prunable: bool = False
     pretraining_heads: TaskHeadFields = ()
     patched_attention: Mapping[str, AttentionForward] = field(default_factory=dict[str, AttentionForward])
+    encoder_classes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @cache
 def model_families() -> tuple[ModelFamily, ...]:
-    """All families, in the order of their modules' names."""
+    """All families, in the order of their modules' names, then those of plug-ins.
+
+    A plug-in that cannot be loaded is left out with a warning.
+    """
+    for plugin in family_plugins():
+        if plugin.problem:
+            plugin.warn()
+    return (*_builtin_families(), *(plugin.value for plugin in family_plugins() if not plugin.problem))
+
+
+def family_plugins() -> tuple[Plugin, ...]:
+    """The families of installed plug-ins, with the problems of those that cannot be loaded."""
+    return tuple(load_plugin(entry, _load_plugged_in) for entry in entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _builtin_families() -> tuple[ModelFamily, ...]:
     modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return tuple(module.FAMILY for module in modules)
+
+
+def _load_plugged_in(entry: EntryPoint) -> ModelFamily:
+    loaded = entry.load()
+    if not isinstance(loaded, ModelFamily):
+        raise PluginError(f"{entry.value} is not a ModelFamily")
+    for family in _builtin_families():
+        common = {*loaded.model_types, *loaded.layer_classes} & {*family.model_types, *family.layer_classes}
+        if common:
+            raise PluginError(f"the built-in family {family.name} has {', '.join(sorted(common))} already")
+    return loaded
 
 
 def find_family(model_type: str) -> ModelFamily | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from bertology.encoder.attention_hook import hooked_attention, require_hook
+from bertology.encoder.attention_hook import current_hook, head_changes, hooked_attention
 from bertology.encoder.families import LayerSpec, ModelFamily
 from bertology.encoder.families.bert import feed_forward
 from bertology.lazy import torch
@@ -39,7 +39,7 @@ def _attention(
     )
     shape = (-1, n_heads, hidden_states.shape[1], query.shape[-1])
     head_outputs = hooked_attention(
-        require_hook(),
+        current_hook(),
         query.view(shape),
         key.view(shape),
         value.view(shape),
@@ -47,6 +47,7 @@ def _attention(
         bias=bias,
         scaling=1 / math.sqrt(query.shape[-1] * n_terms),
         dropout=module.dropout.p if module.training else 0.0,
+        changes=head_changes(module),
     )
     return head_outputs.transpose(1, 2).reshape((*hidden_states.shape[:-1], -1)), None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from bertology.encoder.attention_hook import hooked_attention, require_hook
+from bertology.encoder.attention_hook import current_hook, head_changes, hooked_attention
 from bertology.encoder.families import LayerSpec, ModelFamily, position_offset_after_padding
 from bertology.encoder.families.bert import feed_forward
 
@@ -27,7 +27,7 @@ def _attention(
         projection(hidden_states).view(shape).transpose(1, 2) for projection in (module.q, module.k, module.v)
     )
     head_outputs = hooked_attention(
-        require_hook(),
+        current_hook(),
         query,
         key,
         value,
@@ -35,6 +35,7 @@ def _attention(
         bias=position_bias,
         scaling=1 / math.sqrt(module.attention_head_size),
         dropout=module.dropout.p if module.training else 0.0,
+        changes=head_changes(module),
     )
     return (module.o(head_outputs.transpose(1, 2).reshape((*hidden_states.shape[:-1], -1))),)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -40,7 +40,7 @@ PADDING, GAP, MIN_WIDTH = 16, 28, 520
 class Figure:
     """The drawing of a result as an SVG image; notebooks show it."""
 
-    svg: str
+    svg: str = field(repr=False)
     n_layers: int = 0
 
     def _repr_svg_(self) -> str:
@@ -70,9 +70,9 @@ def draw_shape(shape: Shape, measures: Collection[str] = ()) -> Drawing:
             return draw_examples(shape)
 
 
-def draw_figure(result: Result, theme: Theme | None = "light") -> Figure:
-    """The figure of a result; without a theme it has no style of its own, for pages that bring it."""
-    drawing = draw_shape(result.data)
+def draw_figure(result: Result, theme: Theme | None = "light", measures: Collection[str] = ()) -> Figure:
+    """The figure of a result, or of some of its measures; without a theme it has no style, for pages that bring it."""
+    drawing = draw_shape(result.data, measures)
     rows = [drawing.panels[i : i + drawing.columns] for i in range(0, len(drawing.panels), drawing.columns)]
     widths = [max(panel.width for panel in column) for column in _columns(rows)]
     width = max(MIN_WIDTH, sum(widths) + GAP * max(0, len(widths) - 1))

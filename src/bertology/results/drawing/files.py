@@ -1,4 +1,4 @@
-"""Figures as files: SVG, PNG, or a self-contained HTML page."""
+"""Figures as files: SVG, PNG, PDF, or a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from bertology.results.palette import Theme, css_variables
 if TYPE_CHECKING:
     from bertology.results.result import Result
 
-SUFFIXES = (".svg", ".png", ".html")
-PNG_SCALE = 2.0
+SUFFIXES = (".svg", ".png", ".pdf", ".html")
+PNG_PPI = 300.0
+"""Pixels per inch of PNG files; a unit of the drawing is a point, 1/72 inch."""
 MAX_ROWS = 2000
 
 
@@ -35,8 +36,8 @@ def check_figure_writable(path: Path) -> None:
             "Give the file one of these suffixes",
         )
     check_writable(path)
-    if suffix == ".png":
-        _svg_to_png("<svg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/>")
+    if suffix in (".png", ".pdf"):
+        _convert_svg("<svg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/>", suffix)
 
 
 def save_figure(result: Result, path: Path, theme: Theme) -> Path:
@@ -46,7 +47,7 @@ def save_figure(result: Result, path: Path, theme: Theme) -> Path:
     if suffix == ".html":
         return write_atomically(path, figure_page(result, [theme]).encode())
     svg = draw_figure(result, theme).svg
-    return write_atomically(path, svg.encode() if suffix == ".svg" else _svg_to_png(svg))
+    return write_atomically(path, svg.encode() if suffix == ".svg" else _convert_svg(svg, suffix))
 
 
 def figure_page(result: Result, themes: Sequence[Theme]) -> str:
@@ -65,13 +66,14 @@ def figure_page(result: Result, themes: Sequence[Theme]) -> str:
     )
 
 
-def _svg_to_png(svg: str) -> bytes:
+def _convert_svg(svg: str, suffix: str) -> bytes:
+    """The image as PNG or PDF."""
     try:
         import vl_convert
     except ImportError as error:
         raise Refusal(
-            "vl-convert-python is not installed, which renders PNG images",
-            "the optional package for PNG figures",
+            "vl-convert-python is not installed, which renders PNG and PDF files",
+            "the optional package for PNG and PDF figures",
             "Install it with: pip install 'bertology[figures]'; .svg and .html need no further package",
         ) from error
-    return vl_convert.svg_to_png(svg, scale=PNG_SCALE)
+    return vl_convert.svg_to_pdf(svg) if suffix == ".pdf" else vl_convert.svg_to_png(svg, ppi=PNG_PPI)

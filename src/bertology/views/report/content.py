@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
 from bertology.analyses.run import ForwardPass, describe_passes
-from bertology.citations import CITATIONS
 from bertology.claims.example_texts import ExampleTexts
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import count_verdicts
@@ -89,7 +88,8 @@ class ReportContent:
     @property
     def references(self) -> list[str]:
         """The cited papers, in full."""
-        return [CITATIONS[paper] for paper in sorted({result.claim.paper for result in self.claim_results})]
+        papers = {result.claim.paper: result.claim.reference for result in self.claim_results}
+        return [papers[paper] for paper in sorted(papers)]
 
     @property
     def input_counts(self) -> dict[str, dict[str, Any]]:

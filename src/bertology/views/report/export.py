@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bertology.citations import short_citation
-from bertology.claims.run import ClaimResult
+from bertology.claims.run import ClaimResult, ClaimResults
 from bertology.results.html_table import format_value
 from bertology.views.report.content import AnalysisSection, ReportContent
 
@@ -17,10 +16,12 @@ MAX_ROWS = 40
 
 
 def as_json(content: ReportContent) -> str:
-    """Everything: each claim with its verdict, and the complete result of every analysis."""
+    """Everything: what `claims --json` has, and the complete result of every analysis."""
+    results = content.claim_results
     report = {
         "title": content.title,
         "messages": list(content.messages),
+        **(results.to_json() if isinstance(results, ClaimResults) else {}),
         "summary": content.summary,
         "forward_passes": [
             {"model": model, "corpus": corpus, "passes": n} for (model, corpus), n in Counter(content.passes).items()
@@ -28,26 +29,11 @@ def as_json(content: ReportContent) -> str:
         "seconds": dict(content.elapsed),
         "untested": list(content.not_run),
         "fine_tuning": content.finetuning.as_record() if content.finetuning is not None else None,
-        "claims": [as_record(claim_result) for claim_result in content.claim_results],
+        "claims": [claim_result.as_record() for claim_result in results],
         "examples": {claim: asdict(texts) for claim, texts in content.example_texts.items()},
         "results": [section.result.to_json() for section in content.sections],
     }
     return json.dumps(report, ensure_ascii=False)
-
-
-def as_record(claim_result: ClaimResult) -> dict[str, Any]:
-    """A claim and its verdict as plain values."""
-    claim = claim_result.claim
-    return {
-        "id": claim.id,
-        "claim": claim.statement,
-        "paper": claim.paper,
-        "section": claim.section,
-        "published": claim.published_value,
-        "analyses": [run.analysis for run in claim.all_runs.values()],
-        "models": list(claim_result.models),
-        **claim_result.verdict.as_record(),
-    }
 
 
 def as_markdown(content: ReportContent) -> str:
@@ -85,8 +71,8 @@ def _claim_row(claim_result: ClaimResult) -> dict[str, Any]:
         "verdict": verdict.label,
         "claim": claim.statement,
         "models": " and ".join(claim_result.models),
-        "measured": verdict.reason,
-        "published": f"{short_citation(claim.paper)}, {claim.section}: {claim.published_value}",
+        "measured": claim_result.explanation,
+        "published": f"{claim.short_reference}, {claim.section}: {claim.published_value}",
     }
 
 

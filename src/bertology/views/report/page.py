@@ -7,7 +7,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bertology.citations import CITATIONS, short_citation
 from bertology.claims.claim import tested_measures, tested_rows
 from bertology.claims.example_texts import ExampleTexts
 from bertology.claims.run import ClaimResult
@@ -67,11 +66,11 @@ def _claim(claim_result: ClaimResult, content: ReportContent) -> dict[str, Any]:
         "is_specific": verdict.specificity in SPECIFIC,
         "text": claim.statement,
         "models": " and ".join(claim_result.models),
-        "paper": short_citation(claim.paper),
-        "reference": CITATIONS[claim.paper],
+        "paper": claim.short_reference,
+        "reference": claim.reference,
         "section": claim.section,
         "published": claim.published_value,
-        "explanation": verdict.reason,
+        "explanation": claim_result.explanation,
         "results": results,
         "examples": _examples(examples) if examples else None,
     }

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from bertology.analyses.geometry.tensor_products.role_schemes import random_paths, role_numbering, tree_paths
+from bertology.analyses.geometry.tensor_products.role_schemes import (
+    random_paths,
+    random_tree,
+    role_numbering,
+    tree_paths,
+)
 from bertology.corpus.sentence import ROOT
+from planted import make_corpus, recorded_inputs
 
 TREES = ((ROOT, 0, 1, 2), (1, ROOT, 1, 2), (3, 0, 0, ROOT), (2, 2, ROOT, 2))
 
@@ -30,3 +36,12 @@ def test_rare_roles_are_replaced_by_the_nearest() -> None:
     assert number((1, 0, 1)) == number((1, 0)) and number((1, 1)) == number(()) != number((0,))
     number = role_numbering("bidirectional", [[(0, 5)], [(5, 0)], [(-1,)]] * 6)
     assert number((1, 4)) == number((0, 5)) and number((-1,)) != number((5, 0))
+
+
+def test_random_trees_differ_by_sentence_and_seed() -> None:
+    """Sentences of one length that end alike have trees of their own; otherwise roles would be positions."""
+    corpus = make_corpus(*(f"w{number} and some more words to come ." for number in range(20)))
+    inputs = recorded_inputs(corpus)
+    first, second = ([tuple(random_tree(seed)(recorded)) for recorded in inputs] for seed in (0, 1))
+    assert len(set(first)) > 15 and sum(a == b for a, b in zip(first, second, strict=True)) < 5
+    assert first == [tuple(random_tree(0)(recorded)) for recorded in inputs]

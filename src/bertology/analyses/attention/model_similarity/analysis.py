@@ -14,10 +14,9 @@ from bertology.analyses.attention_patterns.site import (
 )
 from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import UNTRAINED_MODEL
+from bertology.analyses.head_grids import UNTRAINED_MODEL, curve_or_grid
 from bertology.analyses.head_selection.functions import STRONGEST_WORD
 from bertology.analyses.head_selection.selection import head_attributes
-from bertology.analyses.importance_by_target import curve_or_grid
 from bertology.arrays import Array, FloatArray
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous

@@ -11,8 +11,7 @@ from annotated_types import Ge
 from bertology.analyses.attention.sinks.value_zeroing import UNITS as EFFECT_UNITS
 from bertology.analyses.attention.sinks.value_zeroing import EffectMetric, LayerScope, ValueZeroing, zeroing_effects
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL
-from bertology.analyses.importance_by_target import LayersOrHeads, curve_or_grid
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, LayersOrHeads, curve_or_grid
 from bertology.arrays import Array
 from bertology.encoder.encoder import GatedEncoder, Randomisable
 from bertology.encoder.tokens import SpecialToken

@@ -173,7 +173,6 @@ def _site(target_type: TargetType, punctuation: Punctuation, legacy: bool) -> Re
     citations=("clark2019", "kovaleva2019", "vig2019structure"),
     sites=lambda options: (_site(options["target_type"], options["punctuation"], options["legacy"]),),
     version=3,
-    gallery=True,
 )
 def targets(
     recording: Recording,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Annotated
 
@@ -25,6 +25,7 @@ from bertology.analyses.frozen_features.dataset import DatasetOptions, build_dat
 from bertology.analyses.frozen_features.downstream_models import ClassifierOption, parse_classifiers
 from bertology.analyses.frozen_features.extractors import DEFAULT_FEATURES, FeaturesOption, parse_features
 from bertology.analyses.frozen_features.predictions import extract_all, predict_all
+from bertology.arrays import FloatArray
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
@@ -32,17 +33,17 @@ from bertology.estimates.estimate import Estimates
 from bertology.lazy import torch
 from bertology.numerics.rank_correlation import spearman
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, AttributeValue, Table
+from bertology.results.shapes import MODEL_SERIES, AttributeValue, Table, change_measure
 
 NAME = "features/context_gain"
-RANDOM_HALVES = "random halves"
+RANDOM_HALVES, ZERO = "random halves", "zero"
 
 
 @analysis(
     question="Do structurally complex, ambiguous and rare words gain more from contextual features than other words?",
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens.",
     citations=("arora2020",),
-    version=4,
+    version=5,
     answers=True,
 )
 def context_gain(
@@ -67,9 +68,11 @@ def context_gain(
     `A - B` is the gain of feature A over B. Arora et al. find a larger gain of BERT in the upper halves: rows `upper -
     lower half` above 0. Entities are scored by recall (boundaries and type), as wrong predictions have no properties;
     the paper does not say how it scores halves. Baselines: for differences, random halves (the gain over all units, and
-    no difference); for scores, the majority class, for token tasks also the most frequent label of the word. Intervals
-    resample texts and seeds. The attributes give the distribution of each property and its rank correlations: long
-    entities contain frequent words, so look at rarity with --max-entity-words 1 too.
+    no difference); for scores, the majority class, for token tasks also the most frequent label of the word; for
+    changes, zero. `change of (A - B) from half the training data` is what the second half of the training texts of each
+    seed adds to the gain: one that still changes says little about the features. Intervals resample texts and seeds.
+    The attributes give the distribution of each property and its rank correlations: long entities contain frequent
+    words, so look at rarity with --max-entity-words 1 too.
     """
     dataset = build_dataset(corpus, options, analysis_name=NAME)
     extractors = parse_features(features, encoder)
@@ -83,18 +86,38 @@ def context_gain(
             "Use a larger corpus, or leave --max-entity-words out",
         )
     (classifier_name, *_) = parse_classifiers(classifier, dataset.task.name, "--classifier")
-    predictions = predict_all(dataset, extract_all(dataset, extractors, cache), classifier_name, cache)
+    vectors = extract_all(dataset, extractors, cache)
+    half_predictions, predictions = (
+        predict_all(dataset, vectors, classifier_name, cache, train_size=size)
+        for size in (dataset.half_train_size, dataset.max_train_size)
+    )
     baseline_predictions = dataset.task.baseline_predictions(dataset.train, dataset.test)
     scores = [is_correct(dataset, units, predicted) for predicted in predictions]
     scores += [
         is_correct(dataset, units, [predicted] * len(dataset.seed_splits))
         for predicted in baseline_predictions.values()
     ]
-    by_property = [split_scores(units, scores, index, seed=options.seed) for index in range(len(PROPERTIES))]
-    halves = Estimates.concatenate([by_half for by_half, _ in by_property])
-    random_halves = Estimates.concatenate([random for _, random in by_property])
+    gains = [
+        correct - is_correct(dataset, units, predicted)
+        for correct, predicted in zip(scores[: len(extractors)], half_predictions, strict=True)
+    ]
+
+    def split_by_all(scores: Sequence[FloatArray], lowest: float = 0.0) -> tuple[Estimates, Estimates]:
+        """The means on the halves by each property, and what random halves would give."""
+        by_property = [
+            split_scores(units, scores, index, seed=options.seed, lowest=lowest) for index in range(len(PROPERTIES))
+        ]
+        return Estimates.concatenate([by_half for by_half, _ in by_property]), Estimates.concatenate(
+            [random for _, random in by_property]
+        )
+
+    halves, random_halves = split_by_all(scores)
+    changes, _ = split_by_all(gains, lowest=-1.0)
     names = [extractor.name for extractor in extractors]
     measures, baselines = _measure_columns(names, list(baseline_predictions), halves, random_halves)
+    change_names = [change_measure(f"{first} - {second}") for first, second in combinations(names, 2)]
+    measures |= {name: changes[:, column] for column, name in enumerate(change_names, len(names))}
+    baselines[ZERO] = dict.fromkeys(change_names, Estimates.exact(np.zeros(len(changes.value)), len(dataset.test)))
     plural = "entities" if units.unit_name == "entity" else f"{units.unit_name}s"
     table = Table(
         row_names=tuple(f"{name}: {half}" for name in PROPERTIES for half in HALF_NAMES),

@@ -187,12 +187,12 @@ def is_correct(dataset: FrozenFeatureDataset, units: ScoredUnits, predictions: S
 
 
 def split_scores(
-    units: ScoredUnits, scores: Sequence[FloatArray], property_index: int, *, seed: int
+    units: ScoredUnits, scores: Sequence[FloatArray], property_index: int, *, seed: int, lowest: float = 0.0
 ) -> tuple[Estimates, Estimates]:
     """(half, score or difference) means on the halves by a property: each score, then all pairwise differences.
 
-    Scores are (seed, unit). The second result has the same means over all units with the property in both halves: what
-    random halves would give. Whole texts, with all their units, and seeds are resampled.
+    Scores are (seed, unit), from `lowest` to 1. The second result has the same means over all units with the property
+    in both halves: what random halves would give. Whole texts, with all their units, and seeds are resampled.
     """
     pairs = list(combinations(range(len(scores)), 2))
     width = len(scores) + len(pairs)
@@ -225,9 +225,9 @@ def split_scores(
         bootstrap_sentences_and_seeds(used, statistic, seed=seed) for statistic in (half_means, pooled_means)
     )
     n_texts = used.any((0, 3)).sum(0)
-    lowest = np.full((len(HALF_NAMES), width), -1.0)
-    lowest[:2, : len(scores)] = 0.0
-    by_half = exact_where_unanimous(by_half.with_n(np.append(n_texts, n_texts.min())[:, None]), lowest=lowest)
+    minimum = np.full((len(HALF_NAMES), width), -1.0)
+    minimum[:2, : len(scores)] = lowest
+    by_half = exact_where_unanimous(by_half.with_n(np.append(n_texts, n_texts.min())[:, None]), lowest=minimum)
     return by_half.with_n(n_units[:, None]), random_halves.with_n(n_units[:, None])
 
 

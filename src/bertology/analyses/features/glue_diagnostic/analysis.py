@@ -19,6 +19,7 @@ from bertology.analyses.features.glue_diagnostic.scores import (
     category_groups,
     hypothesis_only_features,
     matthews_by_group,
+    matthews_changes,
     overlap_features,
 )
 from bertology.analyses.frozen_features.dataset import (
@@ -55,6 +56,7 @@ MAJORITY, HYPOTHESIS_ONLY, ZERO = "majority class", "hypothesis only", "zero"
     special_tokens="Special tokens: in the model's input, not analysed; a word is the mean of its tokens. A task head "
     "reads both texts in one input.",
     citations=("arora2020", "wang2019"),
+    version=2,
     cost=Cost(20.0),
     test_corpus="diagnostic",
     answers=True,
@@ -89,7 +91,8 @@ def glue_diagnostic(
     model's own task head, if its classes are entailment, neutral and contradiction. `A - B` is the difference of two
     on the same pairs and seeds: two features are alike in a category if its interval is narrow and contains 0. The
     first row has the quarter of --train-corpus that is not trained on: if it is at chance, the classifier has learnt
-    nothing, and the other rows mean nothing. A pair counts in each of its categories.
+    nothing, and the other rows mean nothing. A pair counts in each of its categories. `change of (A - B) from half the
+    training data` is what the second half of the training pairs of each seed adds to the difference.
 
     Arora et al. train on GLUE (BiLSTM with attention) and evaluate on GLUE's diagnostic set, which is read with
     `--format glue_diagnostic`. The default --train-corpus is generated from templates, from which features of single
@@ -101,10 +104,12 @@ def glue_diagnostic(
     options = DatasetOptions("pair", sample_size=0, n_seeds=n_seeds, seed=seed)
     train_pairs = load_train_corpus(train_corpus, train_size, train_format, train_format_option)
     dataset, n_held_out, n_skipped = _prepare_dataset(corpus, options, train_pairs, head_labels, encoder)
-    full_pair, hypothesis_only = _predict(dataset, encoder, features, head_labels, cache)
-    overlap = predict_all(dataset, [overlap_features([*dataset.train, *dataset.test])], "linear", cache)[0]
+    full_pair, hypothesis_only, half_trained = _predict(dataset, encoder, features, head_labels, cache)
+    overlap_vectors = [overlap_features([*dataset.train, *dataset.test])]
+    (overlap,) = predict_all(dataset, overlap_vectors, "linear", cache, train_size=dataset.max_train_size)
     groups = _category_groups(dataset.test, n_held_out, subtypes=show == "subtypes")
     scores, differences = matthews_by_group(dataset.test, full_pair, groups, seed=seed)
+    changes = matthews_changes(dataset.test, full_pair, half_trained, groups, seed=seed)
     hypothesis_scores, _ = matthews_by_group(dataset.test, hypothesis_only, groups, seed=seed)
     overlap_scores = matthews_by_group(dataset.test, {WORD_OVERLAP: overlap}, groups, seed=seed)[0][WORD_OVERLAP]
     n = next(iter(scores.values())).n
@@ -115,7 +120,7 @@ def glue_diagnostic(
         WORD_OVERLAP: dict.fromkeys(scores, overlap_scores),
     }
     if differences:
-        baselines[ZERO] = dict.fromkeys(differences, zeros)
+        baselines[ZERO] = dict.fromkeys([*differences, *changes], zeros)
     label_counts = [Counter(str(dataset.test[index].label) for index in group.indices) for group in groups]
 
     def answers() -> Iterator[Answer]:
@@ -137,10 +142,11 @@ def glue_diagnostic(
 
     table = Table(
         row_names=tuple(group.name for group in groups),
-        measures=scores | differences,
+        measures=scores | differences | changes,
         baselines=baselines,
         units=dict.fromkeys(scores, "Matthews correlation, -1 to 1")
-        | dict.fromkeys(differences, "difference of Matthews correlations, -2 to 2"),
+        | dict.fromkeys(differences, "difference of Matthews correlations, -2 to 2")
+        | dict.fromkeys(changes, "change of a difference of Matthews correlations, -4 to 4"),
         sample=dataset.sample | {"long pairs skipped": n_skipped},
         attributes={label: tuple(counts[label] for counts in label_counts) for label in LABELS},
     )
@@ -202,10 +208,11 @@ def _predict(
     features: str,
     head_labels: tuple[str, ...] | None,
     cache: AnalysisCache,
-) -> tuple[PredictionsByModel, PredictionsByModel]:
-    """Predictions for the full pairs, and for their hypotheses only."""
+) -> tuple[PredictionsByModel, PredictionsByModel, PredictionsByModel]:
+    """Predictions for the full pairs, for their hypotheses only, and for full pairs with half of the training data."""
     full_pair: dict[str, Sequence[Sequence[str]]] = {}
     hypothesis_only: dict[str, Sequence[Sequence[str]]] = {}
+    half_trained: dict[str, Sequence[Sequence[str]]] = {}
     if head_labels is not None:
         for predictions, examples in ((full_pair, list(dataset.test)), (hypothesis_only, hypotheses(dataset.test))):
             predictions[TASK_HEAD] = [predict_pairs(encoder, examples, head_labels)] * len(dataset.seed_splits)
@@ -219,10 +226,15 @@ def _predict(
     if features.strip() != "none":
         vectors = extract_all(dataset, parse_features(features, encoder), cache)
         without_premises = [hypothesis_only_features(feature) for feature in vectors]
-        for predictions, inputs in ((full_pair, vectors), (hypothesis_only, without_premises)):
+        for predictions, inputs, size in (
+            (full_pair, vectors, dataset.max_train_size),
+            (hypothesis_only, without_premises, dataset.max_train_size),
+            (half_trained, vectors, dataset.half_train_size),
+        ):
             names = [feature.name for feature in vectors]
-            predictions.update(zip(names, predict_all(dataset, inputs, "linear", cache), strict=True))
-    return full_pair, hypothesis_only
+            predicted = predict_all(dataset, inputs, "linear", cache, train_size=size)
+            predictions.update(zip(names, predicted, strict=True))
+    return full_pair, hypothesis_only, half_trained
 
 
 def _category_groups(examples: Sequence[Example], n_held_out: int, *, subtypes: bool) -> list[PairGroup]:

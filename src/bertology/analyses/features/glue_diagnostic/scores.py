@@ -18,6 +18,7 @@ from bertology.corpus.corpus import Example
 from bertology.corpus.readers.glue_diagnostic import CATEGORIES, LABELS, example_categories
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds
+from bertology.results.shapes import change_measure
 
 PredictionsByModel = Mapping[str, Sequence[Sequence[str]]]
 """For each classifier or task head: for each seed the label of every pair."""
@@ -86,14 +87,39 @@ def matthews_by_group(
         differences = [scores[..., first, None] - scores[..., second, None] for first, second in pairs]
         return np.concatenate([scores, *differences], -1)
 
-    width = len(names) + len(pairs)
-    hypothesis_ids = np.unique([example.segments[1].text for example in examples], return_inverse=True)[1]
-    estimates = Estimates.stack(
-        [_estimate_group(examples, confusions, hypothesis_ids, group, statistic, width, seed) for group in groups]
-    )
+    limits = np.array([1.0] * len(names) + [2.0] * len(pairs))
+    estimates = _estimate_groups(examples, confusions, groups, statistic, limits, seed)
     differences = [f"{names[first]} - {names[second]}" for first, second in pairs]
     columns = {name: estimates[:, column] for column, name in enumerate([*names, *differences])}
     return {name: columns[name] for name in names}, {name: columns[name] for name in differences}
+
+
+def matthews_changes(
+    examples: Sequence[Example],
+    predictions: PredictionsByModel,
+    half_trained: PredictionsByModel,
+    groups: Sequence[PairGroup],
+    *,
+    seed: int,
+) -> dict[str, Estimates]:
+    """(group,) what the second half of the training data adds to the differences of classifiers trained on both."""
+    names = list(half_trained)
+    pairs = list(combinations(range(len(names)), 2))
+    if not pairs:
+        return {}
+    runs = [by_model[name] for by_model in (predictions, half_trained) for name in names]
+    confusions = np.stack([_confusions(examples, by_seed) for by_seed in runs], 2)
+
+    def statistic(counts: FloatArray) -> FloatArray:
+        scores = matthews(counts)
+        gains = scores[..., : len(names)] - scores[..., len(names) :]
+        return np.stack([gains[..., first] - gains[..., second] for first, second in pairs], -1)
+
+    estimates = _estimate_groups(examples, confusions, groups, statistic, np.full(len(pairs), 4.0), seed)
+    return {
+        change_measure(f"{names[first]} - {names[second]}"): estimates[:, column]
+        for column, (first, second) in enumerate(pairs)
+    }
 
 
 def _confusions(examples: Sequence[Example], predictions: Sequence[Sequence[str]]) -> FloatArray:
@@ -105,15 +131,31 @@ def _confusions(examples: Sequence[Example], predictions: Sequence[Sequence[str]
     return confusions
 
 
+def _estimate_groups(
+    examples: Sequence[Example],
+    confusions: FloatArray,
+    groups: Sequence[PairGroup],
+    statistic: Callable[[FloatArray], FloatArray],
+    limits: FloatArray,
+    seed: int,
+) -> Estimates:
+    """(group, number) a statistic in each group; `limits` are the highest values that its numbers can have."""
+    hypothesis_ids = np.unique([example.segments[1].text for example in examples], return_inverse=True)[1]
+    return Estimates.stack(
+        [_estimate_group(examples, confusions, hypothesis_ids, group, statistic, limits, seed) for group in groups]
+    )
+
+
 def _estimate_group(
     examples: Sequence[Example],
     confusions: FloatArray,
     hypothesis_ids: IntArray,
     group: PairGroup,
     statistic: Callable[[FloatArray], FloatArray],
-    width: int,
+    limits: FloatArray,
     seed: int,
 ) -> Estimates:
+    width = len(limits)
     indices = np.array(group.indices)
     if len({examples[index].label for index in group.indices}) < 2:
         return Estimates.empty(width)
@@ -123,8 +165,7 @@ def _estimate_group(
     low, high = estimates.low, estimates.high
     if len(by_hypothesis) < MIN_HYPOTHESES:
         # Resamples of so few hypotheses are nearly identical, and their interval would be too narrow.
-        high = np.where(np.arange(width) < confusions.shape[2], 1.0, 2.0)
-        low = -high
+        low, high = -limits, limits
     return Estimates(value=estimates.value, low=low, high=high, n=np.full(width, len(indices), np.int64))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
 
 from bertology.analyses.declaration import Cost, analysis
-from bertology.analyses.geometry.tensor_products.role_schemes import RANDOM_TREE, SCHEMES, Scheme, role_numbering
+from bertology.analyses.geometry.tensor_products.role_schemes import SCHEMES, Scheme, random_tree, role_numbering
 from bertology.analyses.probing.options import EpochsOption, LearningRateOption, NSeedsOption, SeedOption
 from bertology.analyses.probing.train_test_split import for_both_models, train_mask
 from bertology.arrays import Array, BoolArray, FloatArray, IntArray
@@ -67,7 +67,7 @@ class _DecompositionConfig:
     citations=("mccoy2019", "jawahar2019"),
     sites=("hidden",),
     annotations=("governors",),
-    version=2,
+    version=3,
     cost=Cost(seconds_per_word=0.04),
 )
 def tensor_products(
@@ -87,23 +87,24 @@ def tensor_products(
     by Adam, keeping the best epoch on validation sentences (the paper's trainable map of the fillers is part of W).
     Roles: position from the left, from the right, from both, none (bag of words), or the path to the word in a binary
     tree, here derived from the dependency tree instead of the paper's SNLI parses. Equal sentences are on one side of
-    the split. The released code reads 1,000 premises and skips training for so few; here every sentence is used.
-    R² is 1 minus the squared error over that of the mean training vector, on the same test sentences: 0 is no better
-    than the mean, and layers and models compare; missing where all vectors are equal ([CLS] in layer 0). Mean squared
-    errors compare within a layer only. Whether the tree itself helps, and not the number of roles, is the difference
-    of R² between the tree and a random tree, paired by sentence. What cannot be learned from few sentences stays at
-    the mean vector, and schemes with many roles (`bidirectional`, `tree`) need the most. Baselines: the mean training
-    vector; for `tree`, a random tree over as many words; the untrained model, on its own scale. Without the model,
-    fillers are random vectors. Intervals resample test sentences and seeds: single runs can fit far worse than others.
+    the split. The released code reads 1,000 premises and skips training for so few; here every sentence is used. R² is
+    1 minus the squared error over that of the mean training vector, on the same test sentences: 0 is no better than the
+    mean, and layers and models compare; missing where all vectors are equal ([CLS] in layer 0). Mean squared errors
+    compare within a layer only. Whether the tree itself helps, and not the number of roles, is the difference of R²
+    between the tree and a random tree, paired by sentence. What cannot be learned from few sentences stays at the mean
+    vector, and schemes with many roles (`bidirectional`, `tree`) need the most. Baselines: the mean training vector;
+    for `tree`, a random tree over as many words, another one for each sentence and seed; the untrained model, on its
+    own scale. Without the model, fillers are random vectors. Intervals resample test sentences and seeds: single runs
+    can fit far worse than others.
     """
     build = partial(_sentence_vectors, pooling=pooling, train_fraction=train_fraction, seed=config.seed)
     data, untrained = for_both_models(build, recording, randomised, encoder)
-    measures, random_tree = _measures(data, config)
+    measures, random_tree_measures = _measures(data, config)
     mean_vector = bootstrap_mean(_mean_vector_errors(data), seed=config.seed)
     zero = Estimates.exact(np.zeros(mean_vector.shape))
     baselines = {
         "mean vector": dict.fromkeys(SCHEMES, mean_vector) | dict.fromkeys(R_SQUARED.values(), zero),
-        "random tree": random_tree,
+        "random tree": random_tree_measures,
         "zero": {TREE_GAIN: zero},
     }
     if untrained is not None:
@@ -137,13 +138,19 @@ def _measures(
 
     one = np.ones(variance.shape)
     errors = {name: _errors(name, scheme, data, config) for name, scheme in SCHEMES.items()}
-    random_tree = _errors("random tree", RANDOM_TREE, data, config)
+    # Another random tree with each seed, so that intervals cover the choice of the trees.
+    random_errors = np.concatenate(
+        [
+            _errors("random tree", random_tree(seed), data, replace(config, seed=seed, n_seeds=1))
+            for seed in config.seeds
+        ]
+    )
     measures = {name: estimate(scheme_errors, one) for name, scheme_errors in errors.items()}
     r_squared = {R_SQUARED[name]: estimate(variance - values, variance) for name, values in errors.items()}
-    gain = estimate(random_tree - errors["tree"], variance)
+    gain = estimate(random_errors - errors["tree"], variance)
     return measures | r_squared | {TREE_GAIN: gain}, {
-        "tree": estimate(random_tree, one),
-        R_SQUARED["tree"]: estimate(variance - random_tree, variance),
+        "tree": estimate(random_errors, one),
+        R_SQUARED["tree"]: estimate(variance - random_errors, variance),
     }
 
 

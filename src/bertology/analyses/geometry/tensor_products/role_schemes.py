@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
+from bertology.corpus.corpus import seeded_hash
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.token_batch import RecordedInput, word_governors
 from bertology.encoder.tokens import SpecialToken
@@ -57,7 +58,7 @@ def tree_paths(governors: Sequence[int | None]) -> list[Role]:
     return paths
 
 
-def random_paths(n_words: int, seed: int) -> list[Role]:
+def random_paths(n_words: int, seed: int | bytes) -> list[Role]:
     """The paths of a binary tree over the words in which every span is split at a random position."""
     rng = Random(seed)
     paths: list[Role] = [()] * n_words
@@ -112,12 +113,14 @@ SCHEMES: dict[str, Scheme] = {
 }
 
 
-def _random_tree_paths(recorded_input: RecordedInput) -> list[Role]:
-    tokens = recorded_input.tokens
-    return random_paths(tokens.n_words, int.from_bytes(tokens.ids.tobytes()[-8:], "little"))
+def random_tree(seed: int) -> Scheme:
+    """Roles from a random tree over the words of each sentence; it depends on all tokens and on the seed."""
 
+    def word_paths(recorded_input: RecordedInput) -> list[Role]:
+        tokens = recorded_input.tokens
+        return random_paths(tokens.n_words, seeded_hash(" ".join(map(str, tokens.ids.tolist())), seed))
 
-RANDOM_TREE: Scheme = _tree_scheme(_random_tree_paths)
+    return _tree_scheme(word_paths)
 
 
 def role_numbering(name: str, train_roles: Sequence[list[Role]]) -> Callable[[Role], int]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import numpy as np
 
 from bertology.analyses.declaration import analysis
-from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, uniform_baseline
+from bertology.analyses.head_grids import UNIFORM_ATTENTION, UNTRAINED_MODEL, curve_or_grid, uniform_baseline
 from bertology.analyses.head_selection.answers import input_name, input_text
 from bertology.analyses.heads.antecedent_confusion.stimuli import Stimulus, parse_stimulus, target_and_candidates
-from bertology.analyses.importance_by_target import curve_or_grid
 from bertology.arrays import Array, BoolArray, FloatArray
 from bertology.encoder.token_batch import TokenBatch
 from bertology.errors import Refusal

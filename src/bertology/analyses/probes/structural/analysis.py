@@ -37,13 +37,23 @@ from bertology.lazy import torch
 from bertology.numerics.spanning_trees import spanning_trees
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Arc, ArcDiagram, Arcs, Curve, LayerCurve, gain_measure
+from bertology.results.shapes import (
+    MODEL_SERIES,
+    Arc,
+    ArcDiagram,
+    Arcs,
+    Curve,
+    LayerCurve,
+    change_measure,
+    gain_measure,
+)
 
 NAME = "probes/structural"
 KINDS = ("distance", "depth")
 LINEAR_CHAIN, UNTRAINED = "linear chain", "untrained model"
 CONTEXT_FREE_BASELINES = ("decayed embeddings", "random BiLSTM embeddings")
 DIFFERENCES = {name: f"{name} - {name} (full rank)" for name in UNITS}
+CHANGES = tuple(map(change_measure, DIFFERENCES.values()))
 DIFFERENCE_UNIT = "difference, -1 to 1"
 Measures = dict[str, Estimates]
 
@@ -54,7 +64,7 @@ Measures = dict[str, Estimates]
     citations=("hewitt2019structural",),
     sites=(WORD_SITE,),
     annotations=("governors",),
-    version=4,
+    version=5,
     answers=("layers",),
     cost=Cost(seconds_per_word=0.013),
 )
@@ -104,8 +114,9 @@ def structural(
     and its like are what the second half of the training sentences adds: the difference to the score of probes fitted
     on a random half, another for each seed, on the same test sentences; its interval resamples sentences and seeds. On
     fewer than a thousand training sentences UUAS usually still rises by several points. `--show ranks` adds the
-    difference of each score to the full rank on the same sentences, whose interval resamples the differences; at full
-    rank it is undefined. Memory: 4 bytes x (layers + 1) x width per word of training and test data, 2 with `--float16`.
+    difference of each score to the full rank on the same sentences, whose interval resamples the differences, and how
+    it changes from half the training data; at full rank both are undefined. Memory: 4 bytes x (layers + 1) x width per
+    word of training and test data, 2 with `--float16`.
     """
     (train, test), untrained = for_both_models(
         partial(split_trees, split=split, analysis_name=NAME, half_precision=config.float16),
@@ -135,18 +146,21 @@ def structural(
     if show == "ranks":
         width = train.states[0].shape[-1]
         ranks = [*(2**power for power in range(width.bit_length()) if 2**power < width), width]
-        embeddings, model = _measure_ranks(score(_select_layers((train, test), [0, layer]), ranks), seed)
+        data = _select_layers((train, test), [0, layer])
+        half_runs = [score((data[0].random_half(run), data[1]), ranks, [run]) for run in split.seeds]
+        half = [stack_scores(by_run) for by_run in zip(*half_runs, strict=True)]
+        embeddings, model = _measure_ranks(score(data, ranks), seed, half)
         baselines = {
             LINEAR_CHAIN: _broadcast(chain, 0, len(ranks)),
             "embedding layer": embeddings,
-            "zero": {name: Estimates.exact(np.zeros(len(ranks))) for name in DIFFERENCES.values()},
+            "zero": {name: Estimates.exact(np.zeros(len(ranks))) for name in (*DIFFERENCES.values(), *CHANGES)},
         }
         if untrained is not None:
             (baselines[UNTRAINED],) = _measure_ranks(score(_select_layers(untrained, [layer]), ranks), seed)
         return Curve(
             measures=model,
             baselines=baselines,
-            units=UNITS | RANGE_UNITS | dict.fromkeys(DIFFERENCES.values(), DIFFERENCE_UNIT),
+            units=UNITS | RANGE_UNITS | dict.fromkeys((*DIFFERENCES.values(), *CHANGES), DIFFERENCE_UNIT),
             sample={"layer": layer, **sample},
             x_name="rank",
             x=np.array(ranks, np.float64),
@@ -245,13 +259,23 @@ def _broadcast(measures: Measures, index: int, size: int) -> Measures:
     return {name: estimates[index].broadcast_to((size,)) for name, estimates in measures.items()}
 
 
-def _measure_ranks(scores: Sequence[StructuralScores], seed: int) -> list[Measures]:
-    """For each layer, (rank,) scores and their differences to the last rank on the same sentences."""
+def _measure_ranks(
+    scores: Sequence[StructuralScores], seed: int, half: Sequence[StructuralScores] = ()
+) -> list[Measures]:
+    """For each layer, (rank,) scores and their differences to the last rank on the same sentences.
+
+    With scores of probes fitted on half of the training data, also how the differences change with the second half.
+    """
     measures = [
         _measure(rank_scores, seed)
         | score_differences(rank_scores, scores[-1], seed=seed, is_reference=rank_scores is scores[-1])
         for rank_scores in scores
     ]
+    for index, half_scores in enumerate(half[:-1]):
+        changes = ((scores[index] - scores[-1]) - (half_scores - half[-1])).measures_over_seeds(seed=seed)
+        measures[index] |= {change_measure(DIFFERENCES[name]): change for name, change in changes.items()}
+    if half:
+        measures[-1] |= dict.fromkeys(CHANGES, Estimates.empty(half[-1].correct_edges.shape[1]))
     by_layer = {name: Estimates.stack([by_rank[name] for by_rank in measures], axis=1) for name in measures[0]}
     n_layers = scores[0].correct_edges.shape[1]
     return [{name: estimates[layer] for name, estimates in by_layer.items()} for layer in range(n_layers)]

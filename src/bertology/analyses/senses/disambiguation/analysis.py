@@ -26,6 +26,7 @@ from bertology.analyses.word_senses.disambiguation import (
     SenseClassifier,
     SenseCorrectness,
     SenseRule,
+    accuracy_gains,
     disambiguate,
     score_disambiguation,
     sense_answers,
@@ -36,10 +37,11 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, LayerCurve, Matrix
+from bertology.results.shapes import MODEL_SERIES, LayerCurve, Matrix, gain_measure
 
 SenseGrouping = Literal["none", "pos", "lemma"]
 NAME = "senses/disambiguation"
+GAIN = gain_measure(ACCURACY)
 UNITS = {
     F1: "F1, 0 to 1, unseen words unanswered",
     ACCURACY: "proportion of occurrences, 0 to 1, fallback for unseen words included",
@@ -55,7 +57,7 @@ UNITS = {
     citations=("wiedemann2019", "reif2019"),
     sites=(WORD_SITE,),
     annotations=("senses",),
-    version=2,
+    version=3,
     test_corpus="english+senses",
     answers=True,
 )
@@ -91,6 +93,8 @@ def disambiguation(
     - F1 leaves words not seen in training unanswered, as the released code does; accuracy uses the fallback for them,
       and counts a missing fallback as wrong. Both say little if most words have one sense: see `accuracy (ambiguous
       words)`.
+    - `accuracy - accuracy (half the training data)` is what the second half of the training sentences adds, another
+      half in each split: an accuracy that still rises says little about the model.
     - `proportion unseen` and `accuracy (unseen words)`: how many words are not in training, and how often the fallback
       is right.
 
@@ -121,6 +125,7 @@ class _SenseResults:
     splits: SenseSplits
     randomised: SenseSplits | None
     correctness: list[SenseCorrectness]
+    half_trained: list[SenseCorrectness]
     randomised_correctness: list[SenseCorrectness]
     control_correctness: list[SenseCorrectness]
     seed: int
@@ -137,7 +142,8 @@ class _SenseResults:
         """Predict all test occurrences."""
         untrained = disambiguate(randomised, classifier, fallback) if randomised is not None else []
         control = disambiguate(splits, classifier, fallback, shuffle_seed=seed)
-        return cls(splits, randomised, disambiguate(splits, classifier, fallback), untrained, control, seed)
+        full, half = (disambiguate(part, classifier, fallback) for part in (splits, splits.with_half_training()))
+        return cls(splits, randomised, full, half, untrained, control, seed)
 
     def answers(self) -> Iterator[Answer]:
         """The senses predicted by the model, by the untrained model and with shuffled training senses."""
@@ -149,6 +155,9 @@ class _SenseResults:
     def estimates(self, mask: NDArray[np.bool_] | None = None) -> dict[str, dict[str, Estimates]]:
         """Measures by representation: those of the model under "", and those of every baseline."""
         scores = score_disambiguation(self.splits, self.correctness, self.seed, mask=mask)
+        if mask is None:
+            for name, gain in accuracy_gains(self.splits, self.correctness, self.half_trained, self.seed).items():
+                scores[name] = {**scores[name], GAIN: gain}
         control = score_disambiguation(self.splits, self.control_correctness, self.seed, mask=mask)
         scores["shuffled senses"] = control[""]
         shape = (len(self.splits.test.representations),)
@@ -165,7 +174,10 @@ def _build_curve(results: _SenseResults) -> LayerCurve:
     measures = by_layer.pop("")
     last_four = {key: estimates[layers].broadcast_to((layers,)) for key, estimates in scores[""].items()}
     return LayerCurve(
-        measures=measures, baselines=by_layer | {LAST_FOUR: last_four}, units=UNITS, sample=results.splits.sample
+        measures=measures,
+        baselines=by_layer | {LAST_FOUR: last_four, "zero": {GAIN: Estimates.exact(np.zeros(layers))}},
+        units={**UNITS, GAIN: "difference, -1 to 1"},
+        sample={"training sentences": results.splits.n_training_sentences(), **results.splits.sample},
     )
 
 

@@ -1,0 +1,152 @@
+"""`bertology.report`: test published findings on a model and write the report."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+from bertology.analyses import registry
+from bertology.analyses.run import ForwardPass, NotifyFunction, ProgressFactory, RunInputs, run_all
+from bertology.atomic_files import check_writable, write_atomically
+from bertology.claims.claim import all_claims
+from bertology.claims.example_texts import example_texts
+from bertology.claims.run import ClaimResults, ClaimsArguments, claims
+from bertology.encoder.builtin import BUILT_IN_MODELS
+from bertology.errors import Refusal, unknown_name
+from bertology.results.result import Result
+from bertology.views.report import export
+from bertology.views.report.attention_view import attention_view_fragment, recorded_view_fragment
+from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.views.report.finetuning import ABLATION, finetuning_changes
+from bertology.views.report.page import report_page
+
+ReportFormat = Literal["html", "markdown", "json"]
+SUFFIXES: dict[str, ReportFormat] = {".html": "html", ".md": "markdown", ".json": "json"}
+WRITERS = {"html": report_page, "markdown": export.as_markdown, "json": export.as_json}
+
+
+def report(
+    encoder: Any = None,
+    corpus: Any = None,
+    *,
+    output: str | Path = "report.html",
+    format: ReportFormat | None = None,
+    **arguments: Unpack[ClaimsArguments],
+) -> Path:
+    """Test published findings on a model and write a report that opens offline; the path of its file.
+
+    The suffix of `output` is its format: .html, .md or .json, unless `format` says otherwise. All other arguments are
+    those of `bertology.claims`, for one model.
+    """
+    file = Path(output)
+    if isinstance(encoder, list):
+        raise Refusal(
+            "A report was asked for several models", "one model", "Write a report for each, or use bertology.claims"
+        )
+    if format is None and file.suffix not in SUFFIXES:
+        raise Refusal(
+            f"The suffix of {file.name} says no format", f"one of: {', '.join(SUFFIXES)}", "Change it, or name a format"
+        )
+    if format is not None and format not in WRITERS:
+        raise unknown_name("format of a report", format, WRITERS)
+    check_writable(file)
+    results = claims(encoder, corpus, **arguments)
+    content = build_report(results, progress=arguments.get("progress"), notify=arguments.get("notify"))
+    return write_atomically(file, WRITERS[format or SUFFIXES[file.suffix]](content).encode())
+
+
+def build_report(
+    claim_results: ClaimResults, *, progress: ProgressFactory | None = None, notify: NotifyFunction | None = None
+) -> ReportContent:
+    """The content of the report: the verdicts, and every analysis they are based on."""
+    inputs = claim_results.inputs
+    finetuning = finetuning_changes(inputs, progress=progress, notify=notify)
+    claimed = [result for claim_result in claim_results for result in claim_result.results]
+    ablations = [r for r in finetuning.results if r.analysis == ABLATION] if finetuning is not None else []
+    plugged_in = run_plugins(inputs, {result.analysis for result in claimed}, progress=progress, notify=notify)
+    results = {id(result): result for result in (*claimed, *ablations, *plugged_in.results)}
+    models = list(inputs.model_names.values())
+    not_run = [] if claim_results.options.get("full") else [claim.id for claim in all_claims() if claim.slow]
+    attention_view = ""
+    if inputs.recording is not None:
+        attention_view = recorded_view_fragment(inputs.recording, list(results.values()))
+    elif inputs.encoder is not None and inputs.corpus is not None:
+        attention_view = attention_view_fragment(inputs.encoder, inputs.corpus, list(results.values()))
+    if notify is not None:
+        notify("Finding example sentences for each claim ...")
+    given = [result for result in claim_results if not result.filled_from]
+    filled = [result for result in claim_results if result.filled_from]
+    return ReportContent(
+        title=f"BERTology report: {' and '.join(models)} on {inputs.corpus.name if inputs.corpus is not None else ''}",
+        messages=[*_messages(claim_results, not_run), *plugged_in.messages],
+        claim_results=claim_results,
+        sections=[AnalysisSection(registry.get(result.analysis), result) for result in results.values()],
+        passes=[
+            *claim_results.passes,
+            *(finetuning.passes if finetuning is not None else ()),
+            *plugged_in.passes,
+        ],
+        attention_view=attention_view,
+        elapsed=claim_results.elapsed,
+        example_texts={
+            **example_texts(given, inputs),
+            **(example_texts(filled, replace(inputs, corpus=claim_results.filling)) if filled else {}),
+        },
+        not_run=not_run,
+        finetuning=finetuning,
+    )
+
+
+@dataclass(frozen=True)
+class PluginResults:
+    """The results of plugged-in analyses, messages about them, and the forward passes made."""
+
+    results: tuple[Result, ...] = ()
+    messages: tuple[str, ...] = ()
+    passes: tuple[ForwardPass, ...] = ()
+
+
+def run_plugins(
+    inputs: RunInputs,
+    finished: Set[str],
+    *,
+    progress: ProgressFactory | None = None,
+    notify: NotifyFunction | None = None,
+) -> PluginResults:
+    """Run the analyses of plug-ins that no claim has run; one that fails is a message, not the end of the report."""
+    results: list[Result] = []
+    messages: list[str] = []
+    passes: list[ForwardPass] = []
+    for plugin in registry.plugins():
+        source = f"the plug-in {plugin.name} of {plugin.package} {plugin.version}"
+        if plugin.problem:
+            messages.append(f"Left out: {source}: {plugin.problem}")
+            continue
+        messages.append(f"With {source}.")
+        if plugin.name in finished:
+            continue
+        try:
+            run = run_all([(plugin.value, {})], inputs, progress=progress, notify=notify, cache_results=True)
+        except Exception as error:  # code of another package, which may fail in any way
+            messages[-1] = f"Left out: {source}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            continue
+        passes += run.passes
+        for outcome in run.outcomes:
+            if isinstance(outcome, Refusal):
+                messages[-1] = f"Left out: {source}: {outcome}"
+            else:
+                results.append(outcome)
+    return PluginResults(tuple(results), tuple(messages), tuple(passes))
+
+
+def _messages(claim_results: ClaimResults, not_run: list[str]) -> list[str]:
+    """What stands at the top of the page: the built-in models, unknown tokens, what was filled in and left out."""
+    names = claim_results.inputs.model_names.values()
+    messages = [f"{name}: {BUILT_IN_MODELS[name].description}" for name in names if name in BUILT_IN_MODELS]
+    messages += [f"{count}." for count in claim_results.unknown_tokens]
+    messages += filter(None, [claim_results.filling_note()])
+    if not_run:
+        messages.append(f"{len(not_run)} further claims take minutes and were not tested; add --full.")
+    return messages
