@@ -74,19 +74,19 @@ def test_the_fields_of_a_dataclass_are_options() -> None:
     received: list[tuple[str, Split]] = []
 
     @analysis(name="x/y", question="?", special_tokens="Special tokens: included.", citations=())
-    def declared(*, label: Annotated[str, "the label"] = "upos", split: Split = Split(seed=7)) -> HeadGrid:
+    def declared(*, label: Annotated[str, "the label"] = "pos", split: Split = Split(seed=7)) -> HeadGrid:
         received.append((label, split))
         ones = {"score": Estimates.exact(np.ones((1, 1)))}
         return HeadGrid(measures=ones, baselines={"chance": ones}, units={"score": "proportion, 0 to 1"})
 
     assert {name: option.default for name, option in declared.options.items()} == {
-        "label": "upos",
+        "label": "pos",
         "train_size": 10,
         "seed": 7,
     }
     assert declared.options["train_size"].minimum == 1
     declared(train_size=3)
-    assert received == [("upos", Split(train_size=3, seed=7))]
+    assert received == [("pos", Split(train_size=3, seed=7))]
     with pytest.raises(Refusal, match="--train-size was given 0"):
         declared(train_size=0)
     with pytest.raises(Refusal, match="split"):

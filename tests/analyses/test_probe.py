@@ -32,8 +32,8 @@ def sentences(english: Any) -> Any:
 
 def test_a_word_probe_has_the_numbers_of_the_analysis(english: Any) -> None:
     options: dict[str, Any] = {"n_seeds": 1, "min_examples": 5}
-    fitted = bertology.probe("tiny", english, "upos", layer=1, **options)
-    result = bertology.run("probes/word", "tiny", english, label="upos", **options)
+    fitted = bertology.probe("tiny", english, "pos", layer=1, **options)
+    result = bertology.run("probes/word", "tiny", english, label="pos", **options)
     assert isinstance(fitted, LayerProbe)
     assert fitted.result_.to_json()["data"] == result.to_json()["data"]
     assert (fitted.result_.analysis, fitted.result_.options) == (result.analysis, result.options)
@@ -42,7 +42,7 @@ def test_a_word_probe_has_the_numbers_of_the_analysis(english: Any) -> None:
 def test_the_classifier_scores_on_the_test_part_as_the_analysis_says(english: Any) -> None:
     from bertology.analyses.probe import _dataset, _record  # pyright: ignore[reportPrivateUsage]
 
-    fitted = bertology.probe("tiny", english, "upos", layer=2, n_seeds=1, min_examples=5, random_baseline=False)
+    fitted = bertology.probe("tiny", english, "pos", layer=2, n_seeds=1, min_examples=5, random_baseline=False)
     encoder = bertology.load("tiny")
     dataset = _dataset(
         _record(encoder, english, "word", None, None, None), encoder, "word", dict(fitted.result_.options)
@@ -69,7 +69,7 @@ def test_a_sentence_probe_has_the_numbers_of_the_analysis(sentences: Any) -> Non
 
 
 def test_states_are_in_the_order_of_the_corpus(english: Any) -> None:
-    x, y, groups = bertology.states("tiny", english, "upos")
+    x, y, groups = bertology.states("tiny", english, "pos")
     encoder = bertology.load("tiny")
     assert x.shape == (len(groups), encoder.layers + 1, encoder.width)
     gold = [tag for sentence in english.sentences for tag in sentence.pos]
@@ -96,11 +96,11 @@ def test_labels_of_words_and_spans_are_probed_under_their_own_names() -> None:
 
 
 def test_a_label_that_does_not_exist_is_refused_with_the_names_that_do(english: Any, sentences: Any) -> None:
-    with pytest.raises(Refusal, match=r"no label of .* called 'upps'.*upos"):
-        bertology.probe("tiny", english, "upps")
+    with pytest.raises(Refusal, match=r"no label of .* called 'poz'.*pos"):
+        bertology.probe("tiny", english, "poz")
     with pytest.raises(Refusal, match="length"):
         bertology.states("tiny", sentences, "lengths")
     with pytest.raises(Refusal, match='Add unit="word"'):
         bertology.states("tiny", english)
     with pytest.raises(Refusal, match="There is no unit called"):
-        bertology.states("tiny", english, "upos", unit="paragraph")  # pyright: ignore[reportArgumentType]
+        bertology.states("tiny", english, "pos", unit="paragraph")  # pyright: ignore[reportArgumentType]

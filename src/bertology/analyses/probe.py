@@ -66,7 +66,7 @@ def states(
 ) -> ProbeStates:
     """The hidden states of words or sentences at every layer, with a label of the corpus and groups for splitting.
 
-    `label` is the name of a word, span or sentence label of the corpus, or of an annotation (upos, relation, entity
+    `label` is the name of a word, span or sentence label of the corpus, or of an annotation (pos, relation, entity
     ...); see `bertology run probes/word --help`. A label of spans is that of the shortest span around each word, O
     outside. `unit` decides where a name is both, and is needed without a label. A word is the mean of its tokens; a
     sentence the mean of its tokens or, with `pooling="cls"`, its first. Words without tokens or label are left out.

@@ -213,9 +213,9 @@ class ModelOptions:
     """How models are loaded and run."""
 
     device: Device = "cpu"
-    dtype: Annotated[Literal["float32", "bfloat16"], typer.Option("--dtype", help="Precision of the forward pass.")] = (
-        "float32"
-    )
+    dtype: Annotated[
+        Literal["float32", "bfloat16", "float16"], typer.Option("--dtype", help="Precision of the forward pass.")
+    ] = "float32"
     allow_pickle: AllowPickle = False
 
     def load(self, name: str) -> Encoder:

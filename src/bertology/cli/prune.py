@@ -61,13 +61,12 @@ def prune_command(
     corpus: Annotated[
         str, typer.Option("--corpus", "-c", metavar="CORPUS", help="Texts to measure the speed-up on.")
     ] = options.DEFAULT_CORPUS,
-    allow_pickle: options.AllowPickle = False,
+    loading: options.ModelOptions = options.ModelOptions(),
     as_json: options.Json = False,
 ) -> None:
     """Prune, and print the directory of the model, or with --json what was removed."""
     from bertology.encoder import pruning
     from bertology.encoder.encoder import TaskEncoder, parse_head_mask
-    from bertology.encoder.load import load
 
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise Refusal(f"{output} already exists", "a new or empty directory", "Choose another one with -o")
@@ -77,7 +76,7 @@ def prune_command(
             "either --heads, or --from with --order and --keep",
             f"{USAGE}, or give a result with --from",
         )
-    encoder = load(model, allow_pickle=allow_pickle)
+    encoder = loading.load(model)
     if not isinstance(encoder, TaskEncoder):
         raise _no_heads_refusal(encoder)
     if result is not None:
@@ -226,6 +225,8 @@ def _time_in_alternation(full: Encoder, pruned: Encoder, batch: ModelInputs) -> 
     def seconds(encoder: Encoder) -> float:
         start = perf_counter()
         encoder.forward(batch)
+        if encoder.device.startswith("cuda"):
+            torch.cuda.synchronize(encoder.device)  # kernels run after the call has returned
         return (perf_counter() - start) / len(batch.input_ids)
 
     timing = _Timing([], [])

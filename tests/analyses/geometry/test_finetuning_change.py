@@ -87,13 +87,13 @@ def test_probing_accuracies_of_both_models_are_added() -> None:
     inputs = RunInputs(
         load_corpus("english", limit=60), load("tiny"), against=load("random:tiny@1"), random_baseline=False
     )
-    data = run_analysis(finetuning_change, inputs, {"probe_label": "upos"}).data
+    data = run_analysis(finetuning_change, inputs, {"probe_label": "pos"}).data
     assert isinstance(data, Table)
     for name in ("probing accuracy (model)", "probing accuracy (against)"):
         assert (data.measures[name].value > 0.1).all() and name in data.baselines["majority class"], name
         assert data.units[name]
-    with pytest.raises(Refusal, match="upos"):
-        run_analysis(finetuning_change, inputs, {"probe_label": "uposs"})
+    with pytest.raises(Refusal, match="pos"):
+        run_analysis(finetuning_change, inputs, {"probe_label": "poss"})
 
 
 def test_without_changes_there_are_no_notes() -> None:

@@ -39,7 +39,7 @@ def test_the_online_code_is_the_sum_of_its_portions() -> None:
 def test_half_of_the_training_data_is_that_of_the_last_portion_of_the_online_code() -> None:
     recording = planted_probes.make_recording(planted_probes.make_corpus(), planted_probes.tag)
     recording = recording.with_sites([RAW_SITES[WORD_SITE]])
-    dataset, _ = task_datasets(recording, None, None, WORD_LABELS["upos"], TrainTestSplit(), 10, analysis_name="test")
+    dataset, _ = task_datasets(recording, None, None, WORD_LABELS["pos"], TrainTestSplit(), 10, analysis_name="test")
     config = ProbeConfig(parse_probe("linear"), (0, 1))
     half_predictions = online_code_length(dataset, config, control=False).half_predictions[0]
     for run, seed in enumerate(config.seeds):

@@ -50,7 +50,7 @@ def control_tasks(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    label: LabelOption = "upos",
+    label: LabelOption = "pos",
     probes: Annotated[
         str,
         "Probe architectures to compare, comma-separated: linear, rank:N, mlp:N, mlp:N:N; N: hidden units.",

@@ -50,7 +50,7 @@ def description_length(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    label: LabelOption = "upos",
+    label: LabelOption = "pos",
     probe: Annotated[str, "Probe architecture: linear, mlp:N or mlp:N:N; N: hidden units."] = "linear",
     min_examples: MinExamplesOption = 10,
     sample_size: Annotated[

@@ -44,9 +44,9 @@ def edge(
     *,
     label: Annotated[
         Edge | str,
-        "Label to predict: upos, entity, chunk (one span); relation, role, coreference (two spans); or the name of a "
+        "Label to predict: pos, entity, chunk (one span); relation, role, coreference (two spans); or the name of a "
         "span or word label of the corpus (a column of its file).",
-    ] = "upos",
+    ] = "pos",
     probe: ProbeOption = "linear",
     normalise_layers: NormaliseLayersOption = False,
     min_examples: MinExamplesOption = 10,

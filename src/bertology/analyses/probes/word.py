@@ -29,7 +29,7 @@ def word(
     randomised: Recording | None,
     encoder: Encoder | None,
     *,
-    label: LabelOption = "upos",
+    label: LabelOption = "pos",
     probe: ProbeOption = "linear",
     min_examples: MinExamplesOption = 10,
     split: TrainTestSplit = TrainTestSplit(),

@@ -14,7 +14,7 @@ from bertology.analyses.probing.word_labels import WORD_LABELS, check_annotation
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.sentence import Sentence, Span
 
-Edge = Literal["upos", "relation", "entity", "chunk", "role", "coreference"]
+Edge = Literal["pos", "relation", "entity", "chunk", "role", "coreference"]
 
 
 def edge_task(label: str, corpus: Corpus) -> ProbeTask:
@@ -81,7 +81,7 @@ def _sampling_key(sentence: Sentence, pair: tuple[Span, Span]) -> bytes:
 
 EDGES: Mapping[Edge, ProbeTask] = MappingProxyType(
     {
-        "upos": replace(WORD_LABELS["upos"], name="part of speech", description="part of speech of a word"),
+        "pos": replace(WORD_LABELS["pos"], name="part of speech", description="part of speech of a word"),
         "relation": ProbeTask(
             ("governors", "relations"), "dependency relation", _relation_cases, "relation of a word to its governor"
         ),

@@ -12,7 +12,7 @@ from bertology.corpus.sentence import ROOT, Sentence, Span
 from bertology.errors import Refusal, unknown_name
 
 Label = Literal[
-    "upos", "xpos", "relation", "governor_direction", "entity", "chunk", "role", "mention", "tag", "sense", "number"
+    "pos", "xpos", "relation", "governor_direction", "entity", "chunk", "role", "mention", "tag", "sense", "number"
 ]
 LabelOption = Annotated[
     Label | str, "Word property to predict, or the name of a word or span label of the corpus (a column of its file)."
@@ -122,7 +122,7 @@ def _number_labels(sentence: Sentence) -> list[str | None]:
 
 WORD_LABELS: Mapping[str, ProbeTask] = MappingProxyType(
     {
-        "upos": _word_task(("pos",), "universal part of speech", lambda s: s.pos or ()),
+        "pos": _word_task(("pos",), "universal part of speech", lambda s: s.pos or ()),
         "xpos": _word_task(("xpos",), "treebank-specific part of speech", lambda s: s.xpos or ()),
         "relation": _word_task(("relations",), "relation to the governor, without its subtype", _relation_labels),
         "governor_direction": _word_task(
