@@ -13,7 +13,7 @@ from bertology.analyses import registry
 from bertology.analyses.cache import FOLDER
 from bertology.analyses.run import RunInputs
 from bertology.citations import CITATIONS
-from bertology.claims.claim import Claim, all_claims, read_claims
+from bertology.claims.claim import OWN_TOPIC, TOPICS, Claim, all_claims, read_claims
 from bertology.claims.run import judge_claims
 from bertology.corpus.read import as_corpus, load_corpus
 from bertology.encoder.load import load
@@ -234,3 +234,30 @@ def test_each_claim_gets_the_refusal_of_its_run() -> None:
     assert entropy.results[0].analysis == "attention/entropy" and entropy.verdict.outcome == "holds"
     for label, result in zip(labels, edge_results, strict=True):
         assert result.verdict.outcome == "not applicable" and f"--label {label} " in result.verdict.reason
+
+
+MAX_HEADLINE = 62
+"""A headline fits on two lines of a card."""
+
+
+@pytest.mark.parametrize("claim", all_claims(), ids=lambda claim: claim.id)
+def test_every_claim_has_a_topic_and_short_headlines(claim: Claim) -> None:
+    assert claim.topic in TOPICS and claim.topic != OWN_TOPIC
+    for headline in (claim.headline, claim.denial):
+        assert headline.endswith(".") and len(headline) <= MAX_HEADLINE, headline
+    assert claim.headline != claim.denial
+
+
+def test_no_two_claims_share_a_headline() -> None:
+    headlines = [headline for claim in all_claims() for headline in (claim.headline, claim.denial)]
+    assert len(set(headlines)) == len(headlines)
+
+
+def test_a_claim_without_topic_and_headline_has_its_statement(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(OWN_CLAIM, "utf-8")
+    (claim,) = read_claims(file)
+    statement = "At least one head attends to the previous token."
+    assert (claim.topic, claim.headline_for("holds")) == (OWN_TOPIC, statement)
+    assert claim.headline_for("fails") == f"Not so: {statement}"
+    assert claim.headline_for("inconclusive") == statement.replace(".", "?")

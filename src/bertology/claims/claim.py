@@ -18,13 +18,32 @@ from functools import cache
 from importlib import resources
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bertology.citations import CITATIONS, short_citation
+from bertology.claims.verdict import Outcome
 from bertology.errors import Refusal
 from bertology.plugins import Plugin, PluginError, load_plugin
+
+OWN_TOPIC = "Your claims"
+"""The topic of a claim that names none."""
+Topic = Literal[
+    "Where attention goes",
+    "What single heads do",
+    "Syntax in attention",
+    "What attention weights mean",
+    "What the layers know",
+    "Word vectors and context",
+    "What fine-tuning changes",
+    "Heads and layers removed",
+    "Scrambled input",
+    "Your claims",
+]
+"""What a claim is about."""
+TOPICS: tuple[Topic, ...] = get_args(Topic)
+"""All topics, in the order in which pages show them."""
 
 
 class _ClaimModel(BaseModel):
@@ -207,7 +226,12 @@ class Claim(_ClaimModel):
     """A published finding in one sentence, its source, and its test."""
 
     id: str
+    topic: Topic = OWN_TOPIC
     statement: str
+    headline: str = ""
+    """The finding in a few words, as it heads a card."""
+    denial: str = ""
+    """The opposite of the headline, for a model in which the finding fails."""
     paper: str = ""
     citation: str = ""
     """The paper in full, if citations.py does not have it."""
@@ -252,6 +276,15 @@ class Claim(_ClaimModel):
         if unknown:
             raise ValueError(f"claim {self.id}: its test names unknown runs: {sorted(unknown)}")
         return self
+
+    def headline_for(self, outcome: Outcome) -> str:
+        """The headline if the finding holds, its denial if it fails, else the headline as a question."""
+        headline = self.headline or self.statement
+        if outcome == "holds":
+            return headline
+        if outcome == "fails":
+            return self.denial or f"Not so: {headline}"
+        return f"{headline.removesuffix('.')}?"
 
     @property
     def reference(self) -> str:

@@ -84,6 +84,17 @@ class ClaimResult:
         return tuple(dict.fromkeys(names))
 
     @property
+    def headline(self) -> str:
+        """The finding in a few words, denied if it fails, a question if it is not decided."""
+        return self.claim.headline_for(self.verdict.outcome)
+
+    @property
+    def answer(self) -> str:
+        """The answer in sentences: yes, no or undecided, the numbers, what they are compared with."""
+        words = {"holds": "Yes.", "fails": "No.", "inconclusive": "Undecided.", "not applicable": "Not tested."}
+        return f"{words[self.verdict.outcome]} {self.explanation}"
+
+    @property
     def explanation(self) -> str:
         """The numbers and what the claim needs, in words, and whether it was tested on a built-in corpus."""
         if not self.filled_from:
@@ -96,6 +107,8 @@ class ClaimResult:
         claim = self.claim
         return {
             "id": claim.id,
+            "topic": claim.topic,
+            "headline": self.headline,
             "claim": claim.statement,
             "paper": claim.paper,
             "section": claim.section,
@@ -107,6 +120,7 @@ class ClaimResult:
             "filled_from": self.filled_from or None,
             **self.verdict.as_record(),
             "explanation": self.explanation,
+            "answer": self.answer,
         }
 
 
