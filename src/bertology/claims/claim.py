@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bertology.citations import CITATIONS, short_citation
+from bertology.claims.rounding import Unit
 from bertology.claims.verdict import Outcome
 from bertology.errors import Refusal
 from bertology.plugins import Plugin, PluginError, load_plugin
@@ -263,6 +264,8 @@ class Claim(_ClaimModel):
     runs: Mapping[str, ClaimRun] = Field(default_factory=dict)
     slow: bool = False
     """Whether it takes minutes and is tested only on request."""
+    unit: Unit = "number"
+    """What the tested numbers are shown in."""
     test: Test
 
     @model_validator(mode="after")

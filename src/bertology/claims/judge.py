@@ -96,6 +96,7 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
         verdict = judging.verdict(claim.test)
         if (training := judging.smallest_training(verdict)) is not None:
             verdict = replace(verdict, n_training=training.n_training, training_unit=training.unit)
+        verdict = replace(verdict, untrained=_untrained_comparisons(claim, results))
         caveats = (*_too_few_examples(verdict), *judging.still_learning(claim.test, verdict))
         if caveats and verdict.outcome in {"holds", "fails"}:
             return replace(verdict, outcome="inconclusive", caveats=caveats)
@@ -113,6 +114,16 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
             for control in controls
         ),
     )
+
+
+def _untrained_comparisons(claim: Claim, results: Mapping[str, Result]) -> tuple[Comparison, ...]:
+    """The claim's test on the numbers of the untrained model, if it is a control and was measured."""
+    if UNTRAINED not in claim.controls:
+        return ()
+    try:
+        return _Judge(claim, results, UNTRAINED.name).verdict(claim.test).comparisons
+    except MissingNumberError:
+        return ()
 
 
 def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict, control: Control) -> ControlVerdict:
@@ -401,7 +412,10 @@ class _Judge:
             int(curve.n[best]),
             "simultaneous",
         )
-        return Measurement(f"peak layer of {selector.measure}", peak, selector.run, baseline=selector.baseline)
+        n_layers = len(curve.value) - (data.first_layer == 0)
+        return Measurement(
+            f"peak layer of {selector.measure}", peak, selector.run, baseline=selector.baseline, n_layers=n_layers
+        )
 
 
 def _all_of(comparisons: Sequence[Comparison]) -> Verdict:

@@ -25,6 +25,7 @@ from bertology.analyses.run import (
 )
 from bertology.claims.claim import Claim, ClaimRun, all_claims, read_claims
 from bertology.claims.judge import judge
+from bertology.claims.strip import Strip, strip
 from bertology.claims.verdict import OUTCOMES, Outcome, Verdict, count_verdicts
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
@@ -93,6 +94,11 @@ class ClaimResult:
         """The answer in sentences: yes, no or undecided, the numbers, what they are compared with."""
         words = {"holds": "Yes.", "fails": "No.", "inconclusive": "Undecided.", "not applicable": "Not tested."}
         return f"{words[self.verdict.outcome]} {self.explanation}"
+
+    @property
+    def strip(self) -> Strip | None:
+        """The numbers on one scale, to be drawn; None if nothing was measured."""
+        return strip(self.claim, self.verdict)
 
     @property
     def explanation(self) -> str:

@@ -219,6 +219,8 @@ class Verdict:
     n_training: int = 0
     """Number of training sentences or examples, if the numbers are scores of probes."""
     training_unit: str = "sentences"
+    untrained: tuple[Comparison, ...] = ()
+    """The same comparisons in the untrained model, whatever the outcome; empty if it is no control or not measured."""
     caveats: tuple[str, ...] = ()
     """Why intervals that satisfy the test, or its opposite, do not decide."""
 
