@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from bertology.citations import CITATIONS, short_citation
 from bertology.claims.rounding import Unit
+from bertology.claims.template import unknown_placeholders
 from bertology.claims.verdict import Outcome
 from bertology.errors import Refusal
 from bertology.plugins import Plugin, PluginError, load_plugin
@@ -213,6 +214,10 @@ class Control(_ClaimModel):
 
     name: str
     test: Greater | None = None
+    unit: Unit | None = None
+    """What the numbers of `test` are shown in, if not in the unit of the claim."""
+    answer: str = ""
+    """The numbers of `test` in a sentence, as `Claim.answer`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -244,6 +249,8 @@ class Claim(_ClaimModel):
     published_baseline: float | tuple[float, float] | None = None
     """The published number that it is compared with."""
     published_depth: int = 12
+    published_model: str = ""
+    """The model of the published numbers."""
     requirements: tuple[str, ...] = ()
     """What the claim needs besides a model; shown if the claim does not apply."""
     requirement_help: str = ""
@@ -266,6 +273,12 @@ class Claim(_ClaimModel):
     """Whether it takes minutes and is tested only on request."""
     unit: Unit = "number"
     """What the tested numbers are shown in."""
+    answer: str = ""
+    """The numbers in a sentence with placeholders (`template.py`)."""
+    each: str = ""
+    """The text of one comparison, for the placeholder `each`."""
+    asked: str = ""
+    """What the finding says of the numbers, in a sentence, if the automatic one does not fit."""
     test: Test
 
     @model_validator(mode="after")
@@ -274,6 +287,9 @@ class Claim(_ClaimModel):
             raise ValueError(f"claim {self.id}: expected either `analysis` or `runs`")
         if bool(self.controls) == bool(self.no_control):
             raise ValueError(f"claim {self.id}: expected either `controls` or `no_control`")
+        templates = (self.answer, self.each, self.asked, *(control.answer for control in self.controls))
+        if placeholders := [name for template in templates for name in unknown_placeholders(template)]:
+            raise ValueError(f"claim {self.id}: its answer has unknown placeholders: {placeholders}")
         tested = _tested_runs(self.test) | (_tested_runs(self.precondition) if self.precondition else set[str]())
         unknown = tested - set(self.all_runs)
         if unknown:
@@ -428,18 +444,24 @@ def _parse_claims(text: str, paper: str, location: str) -> tuple[Claim, ...]:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Refusal(f"This is not TOML: {error}", "a TOML file with claims", example, location=location) from error
-    citation, entries = content.pop("citation", ""), content.pop("claim", None)
-    if content or not isinstance(citation, str) or not isinstance(entries, list) or not entries:
+    entries = content.pop("claim", None)
+    shared = {name: content.pop(name) for name in ("citation", "published_model") if name in content}
+    if (
+        content
+        or not all(isinstance(text, str) for text in shared.values())
+        or not isinstance(entries, list)
+        or not entries
+    ):
         raise Refusal(
             f"This file has {', '.join(sorted(content)) or 'no claim'}",
-            "`citation`, and one or more `[[claim]]`",
+            "`citation`, `published_model`, and one or more `[[claim]]`",
             example,
             location=location,
         )
     claims: list[Claim] = []
     for number, entry in enumerate(entries, start=1):
         try:
-            claims.append(Claim.model_validate({"paper": paper, "citation": citation, **entry}))
+            claims.append(Claim.model_validate({"paper": paper, **shared, **entry}))
         except ValidationError as error:
             name = entry.get("id", f"number {number}") if isinstance(entry, dict) else f"number {number}"
             raise Refusal(

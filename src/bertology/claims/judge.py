@@ -39,6 +39,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import norm
 
+from bertology.claims.answer import write_comparisons
 from bertology.claims.claim import (
     UNTRAINED,
     AllOf,
@@ -56,7 +57,17 @@ from bertology.claims.claim import (
     Test,
 )
 from bertology.claims.result_numbers import LearningGain, MissingNumberError, ResultNumbers
-from bertology.claims.verdict import Comparison, ControlVerdict, Measurement, Outcome, Specificity, Verdict
+from bertology.claims.verdict import (
+    Caveat,
+    Comparison,
+    ControlVerdict,
+    FewExamples,
+    LearningProbe,
+    Measurement,
+    Outcome,
+    Specificity,
+    Verdict,
+)
 from bertology.errors import Refusal
 from bertology.estimates.estimate import ROUNDING_ERROR, Estimate, Estimates
 from bertology.results.result import Result
@@ -91,8 +102,9 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
         if claim.precondition is not None:
             precondition = judging.verdict(claim.precondition)
             if precondition.outcome != "holds":
-                reason = f"The precondition of this claim is not met: {precondition.reason}{needs}"
-                return _not_applicable(claim, reason)
+                return _not_applicable(
+                    claim, f"What this presupposes is not so. {write_comparisons(precondition)}{needs}"
+                )
         verdict = judging.verdict(claim.test)
         if (training := judging.smallest_training(verdict)) is not None:
             verdict = replace(verdict, n_training=training.n_training, training_unit=training.unit)
@@ -212,11 +224,11 @@ def _could_change(comparison: Comparison, outcome: Outcome, gains: Mapping[Measu
     return too_few or effect.high + rise - N_DOUBLINGS * min(0.0, lower_gain.low) >= margin - ROUNDING_ERROR
 
 
-def _too_few_examples(verdict: Verdict) -> list[str]:
+def _too_few_examples(verdict: Verdict) -> list[Caveat]:
     """A caveat if a compared number is of fewer examples than a verdict needs."""
     counts = [c.value.estimate.n for c in verdict.comparisons if c.value.estimate.interval != "exact"]
     too_few = [n for n in counts if n < MIN_EXAMPLES]
-    return [f"{min(too_few)} examples are too few; a verdict needs {MIN_EXAMPLES}"] if too_few else []
+    return [FewExamples(min(too_few), MIN_EXAMPLES)] if too_few else []
 
 
 class _Judge:
@@ -249,9 +261,9 @@ class _Judge:
         gains = [self._numbers.gain(comparison.value) for comparison in verdict.comparisons]
         return min(filter(None, gains), key=lambda gain: gain.n_training, default=None)
 
-    def still_learning(self, test: Test, verdict: Verdict) -> list[str]:
+    def still_learning(self, test: Test, verdict: Verdict) -> list[Caveat]:
         """A caveat for each number of a probe that more training data would change, if that may change the verdict."""
-        caveats: list[str] = []
+        caveats: list[Caveat] = []
         for comparison in verdict.comparisons:
             numbers = [n for n in (comparison.value, comparison.lower) if isinstance(n, Measurement)]
             gains = {number: gain for number in numbers if (gain := self._numbers.gain(number)) is not None}
@@ -260,8 +272,7 @@ class _Judge:
             if is_fixed and gains and not _could_change(comparison, verdict.outcome, gains):
                 continue
             caveats += [
-                f"probe still learning: of {number.name}, {number.estimate}, the second half of {size} training "
-                f"{unit} gave {gain}"
+                LearningProbe(number, gain, size, unit, MIN_TRAINING_SENTENCES)
                 for number, (gain, size, unit, _) in gains.items()
                 if max(gain.high, -gain.low) > MAX_LEARNING_GAIN + ROUNDING_ERROR or size < MIN_TRAINING_SENTENCES
             ]
@@ -318,7 +329,7 @@ class _Judge:
                 continue
             comparisons.append(Comparison(value, baseline, margin=test.margin, difference=difference))
         if len(comparisons) < test.min_rows:
-            raise MissingNumberError(f"too few of {', '.join(test.rows)} have enough examples: {len(comparisons)}")
+            raise MissingNumberError(f"there are too few examples of {', '.join(test.rows)}")
         outcomes = [comparison.outcome for comparison in comparisons]
         n_possible = len(outcomes) - outcomes.count("fails")
         enough = outcomes.count("holds") >= test.min_rows

@@ -89,7 +89,8 @@ class ResultNumbers:
         if selector.measure in POSITIONS and selector.baseline is None:
             number = self._with_shift(selector, number)
         if not np.isfinite(number.value):
-            raise MissingNumberError(f"{self._locate(selector, number).name} could not be measured on this corpus")
+            row = f" of {selector.row}" if selector.row else ""
+            raise MissingNumberError(f"{selector.measure}{row} could not be measured on this corpus")
         return number
 
     def _with_shift(self, selector: NumberSelector, number: Estimate) -> Estimate:
@@ -178,10 +179,16 @@ class ResultNumbers:
 
     def _locate(self, selector: NumberSelector, estimate: Estimate) -> Measurement:
         data = self._results[selector.run].data
-        head, layers, n_layers, x, x_name = None, None, 0, None, ""
+        head, layers, n_layers, x, x_name, n_cases, variant = None, None, 0, None, "", 0, ""
+        baseline = selector.baseline or self._series
         if isinstance(data, Table) and selector.row in data.row_names:
-            name = data.attributes.get("head", (None,) * len(data.row_names))[data.row_names.index(selector.row)]
+            row = data.row_names.index(selector.row)
+            attributes = {name: values[row] for name, values in data.attributes.items()}
+            name = attributes.get("head") if baseline is None else None  # a baseline has other heads, or none
             head = Head.parse(name) if isinstance(name, str) else None
+            cases, best = attributes.get("n_examples"), attributes.get(baseline or "")
+            n_cases = cases if isinstance(cases, int) else 0
+            variant = best if isinstance(best, str) else ""
         if selector.layers is not None:
             layers, n_layers = self._model_layers(selector.layers, data)
         if isinstance(data, Curve):
@@ -190,13 +197,15 @@ class ResultNumbers:
             measure=" + ".join((selector.measure, *selector.added_measures)),
             estimate=estimate,
             run=selector.run,
-            baseline=selector.baseline or self._series,
+            baseline=baseline,
             row=selector.row,
             head=head,
             layers=layers,
             n_layers=n_layers,
             x=x,
             x_name=x_name,
+            n_cases=n_cases,
+            variant=variant,
         )
 
     def _model_layers(self, span: Layers, data: Any) -> tuple[tuple[int, int], int]:

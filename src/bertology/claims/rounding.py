@@ -23,7 +23,8 @@ _SUFFIXES: dict[Unit, str] = {"percent": " %", "points": " points", "nats": " na
 _PERCENT: frozenset[Unit] = frozenset({"percent", "points"})
 _MAX_DIGITS = {True: 1, False: 3}
 """Decimal digits at most, in percent and otherwise, unless the verdict needs more."""
-_MAX_FURTHER_DIGITS = 9
+_MAX_FURTHER_DIGITS, _MAX_DIGITS_TO_TELL_APART = 9, 3
+"""Further digits for the verdict to be true, and for numbers that do not differ clearly to look different."""
 
 
 def difference_unit(unit: Unit) -> Unit:
@@ -50,6 +51,11 @@ class RoundedEstimate:
         return abs(rounded) if rounded == 0 else rounded
 
     @property
+    def has_width(self) -> bool:
+        """Whether the number has an interval."""
+        return _has_width(self.estimate)
+
+    @property
     def bare(self) -> str:
         """The number without its unit."""
         return f"{self._round(self.estimate.value)}"
@@ -67,8 +73,17 @@ class RoundedEstimate:
         """The interval in brackets: `[83, 93]`; empty if there is none, or if its ends look equal."""
         if not (math.isfinite(self.estimate.low) and math.isfinite(self.estimate.high)):
             return ""
-        low, high = self._round(self.estimate.low), self._round(self.estimate.high)
-        return f"[{low}, {high}]" if low != high else ""
+        low, high = self.estimate.low, self.estimate.high
+        if self.unit == "percent" and 0.0 <= self.estimate.value <= 1.0:  # a corrected interval may pass its bounds
+            low, high = max(low, 0.0), min(high, 1.0)
+        return f"[{self._round(low)}, {self._round(high)}]" if self._round(low) != self._round(high) else ""
+
+    @property
+    def opposite(self) -> RoundedEstimate:
+        """The same number with the opposite sign."""
+        estimate = self.estimate
+        turned = replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low)
+        return replace(self, estimate=turned)
 
     @property
     def rounded(self) -> Estimate:
@@ -115,13 +130,32 @@ class RoundedComparison:
 def round_comparisons(
     comparisons: Sequence[Comparison], unit: Unit, *, further: int = 0
 ) -> tuple[RoundedComparison, ...]:
-    """The comparisons with as many digits as their intervals support, and as many more as keep the verdict true."""
+    """The comparisons with as many digits as their intervals support, and as many more as keep the verdict true.
+
+    All comparisons of one number show it with the same digits. `further` digits are added to all numbers.
+    """
+    rounded: dict[int, RoundedComparison] = {}
+    for value in dict.fromkeys(comparison.value for comparison in comparisons):
+        group = [index for index, comparison in enumerate(comparisons) if comparison.value == value]
+        shown = _round_group([comparisons[index] for index in group], unit, further)
+        rounded |= dict(zip(group, shown, strict=True))
+    return tuple(rounded[index] for index in range(len(comparisons)))
+
+
+def _round_group(comparisons: Sequence[Comparison], unit: Unit, further: int) -> list[RoundedComparison]:
     attempts = [
-        tuple(_round_comparison(comparison, unit, more) for comparison in comparisons)
-        for more in range(further, _MAX_FURTHER_DIGITS + 1)
+        [_round_comparison(comparison, unit, further + more) for comparison in comparisons]
+        for more in range(_MAX_FURTHER_DIGITS + 1)
     ]
-    # Numbers that differ by less than the last attempt shows are equal for every reader.
-    return next((rounded for rounded in attempts if all(map(RoundedComparison.is_faithful, rounded))), attempts[0])
+    faithful = (a for a in attempts[: _MAX_DIGITS_TO_TELL_APART + 1] if all(c.is_faithful() for c in a))
+    # Numbers that nothing tells apart may look equal, but what is decided must look so.
+    decided = (a for a in attempts if all(c.is_faithful() for c in a if c.comparison.outcome != "inconclusive"))
+    return next(faithful, None) or next(decided, attempts[0])
+
+
+def round_plainly(comparison: Comparison, unit: Unit, *, further: int = 0) -> RoundedComparison:
+    """A comparison whose outcome is not stated, with as many digits as its intervals support, and `further` ones."""
+    return _round_comparison(comparison, unit, further)
 
 
 def round_estimate(estimate: Estimate, unit: Unit, further: int = 0) -> RoundedEstimate:
@@ -143,10 +177,10 @@ def _round_comparison(comparison: Comparison, unit: Unit, further: int) -> Round
     other = lower.estimate if isinstance(lower, Measurement) else None
     value_digits = _supported_digits(value, unit)
     other_digits = value_digits if other is None else _supported_digits(other, unit)
-    if not _has_width(value):
-        value_digits = other_digits
-    if other is not None and not _has_width(other):
-        other_digits = max(value_digits, _digits_above_zero(other, unit))
+    if other is not None and not _has_width(value):
+        value_digits = _exact_digits(value, unit, other_digits)
+    elif other is not None and not _has_width(other):
+        other_digits = _exact_digits(other, unit, value_digits)
     of_effect = difference_unit(unit)
     effect_digits = _supported_digits(comparison.effect, of_effect)
     return RoundedComparison(
@@ -171,13 +205,21 @@ def _supported_digits(estimate: Estimate, unit: Unit) -> int:
     return max(min(max(supported, fewest), _MAX_DIGITS[is_percent]), _digits_above_zero(estimate, unit))
 
 
+def _exact_digits(estimate: Estimate, unit: Unit, most: int) -> int:
+    """The digits of a number without an interval: as few as give it exactly, or those of what it is compared with."""
+    most = max(most, _digits_above_zero(estimate, unit))
+    value = estimate.value * factor(unit)
+    return next((digits for digits in range(most) if abs(round(value, digits) - value) < 1e-9), most)
+
+
 def _digits_above_zero(estimate: Estimate, unit: Unit) -> int:
     """The digits without which a number that is clearly not zero would look like zero."""
     value = abs(estimate.value) * factor(unit)
     may_be_zero = estimate.low <= 0.0 <= estimate.high
     if unit == "layer" or value == 0.0 or may_be_zero or not math.isfinite(value):
         return 0
-    return min(max(0, -math.floor(math.log10(value))), _MAX_FURTHER_DIGITS)
+    digits = max(0, -math.floor(math.log10(value)))
+    return digits if digits <= _MAX_DIGITS[unit in _PERCENT] + 1 else 0
 
 
 def _limits(estimate: Estimate) -> Iterator[float]:

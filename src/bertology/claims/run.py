@@ -23,6 +23,7 @@ from bertology.analyses.run import (
     run_all,
     with_partner,
 )
+from bertology.claims.answer import describe_caveat, write_answer
 from bertology.claims.claim import Claim, ClaimRun, all_claims, read_claims
 from bertology.claims.judge import judge
 from bertology.claims.strip import Strip, strip
@@ -91,22 +92,13 @@ class ClaimResult:
 
     @property
     def answer(self) -> str:
-        """The answer in sentences: yes, no or undecided, the numbers, what they are compared with."""
-        words = {"holds": "Yes.", "fails": "No.", "inconclusive": "Undecided.", "not applicable": "Not tested."}
-        return f"{words[self.verdict.outcome]} {self.explanation}"
+        """The answer in sentences: yes, no or undecided, the numbers, and what they are compared with."""
+        return write_answer(self.claim, self.verdict, self.filled_from)
 
     @property
     def strip(self) -> Strip | None:
         """The numbers on one scale, to be drawn; None if nothing was measured."""
         return strip(self.claim, self.verdict)
-
-    @property
-    def explanation(self) -> str:
-        """The numbers and what the claim needs, in words, and whether it was tested on a built-in corpus."""
-        if not self.filled_from:
-            return self.verdict.reason
-        filling = f"Tested on the built-in corpus {self.filled_from}: the given one lacks what this claim needs."
-        return f"{self.verdict.reason} {filling}"
 
     def as_record(self) -> dict[str, Any]:
         """The claim and its verdict as plain values; numbers are those of the first comparison."""
@@ -125,7 +117,7 @@ class ClaimResult:
             "corpora": list(self.corpora),
             "filled_from": self.filled_from or None,
             **self.verdict.as_record(),
-            "explanation": self.explanation,
+            "caveats": [describe_caveat(caveat, claim.unit) for caveat in self.verdict.caveats],
             "answer": self.answer,
         }
 

@@ -38,6 +38,10 @@ class Measurement:
     x: float | None = None
     x_name: str = ""
     n_candidates: int = 1
+    n_cases: int = 0
+    """Number of single cases, such as words, where the sample size counts sentences."""
+    variant: str = ""
+    """Which variant of a baseline was the best, such as the offset `-2`."""
 
     @property
     def name(self) -> str:
@@ -69,6 +73,8 @@ class Measurement:
             "x": self.x,
             **{name: finite_or_none(getattr(estimate, name)) for name in ("value", "low", "high")},
             "n": estimate.n or None,
+            "n_cases": self.n_cases or None,
+            "variant": self.variant or None,
             "interval": estimate.interval,
             "n_candidates": self.n_candidates if self.n_candidates > 1 else None,
         }
@@ -114,24 +120,6 @@ class Comparison:
         if self.effect.clearly_above(self.margin):
             return "holds"
         return "fails" if self.effect.clearly_below(self.margin) else "inconclusive"
-
-    @property
-    def requirement(self) -> str:
-        """What the number must satisfy, as text: `more than 0.1 above best fixed offset, 0.37 [0.3, 0.41]`."""
-        lower = self.lower
-        if self.upper is not None:
-            return f"{as_estimate(lower).value:g} to {self.upper:g}"
-        if isinstance(lower, Measurement):
-            is_baseline = lower.baseline is not None and lower.measure == self.value.measure
-            reference = f"{lower.baseline if is_baseline else lower.name}, {lower.estimate}"
-        else:
-            reference = f"{lower:g}"
-        if self.is_below:
-            return f"less than {reference}"
-        if not self.margin:
-            return f"more than {reference}"
-        distance = f"more than {self.margin:g} above" if self.margin > 0 else f"no more than {-self.margin:g} below"
-        return f"{distance} {reference}"
 
     def as_record(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -189,18 +177,31 @@ class ControlVerdict:
             case "not measured":
                 return f"{self.name} not measured"
 
-    @property
-    def description(self) -> str:
-        """The control's number and the difference, or how to measure them, as a sentence."""
-        if not self.comparisons:
-            return f"{self.name[0].upper()}{self.name[1:]} not measured: {self.remedy}." if self.remedy else ""
-        value = self.comparisons[0].value
-        difference = (
-            f"; the effect in the model minus that in the control is {self.difference}"
-            if self.difference is not None
-            else ""
-        )
-        return f"{self.name[0].upper()}{self.name[1:]}: {value.estimate}{difference}."
+
+@dataclass(frozen=True)
+class FewExamples:
+    """A caveat: a compared number is of fewer examples than a verdict needs."""
+
+    n: int
+    minimum: int
+
+
+@dataclass(frozen=True)
+class LearningProbe:
+    """A caveat: more training data could change a number so much that the verdict would change.
+
+    `gain` is what the second half of `n_training` sentences or examples (`unit`) added to it; fewer than `minimum` say
+    nothing about what more would add.
+    """
+
+    number: Measurement
+    gain: Estimate
+    n_training: int
+    unit: str
+    minimum: int
+
+
+Caveat = FewExamples | LearningProbe
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ class Verdict:
     training_unit: str = "sentences"
     untrained: tuple[Comparison, ...] = ()
     """The same comparisons in the untrained model, whatever the outcome; empty if it is no control or not measured."""
-    caveats: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
     """Why intervals that satisfy the test, or its opposite, do not decide."""
 
     def __repr__(self) -> str:
@@ -247,36 +248,6 @@ class Verdict:
         """The outcome and its relation to the controls: `holds, also without training`."""
         return f"{self.outcome}, {self.qualification}" if self.qualification else self.outcome
 
-    @property
-    def reason(self) -> str:
-        """The numbers and what the claim needs, in words."""
-        if self.obstacle:
-            return self.obstacle
-        parts: list[str] = []
-        by_value: dict[Measurement, list[Comparison]] = {}
-        for comparison in self.comparisons:
-            by_value.setdefault(comparison.value, []).append(comparison)
-        for value, comparisons in by_value.items():
-            unit = "heads" if value.head is not None else "layers"
-            corrected = f" (interval corrected for {value.n_candidates} {unit})" if value.n_candidates > 1 else ""
-            required = " and ".join(comparison.requirement for comparison in comparisons)
-            required += "".join(f"; difference {c.difference}" for c in comparisons if c.difference is not None)
-            parts.append(f"{value.name} is {value.estimate}{corrected}; the claim needs {required}")
-        holding = sum(comparison.outcome == "holds" for comparison in self.comparisons)
-        n_rows = len(by_value)
-        rows = f". In {holding} of {n_rows} rows it is so; {self.n_required} are needed" if self.n_required else ""
-        controls = [f" {control.description}" for control in self.controls if control.description]
-        caveats = [f" Not decided: {caveat}." for caveat in self.caveats]
-        return f"{'. '.join(parts)}{rows}{self._sample_sizes}.{''.join(controls)}{''.join(caveats)}"
-
-    @property
-    def _sample_sizes(self) -> str:
-        counts = sorted({estimate.n for c in self.comparisons for estimate in _estimates(c) if estimate.n > 0})
-        if not counts:
-            return ""
-        n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-        return f" ({n}; probe trained on {self.n_training} {self.training_unit})" if self.n_training else f" ({n})"
-
     def _baseline_record(self) -> dict[str, Any] | None:
         """The name and number of what the first number was compared with; None if it was a constant."""
         lower = self.comparisons[0].lower if self.comparisons else 0.0
@@ -285,19 +256,18 @@ class Verdict:
         return {"name": lower.baseline or lower.name, **_interval_record(lower.estimate), "n": lower.estimate.n or None}
 
     def as_record(self) -> dict[str, Any]:
-        """The outcome, the text, and the fields of every comparison; those of the first stand at the top level."""
+        """The outcome and the fields of every comparison; those of the first stand at the top level."""
         comparisons = [comparison.as_record() for comparison in self.comparisons]
         first = comparisons[0] if comparisons else {}
         names = ("measure", "row", "head", "layers", *_LIMITS, "n", "interval", "required", "difference")
         return {
             "verdict": self.outcome,
             "specificity": self.specificity,
-            "explanation": self.reason,
             **{name: first[name] for name in names if name in first},
             "baseline": self._baseline_record(),
             "comparisons": comparisons,
             "n_training": self.n_training or None,
-            "caveats": list(self.caveats),
+            "obstacle": self.obstacle or None,
             "controls": [
                 {
                     "name": control.name,
@@ -309,10 +279,6 @@ class Verdict:
                 for control in self.controls
             ],
         }
-
-
-def _estimates(comparison: Comparison) -> tuple[Estimate, ...]:
-    return comparison.value.estimate, as_estimate(comparison.lower)
 
 
 def _interval_record(estimate: Estimate) -> dict[str, float | None]:

@@ -15,11 +15,17 @@ from bertology.cli.completion import complete_model, complete_paper
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from bertology.analyses.run import ProgressFactory
-    from bertology.claims.run import ClaimResults, ClaimResultsByModel
+    from bertology.claims.run import ClaimResult, ClaimResults, ClaimResultsByModel
 
 HELP = "Test published findings on a model: each holds, fails, is inconclusive or does not apply."
 STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not applicable": "dim"}
+
+VERDICT_WIDTH = 16
+"""Columns of the terminal for the verdict; the answer has the rest."""
+INTERVAL_NOTE = "In brackets: 95 % intervals, corrected where one of many heads or layers was chosen."
 
 DEFAULT_AGAINST = "mini-pairs"
 """The fine-tuned model the built-in model is compared with by default."""
@@ -187,31 +193,52 @@ def print_notes(by_model: Sequence[ClaimResults]) -> None:
 
 
 def print_scoreboard(claim_results: ClaimResults) -> None:
-    """Print each claim with its verdict and the numbers behind it, then the totals."""
+    """Print the claims by topic, each with its verdict, its headline and the answer in sentences, then the totals."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from bertology.claims.claim import TOPICS
+
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(max_width=VERDICT_WIDTH)
+    table.add_column(ratio=1)
+    for topic in TOPICS:
+        results = [result for result in claim_results if result.claim.topic == topic]
+        if results:
+            table.add_row("", Text(f"{topic.upper()}\n", style="bold"))
+        for result in results:
+            table.add_row(_verdict_text(result), _answer_text(result))
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(INTERVAL_NOTE, style="dim")
+    console.print(claim_results.summary)
+
+
+def _verdict_text(result: ClaimResult) -> Text:
+    """The outcome, and below it how it relates to the controls."""
+    from rich.text import Text
+
     from bertology.claims.verdict import SPECIFIC
 
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(max_width=16)
-    table.add_column(ratio=1)
-    for result in claim_results:
-        outcome, claim = result.verdict.outcome, result.claim
-        text = Text(claim.statement)
-        models = f" · {' and '.join(result.models)}" if result.models else ""
-        published = f"published ({claim.paper}, {claim.section}): {claim.published_value}"
-        text.append(f"\n{claim.id}{models} · {published}", style="dim")
-        text.append(f"\n{result.explanation}\n", style="dim" if outcome == "not applicable" else "")
-        verdict = Text(outcome, style=STYLES[outcome])
-        if result.verdict.qualification:
-            is_specific = result.verdict.specificity in SPECIFIC
-            verdict.append(f"\n{result.verdict.qualification}", style="green" if is_specific else "yellow")
-        table.add_row(verdict, text)
-    console = Console()
-    console.print(table)
-    console.print(claim_results.summary)
+    verdict = result.verdict
+    text = Text(verdict.outcome, style=STYLES[verdict.outcome])
+    if verdict.qualification:
+        text.append(f"\n{verdict.qualification}", style="green" if verdict.specificity in SPECIFIC else "yellow")
+    return text
+
+
+def _answer_text(result: ClaimResult) -> Text:
+    """The headline, the answer, and where the finding was published."""
+    from rich.text import Text
+
+    claim = result.claim
+    text = Text(result.headline, style="dim" if result.verdict.outcome == "not applicable" else "bold")
+    text.append(f"\n{result.answer}\n", style="not bold")
+    place = f"{claim.short_reference}, {claim.section}"
+    text.append(" · ".join(filter(None, [claim.id, " and ".join(result.models), place])), style="not bold dim")
+    text.append("\n")
+    return text
 
 
 def print_verdicts_by_model(results: ClaimResultsByModel) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bertology.claims.claim import TOPICS
 from bertology.claims.run import ClaimResult, ClaimResults
 from bertology.results.html_table import format_value
 from bertology.views.report.content import AnalysisSection, ReportContent
@@ -50,7 +51,11 @@ def _paragraphs(content: ReportContent) -> Iterator[str]:
             yield f"### {heading}\n\n{_table(rows)}"
         yield from content.finetuning.notes
     yield f"## Claims\n\n{content.summary}"
-    yield _table([_claim_row(claim_result) for claim_result in content.claim_results])
+    for topic in TOPICS:
+        results = [result for result in content.claim_results if result.claim.topic == topic]
+        if results:
+            yield f"### {topic}"
+            yield from map(_claim, results)
     for heading, sections in content.sections_by_heading:
         yield f"## {heading}"
         for section in sections:
@@ -65,15 +70,13 @@ def _paragraphs(content: ReportContent) -> Iterator[str]:
     yield "\n".join(f"- {reference}" for reference in content.references)
 
 
-def _claim_row(claim_result: ClaimResult) -> dict[str, Any]:
-    claim, verdict = claim_result.claim, claim_result.verdict
-    return {
-        "verdict": verdict.label,
-        "claim": claim.statement,
-        "models": " and ".join(claim_result.models),
-        "measured": claim_result.explanation,
-        "published": f"{claim.short_reference}, {claim.section}: {claim.published_value}",
-    }
+def _claim(claim_result: ClaimResult) -> str:
+    """The headline with the verdict, the answer, and where the finding was published."""
+    claim = claim_result.claim
+    models = " and ".join(claim_result.models)
+    place = f"{claim.short_reference}, {claim.section}"
+    source = " · ".join(filter(None, [f"`{claim.id}`", models, place]))
+    return f"**{claim_result.headline}** ({claim_result.verdict.label})  \n{claim_result.answer}  \n{source}"
 
 
 def _section(section: AnalysisSection) -> Iterator[str]:

@@ -70,7 +70,7 @@ def _claim(claim_result: ClaimResult, content: ReportContent) -> dict[str, Any]:
         "reference": claim.reference,
         "section": claim.section,
         "published": claim.published_value,
-        "explanation": claim_result.explanation,
+        "explanation": claim_result.answer,
         "results": results,
         "examples": _examples(examples) if examples else None,
     }

@@ -128,7 +128,7 @@ def _claim_schema() -> Schema:
     }
     return _object(
         {
-            **dict.fromkeys(("id", "claim", "paper", "section"), TEXT),
+            **dict.fromkeys(("id", "topic", "headline", "claim", "paper", "section"), TEXT),
             "published": PUBLISHED,
             "published_baseline": PUBLISHED,
             "published_value": TEXT,
@@ -139,7 +139,8 @@ def _claim_schema() -> Schema:
             },
             "verdict": {"enum": list(OUTCOMES)},
             "specificity": {"type": ["string", "null"]},
-            "explanation": TEXT,
+            "answer": TEXT,
+            "obstacle": {"description": "Why the claim was not tested.", "type": ["string", "null"]},
             "baseline": _or_null(baseline),
             "comparisons": _list(OBJECT),
             "controls": _list(OBJECT),
