@@ -113,7 +113,7 @@ def test_every_claim_on_attention_gets_a_verdict_on_an_untrained_model_and_few_h
     assert len(holding) <= len(claims) // 4, holding
     for result in results:
         if result.verdict.outcome == "not applicable":
-            assert any(reason in result.verdict.reason for reason in MISSING_DATA), result
+            assert any(reason in result.verdict.obstacle for reason in MISSING_DATA), result
 
 
 def test_cheap_analyses_exist() -> None:
@@ -129,7 +129,7 @@ def test_claims_find_the_numbers_they_name() -> None:
     claims = cheap_claims()
     inputs = RunInputs(corpus=load_corpus("english", limit=25), encoder=load("tiny"))
     for result in judge_claims(claims, inputs).results:
-        assert "the result has no" not in result.verdict.reason, result.claim.id
+        assert "the result has no" not in result.verdict.obstacle, result.claim.id
 
 
 def test_claims_about_fine_tuned_models_are_tested_on_the_second_model_only() -> None:
@@ -146,7 +146,7 @@ def test_claims_about_fine_tuned_models_are_tested_on_the_second_model_only() ->
     inputs = RunInputs(corpus=load_corpus("english", limit=5), encoder=load("tiny"))
     [without] = judge_claims([claim], inputs).results
     assert without.verdict.outcome == "not applicable"
-    assert "--against" in without.verdict.reason
+    assert "--against" in without.verdict.obstacle
     [with_second_model] = judge_claims([claim], replace(inputs, against=load("mini-pairs"))).results
     assert "mini-pairs" in str(with_second_model.results[0].inputs)
 
@@ -187,7 +187,7 @@ def test_a_refused_analysis_does_not_affect_the_others() -> None:
     report = judge_claims(claims, inputs)
     verdicts = {result.claim.id: result.verdict for result in report.results}
     assert verdicts["sep-gradient-vanishes"].outcome == "not applicable"
-    assert "task head" in verdicts["sep-gradient-vanishes"].reason
+    assert "task head" in verdicts["sep-gradient-vanishes"].obstacle
     assert verdicts["next-token-head"].outcome != "not applicable"
     assert verdicts["anisotropy"].outcome != "not applicable"
     assert len(report.passes) == 2
@@ -199,7 +199,7 @@ def test_stored_results_depend_on_the_second_model(tmp_path: Path) -> None:
     inputs = RunInputs(corpus=load_corpus("english", limit=12), encoder=encoder, store=tmp_path)
     [same] = judge_claims(claims, replace(inputs, against=encoder)).results
     [different] = judge_claims(claims, replace(inputs, against=load("random:tiny@3"))).results
-    assert same.verdict.reason != different.verdict.reason
+    assert same.verdict.obstacle != different.verdict.obstacle
 
 
 def test_the_training_size_of_probes_can_be_set_for_all_claims() -> None:
@@ -233,7 +233,7 @@ def test_each_claim_gets_the_refusal_of_its_run() -> None:
     entropy, *edge_results = judge_claims(claims, inputs).results
     assert entropy.results[0].analysis == "attention/entropy" and entropy.verdict.outcome == "holds"
     for label, result in zip(labels, edge_results, strict=True):
-        assert result.verdict.outcome == "not applicable" and f"--label {label} " in result.verdict.reason
+        assert result.verdict.outcome == "not applicable" and f"--label {label} " in result.verdict.obstacle
 
 
 MAX_HEADLINE = 62

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bertology.claims.answer import write_answer
 from bertology.claims.claim import Claim, LayerCount
 from bertology.claims.judge import judge
 from bertology.claims.result_numbers import count_layers, map_layers
-from bertology.claims.verdict import SPECIFIC, ControlVerdict, Specificity, Verdict, count_verdicts
+from bertology.claims.verdict import (
+    SPECIFIC,
+    ControlVerdict,
+    FewExamples,
+    LearningProbe,
+    Specificity,
+    Verdict,
+    count_verdicts,
+)
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
@@ -191,7 +200,9 @@ def test_a_row_is_compared_by_its_paired_difference_if_there_is_one(
     assert verdict.outcome == expected
     (comparison,) = verdict.comparisons
     assert comparison.margin == margin and comparison.difference == data.measures["d"][0]
-    assert f"{'more than 0.1 above' if margin else 'more than'} b, 0.75 [0.55, 0.95]; diff" in verdict.reason
+    said = "; the finding says more than 0.1." if margin else "."
+    assert f"The difference is {difference:.2f}" in answer(test | {"difference": "d"}, data)
+    assert said in answer(test | {"difference": "d"}, data)
     assert outcome(test | {"difference": "absent"}, data) == "not applicable"
 
 
@@ -233,7 +244,7 @@ def test_peaks_in_order_compares_several_runs() -> None:
     without_intervals = result(curve([0.5, *[0.1] * 11], half=float("nan")))
     assert judge(ordered, {"surface": without_intervals, "meaning": late}).outcome == "inconclusive"
     undefined = judge(ordered, {"surface": result(curve([float("nan")] * 12)), "meaning": late})
-    assert undefined.outcome == "not applicable" and "in any layer" in undefined.reason
+    assert undefined.outcome == "not applicable" and "in any layer" in undefined.obstacle
 
 
 def test_a_cell_of_a_matrix_is_selected_by_row_and_column() -> None:
@@ -243,15 +254,15 @@ def test_a_cell_of_a_matrix_is_selected_by_row_and_column() -> None:
     assert outcome(test, data) == "holds"
     for cell in ({"row": "x", "column": "d"}, {"row": "a", "column": "x"}, {"row": "a"}):
         verdict = judge(claim(test | {"left": {"measure": "m", **cell}}), {"": result(data)})
-        assert verdict.outcome == "not applicable" and "the result has no" in verdict.reason
+        assert verdict.outcome == "not applicable" and "the result has no" in verdict.obstacle
 
 
 def test_refused_and_missing_results_are_not_applicable_with_the_reason() -> None:
     test = {"kind": "greater", "left": {"measure": "m"}, "right": 0.0}
     refusal = Refusal("No trees", "a treebank", "Give one")
-    assert judge(claim(test), {"": refusal}).reason == str(refusal)
+    assert judge(claim(test), {"": refusal}).obstacle == str(refusal)
     absent = judge(claim({"kind": "greater", "left": {"measure": "x"}, "right": 0.0}), {"": result(curve(RISING))})
-    assert absent.outcome == "not applicable" and "the result has no x" in absent.reason
+    assert absent.outcome == "not applicable" and "the result has no x" in absent.obstacle
     undefined = curve([float("nan")] * 12)
     assert outcome(test, undefined) == "not applicable"
 
@@ -294,7 +305,7 @@ def test_a_number_along_a_curve_is_that_of_the_nearest_point(
     )
     test = {"kind": "greater", "left": {"measure": "m", **position}, "right": 0.5}
     verdict = judge(claim(test), {"": result(data)})
-    assert verdict.outcome == expected and nearest in verdict.reason
+    assert verdict.outcome == expected and nearest in answer(test, data)
 
 
 @pytest.mark.parametrize(("fraction", "expected"), [(1.0, "at 64 heads left is 0.8"), (0.5, "at 32 heads left is 0.6")])
@@ -306,14 +317,14 @@ def test_a_fraction_is_relative_to_the_largest_x_even_if_x_decreases(fraction: f
         baselines={"b": {"m": estimates([0.0] * 3, 0)}},
     )
     test = {"kind": "greater", "left": {"measure": "m", "x_fraction": fraction}, "right": 0.5}
-    assert expected in judge(claim(test), {"": result(data)}).reason
+    assert expected in answer(test, data)
 
 
 def test_a_missing_number_is_reported_with_the_requirements() -> None:
     test = {"kind": "greater", "left": {"measure": "gone"}, "right": 0.5}
     verdict = judge(claim(test, requirements=("a masked language model",)), {"": result(curve(RISING))})
     assert verdict.outcome == "not applicable"
-    assert "the result has no gone" in verdict.reason and "It needs a masked language model." in verdict.reason
+    assert "the result has no gone" in verdict.obstacle and "It needs a masked language model." in verdict.obstacle
 
 
 def test_verdicts_are_counted_and_specific_ones_first() -> None:
@@ -438,8 +449,7 @@ def test_nothing_is_decided_on_a_handful_of_examples() -> None:
     few = Estimates(value=np.ones(12), low=np.ones(12), high=np.ones(12), n=np.full(12, 7))
     data = LayerCurve(measures={"m": few}, baselines={"b": {"m": few}})
     verdict = judge(claim({"kind": "greater", "left": {"measure": "m"}, "right": 0.5}), {"": result(data)})
-    assert verdict.outcome == "inconclusive" and verdict.caveats == ("7 examples are too few; a verdict needs 10",)
-    assert "Not decided: 7 examples are too few" in verdict.reason
+    assert verdict.outcome == "inconclusive" and verdict.caveats == (FewExamples(7, 10),)
 
 
 def learning(gain: float, size: int, value: float = 0.6, chain: float = 0.4) -> LayerCurve:
@@ -466,9 +476,10 @@ def test_a_probe_that_still_learns_cannot_fail_a_claim() -> None:
     # It is above the chain already; more training data only raises it.
     assert outcome(above, learning(0.1, 42)) == "holds"
     verdict = judge(claim(above), {"": result(learning(0.1, 42))})
-    assert verdict.n_training == 42 and "probe trained on 42 sentences" in verdict.reason
+    assert verdict.n_training == 42 and not verdict.caveats
     verdict = judge(claim(above), {"": result(learning(0.1, 500, value=0.3))})
-    assert "probe still learning" in verdict.reason and "500 training sentences" in verdict.reason
+    (caveat,) = verdict.caveats
+    assert isinstance(caveat, LearningProbe) and caveat.n_training == 500 and caveat.gain.value == pytest.approx(0.1)
 
 
 def test_layers_of_a_probe_that_still_learns_are_not_compared() -> None:
@@ -499,25 +510,26 @@ def test_foreign_attention_is_compared_with_the_baselines_it_has() -> None:
     assert outcome(test | {"baselines": ["untrained model"]}, grid([[0.92]])) == "not applicable"
 
 
-def reason(test: dict[str, Any], data: Any) -> str:
-    return judge(claim(test), {"": result(data)}).reason
+def answer(test: dict[str, Any], data: Any, **fields: Any) -> str:
+    """The answer without the published value, which is the last sentence."""
+    tested = claim(test, **fields)
+    return write_answer(tested, judge(tested, {"": result(data)})).rpartition(" Published")[0]
 
 
-def test_a_verdict_names_layers_condition_and_sample_size() -> None:
+def test_an_answer_names_layers_condition_and_sample_size() -> None:
     greater = {
         "kind": "greater",
         "left": {"measure": "m", "layers": [10, 12]},
         "right": {"measure": "m", "layers": [1, 3]},
     }
-    assert reason(greater, curve(RISING)) == (
-        "m, layers 10-12 of 12 is 1.1 [1.09, 1.11]; the claim needs more than m, layers 1-3 of 12, "
-        "0.2 [0.19, 0.21] (n = 90)."
+    assert answer(greater, curve(RISING)) == (
+        "Yes. M in layers 10 to 12 of 12 is 1.10 [1.09, 1.11] (n = 90), beside 0.20 [0.19, 0.21] for m in layers 1 to "
+        "3 of 12. An untrained model was not measured."
     )
-    eight_layers = curve(RISING[:8])
-    assert reason(greater, eight_layers).startswith("m, layers 7-8 of 8 is 0.75")
-    embeddings = {"kind": "greater", "left": {"measure": "m", "layers": [0, 0]}, "right": 0.5, "margin": -0.1}
-    assert reason(embeddings, curve([0.3, *RISING], first=0)) == (
-        "m, embeddings is 0.3 [0.29, 0.31]; the claim needs no more than 0.1 below 0.5 (n = 90)."
+    assert answer(greater, curve(RISING[:8])).startswith("Yes. M in layers 7 and 8 of 8 is 0.75")
+    embeddings = {"kind": "greater", "left": {"measure": "m", "layers": [0, 0]}, "right": 0.5}
+    assert answer(embeddings, curve([0.3, *RISING], first=0)) == (
+        "No. M in the embeddings is 0.30 [0.29, 0.31] (n = 90). The finding says more than 0.5."
     )
     summed = {
         "kind": "between",
@@ -525,27 +537,26 @@ def test_a_verdict_names_layers_condition_and_sample_size() -> None:
         "low": 0.0,
         "high": 1.0,
     }
-    assert reason(summed, table({"a": 0.3}, {"a": 0.0})) == (
-        "m + o, a is 0.6 [0.58, 0.62]; the claim needs 0 to 1 (n = 90)."
+    assert answer(summed, table({"a": 0.3}, {"a": 0.0})) == (
+        "Yes. M + o of a is 0.60 [0.58, 0.62] (n = 90). The finding says between 0 and 1. An untrained model was not "
+        "measured."
     )
 
 
-def test_a_verdict_reports_corrected_intervals() -> None:
+def test_an_answer_reports_corrected_intervals() -> None:
     """The interval of the best of many holds for all of them at once, and is wider than that of one alone."""
-    explanation = reason(
-        {"kind": "any head", "measure": "m", "threshold": 0.5}, grid(np.full((12, 12), 0.6), half=0.09)
-    )
-    assert explanation == (
-        "m, head 1-1 is 0.6 [0.436, 0.764] (interval corrected for 144 heads); the claim needs more than 0.5 (n = 90)."
+    any_head = {"kind": "any head", "measure": "m", "threshold": 0.5}
+    assert answer(any_head, grid(np.full((12, 12), 0.6), half=0.09)) == (
+        "Undecided, because no head is clearly above what is asked, and not every head is clearly below it. M of head "
+        "1-1 is 0.60 [0.44, 0.76] (n = 90). The finding says more than 0.5."
     )
     hill = [0.1, 0.2, 0.3, 0.5, 0.8, 0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1]
-    explanation = reason({"kind": "peak layer", "measure": "m", "layers": [5, 8]}, curve(hill, half=0.1))
-    assert explanation == (
-        "m, layer 6 of 12, the highest of layers 5-8 is 0.9 [0.754, 1.05] (interval corrected for 12 layers); the "
-        "claim needs more than m, layer 4 of 12, the highest of layers 1-4, 9-12, 0.5 [0.354, 0.646] (n = 90)."
+    peak = {"kind": "peak layer", "measure": "m", "layers": [5, 8]}
+    assert answer(peak, curve(hill, half=0.1)).startswith(
+        "Yes. M in layer 6 of 12 is 0.9 [0.8, 1.0] (n = 90), beside 0.50 [0.35, 0.65] for m in layer 4 of 12."
     )
-    explanation = reason({"kind": "peak layer", "measure": "m", "layers": [1, 3], "lowest": True}, curve(RISING))
-    assert "the lowest of layers 1-3 is 0.1" in explanation and "the claim needs less than m, layer 4" in explanation
+    lowest = answer({"kind": "peak layer", "measure": "m", "layers": [1, 3], "lowest": True}, curve(RISING))
+    assert lowest.startswith("Yes. M in layer 1 of 12 is 0.10") and "for m in layer 4 of 12" in lowest
 
 
 def test_a_verdict_is_a_record_of_numbers() -> None:
@@ -579,7 +590,7 @@ def test_a_model_without_layers_is_not_applicable() -> None:
     """Static vectors are embeddings alone."""
     test = {"kind": "greater", "left": {"measure": "m", "layers": [1, 12]}, "right": 0.5}
     verdict = judge(claim(test), {"": result(curve([0.7], first=0))})
-    assert verdict.outcome == "not applicable" and "no layers above its embeddings" in verdict.reason
+    assert verdict.outcome == "not applicable" and "no layers above its embeddings" in verdict.obstacle
     assert outcome(test | {"left": {"measure": "m", "layers": [0, 0]}}, curve([0.7], first=0)) == "holds"
 
 
@@ -690,7 +701,7 @@ def test_a_number_of_layers_is_the_same_in_every_model(n_layers: int) -> None:
 
 def test_a_model_with_too_few_layers_is_named() -> None:
     verdict = judge(claim(LAST_TWO), {"": result(curve([0.1, 0.2]))})
-    assert verdict.outcome == "not applicable" and "too few layers" in verdict.reason
+    assert verdict.outcome == "not applicable" and "too few layers" in verdict.obstacle
     below = {"kind": "greater", "left": {"measure": "m", "layers": {"all_but_last": 2}}, "right": 0.0}
     assert outcome(below, curve([0.1, 0.2])) == "not applicable"
     with pytest.raises(ValueError, match="one of first, last"):
@@ -722,8 +733,8 @@ def test_no_claim_is_judged_if_nothing_was_learnt(difference: float, is_judged: 
     verdict = judge(claim(test, requirements=("a fine-tuned model",)), {"": result(data)})
     assert verdict.outcome == ("holds" if is_judged else "not applicable")
     if not is_judged:
-        assert verdict.reason.startswith("Nothing learnt that could be lost: the trained model scores 0.")
-        assert "no better than majority class, 0.55" in verdict.reason and "a fine-tuned model" in verdict.reason
+        assert verdict.obstacle.startswith("Nothing learnt that could be lost: the trained model scores 0.")
+        assert "no better than majority class, 0.55" in verdict.obstacle and "a fine-tuned model" in verdict.obstacle
 
 
 def test_a_reference_is_kept_in_json_and_left_out_where_there_is_none() -> None:
@@ -774,9 +785,9 @@ def test_a_control_that_was_not_measured_says_how_to_measure_it() -> None:
     test = {"kind": "greater", "left": {"measure": "m"}, "right": 0.0}
     verdict = judge(claim(test), {"": result(curve(RISING))}, untrained_remedy="record it")
     assert verdict.label == "holds, untrained model not measured"
-    assert "Untrained model not measured: record it." in verdict.reason
+    assert "An untrained model was not measured: record it." in write_answer(claim(test), verdict)
     assert verdict.as_record()["controls"][0]["remedy"] == "record it"
-    assert "not measured:" not in judge(claim(test), {"": result(curve(RISING))}).reason
+    assert "not measured:" not in answer(test, curve(RISING))
 
 
 def changing(value: float, change: float, n_training: int = 500, half: float = 0.01) -> dict[str, Any]:
@@ -809,8 +820,8 @@ def test_a_difference_of_probes_decides_only_if_it_is_flat(
     at_full_data = {"kind": "greater", "left": {"measure": "m", "x_fraction": 1.0}, "right": 0.0}
     assert outcome(at_full_data, curve) == expected
     verdict = judge(claim(above), {"": result(table)})
-    assert f"probe trained on {n_training} examples" in verdict.reason
-    assert ("probe still learning" in verdict.reason) == (expected == "inconclusive")
+    assert (verdict.n_training, verdict.training_unit) == (n_training, "examples")
+    assert bool(verdict.caveats) == (expected == "inconclusive")
 
 
 def test_a_change_that_was_not_measured_decides_nothing() -> None:

@@ -45,20 +45,22 @@ def test_the_claims_exist() -> None:
 )
 def test_claims_hold_and_fail_for_planted_models(option_score: OptionScore, mislead: str, hurt_little: str) -> None:
     results = results_of_model(option_score)
-    assert results[MISLEAD].verdict.outcome == mislead, results[MISLEAD].verdict.reason
-    assert results[HURT_LITTLE].verdict.outcome == hurt_little, results[HURT_LITTLE].verdict.reason
+    assert results[MISLEAD].verdict.outcome == mislead, results[MISLEAD]
+    assert results[HURT_LITTLE].verdict.outcome == hurt_little, results[HURT_LITTLE]
 
 
 def test_claims_are_not_applicable_to_a_model_that_guesses() -> None:
     for result in results_of_model(arbitrary_option).values():
         assert result.verdict.outcome == "not applicable"
-        assert result.verdict.reason.startswith("Nothing learnt that could be lost")
-        assert "clean input" in result.verdict.reason
+        assert result.verdict.obstacle.startswith("Nothing learnt that could be lost")
+        assert "clean input" in result.verdict.obstacle
 
 
 @pytest.mark.parametrize("against", [None, "tiny"])
 def test_without_a_multiple_choice_model_the_reason_and_the_remedy_are_given(against: str | None) -> None:
     for result in claim_results(None if against is None else load(against)).values():
         assert result.verdict.outcome == "not applicable"
-        assert ("none was given" if against is None else "has no task head for --task choice") in result.verdict.reason
-        assert "--task choice" in result.verdict.reason and "--against" in result.verdict.reason
+        assert (
+            "none was given" if against is None else "has no task head for --task choice"
+        ) in result.verdict.obstacle
+        assert "--task choice" in result.verdict.obstacle and "--against" in result.verdict.obstacle

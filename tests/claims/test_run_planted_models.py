@@ -132,4 +132,4 @@ NEEDS_A_MARGIN = {"punctuation-late"}
 def test_noise_is_inconclusive(claim_id: str) -> None:
     against = OTHER_NOISE if PLANTED[claim_id].against is not None else None
     verdict = judge_model(claim_id, noise_model(), against)
-    assert verdict.outcome == ("fails" if claim_id in NEEDS_A_MARGIN else "inconclusive"), verdict.reason
+    assert verdict.outcome == ("fails" if claim_id in NEEDS_A_MARGIN else "inconclusive"), verdict

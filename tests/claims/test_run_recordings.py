@@ -63,7 +63,7 @@ def test_every_claim_has_a_verdict_on_a_recording(name: str) -> None:
     results = judged(RECORDINGS[name]())
     assert set(results) == set(CLAIMS)
     for result in results.values():
-        assert result.verdict.reason
+        assert result.verdict.obstacle
         assert result.as_record()["verdict"] == result.verdict.outcome
 
 
@@ -71,8 +71,8 @@ def test_a_claim_with_stimuli_of_its_own_names_the_commands_that_test_it() -> No
     inputs = RunInputs(recording=recorded("tiny", "attention"))
     verdict = judged(inputs, "confusion-falls-with-depth")["confusion-falls-with-depth"].verdict
     assert verdict.outcome == "not applicable"
-    assert f"its own stimuli ({STIMULI})" in verdict.reason
-    assert f"bertology record MODEL {STIMULI} --sites attention,hidden -o DIR" in verdict.reason
+    assert f"its own stimuli ({STIMULI})" in verdict.obstacle
+    assert f"bertology record MODEL {STIMULI} --sites attention,hidden -o DIR" in verdict.obstacle
 
 
 def test_a_recording_of_the_stimuli_of_a_claim_is_used() -> None:
@@ -83,15 +83,17 @@ def test_a_recording_of_the_stimuli_of_a_claim_is_used() -> None:
 
 def test_missing_sites_are_named_with_the_command_that_records_them() -> None:
     results = judged(RunInputs(recording=recorded("tiny", "hidden")), "confident-heads", "sep-small-vectors")
-    assert "bertology record tiny english.conllu --sites attention -o DIR" in results["confident-heads"].verdict.reason
-    reason = results["sep-small-vectors"].verdict.reason
+    assert (
+        "bertology record tiny english.conllu --sites attention -o DIR" in results["confident-heads"].verdict.obstacle
+    )
+    reason = results["sep-small-vectors"].verdict.obstacle
     assert "computed from value vectors" in reason and "--sites attention.norms -o DIR" in reason
 
 
 def test_attention_of_another_program_says_that_only_the_model_gives_values_and_hidden_states() -> None:
     results = judged(RunInputs(recording=imported()), "sep-small-vectors", "anisotropy")
-    assert "Only the model itself gives it: use --model" in results["sep-small-vectors"].verdict.reason
-    assert "Add the array `hidden` to the .npz files" in results["anisotropy"].verdict.reason
+    assert "Only the model itself gives it: use --model" in results["sep-small-vectors"].verdict.obstacle
+    assert "Add the array `hidden` to the .npz files" in results["anisotropy"].verdict.obstacle
 
 
 def test_a_comparison_that_is_impossible_does_not_spoil_other_claims() -> None:
@@ -108,10 +110,10 @@ def test_an_untrained_model_that_was_not_recorded_is_named_with_the_command() ->
     verdict = judged(RunInputs(recording=recording), "anisotropy")["anisotropy"].verdict
     assert verdict.label == "holds, untrained model not measured"
     command = "bertology record random:tiny english.conllu --sites attention,hidden -o DIR"
-    assert f"record it with `{command}` and name it with --untrained-recording DIR" in verdict.reason
+    assert f"record it with `{command}` and name it with --untrained-recording DIR" in verdict.obstacle
     untrained = recorded("random:tiny@1", "attention", "hidden")
     inputs = RunInputs(recording=recording, untrained_recording=untrained)
-    assert "--untrained-recording" not in judged(inputs, "anisotropy")["anisotropy"].verdict.reason
+    assert "--untrained-recording" not in judged(inputs, "anisotropy")["anisotropy"].verdict.obstacle
 
 
 def test_arrays_of_another_program_have_no_untrained_model_to_record() -> None:

@@ -60,7 +60,7 @@ def test_claims_of_one_paper_are_tested_on_a_recording(folders: dict[str, str]) 
     assert completed.status == 0, completed.err
     verdicts = {claim["id"]: claim for claim in json.loads(completed.out)["claims"]}
     assert verdicts["pattern-related-words-across"]["verdict"] == "not applicable"
-    assert "bertology record MODEL diagnostic" in verdicts["pattern-related-words-across"]["explanation"]
+    assert "bertology record MODEL diagnostic" in verdicts["pattern-related-words-across"]["obstacle"]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ class RoundedEstimate:
 
     def _round(self, number: float) -> Decimal:
         shown = Decimal(number) * factor(self.unit)
+        if not shown.is_finite():  # the distance from a threshold that every number exceeds
+            return shown
         rounded = shown.quantize(Decimal(1).scaleb(-self.digits), ROUND_HALF_EVEN)
         return abs(rounded) if rounded == 0 else rounded
 
@@ -201,7 +203,7 @@ def _supported_digits(estimate: Estimate, unit: Unit) -> int:
     is_percent = unit in _PERCENT
     fewest = 0 if is_percent or largest >= 10 else 1 if largest >= 1 else 2
     half_width = (estimate.high - estimate.low) / 2 * factor(unit)
-    supported = math.ceil(-math.log10(half_width)) if _has_width(estimate) else fewest
+    supported = math.ceil(-math.log10(half_width) - 1e-9) if _has_width(estimate) else fewest
     return max(min(max(supported, fewest), _MAX_DIGITS[is_percent]), _digits_above_zero(estimate, unit))
 
 

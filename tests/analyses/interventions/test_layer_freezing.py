@@ -200,4 +200,4 @@ def test_a_task_that_nobody_learns_is_said_first_and_not_judged() -> None:
     )
     claim = next(claim for claim in all_claims() if claim.id == "freezing-two-thirds")
     verdict = judge(claim, {"": result})
-    assert verdict.outcome == "not applicable" and verdict.reason.startswith("Nothing learnt")
+    assert verdict.outcome == "not applicable" and verdict.obstacle.startswith("Nothing learnt")

@@ -20,11 +20,9 @@ PASS = ForwardPass("mini", "english")
 
 def test_markdown_has_claims_sections_and_methods() -> None:
     text = as_markdown(content(section(RESULT), messages=["message"], claim_results=[CLAIM_RESULT], passes=[PASS]))
-    assert (
-        text.startswith("# title\n\nmessage\n\n## Claims")
-        and "| verdict | claim | models | measured | published |" in text
-    )
-    assert "| fails |" in text and "a \\| b" in text and "## Further analyses" in text
+    assert text.startswith("# title\n\nmessage\n\n## Claims") and f"### {CLAIM.topic}" in text
+    assert f"**{CLAIM.denial}** (fails)  \nNot tested. A | b.  \n`{CLAIM.id}` · mini · Clark et al. 2019" in text
+    assert "## Further analyses" in text
     assert "1 forward pass over corpora: english by mini." in text and "Clark et al. 2019" in text
 
 
@@ -57,5 +55,7 @@ def test_json_has_everything() -> None:
 
 def test_a_claim_is_a_record() -> None:
     record = CLAIM_RESULT.as_record()
-    assert record["verdict"] == "fails" and record["explanation"] == "a | b" and record["claim"] == CLAIM.statement
-    assert list(record)[:5] == ["id", "claim", "paper", "section", "published"] and record["models"] == ["mini"]
+    assert (
+        record["verdict"] == "fails" and record["answer"] == "Not tested. A | b." and record["claim"] == CLAIM.statement
+    )
+    assert list(record)[:5] == ["id", "topic", "headline", "claim", "paper"] and record["models"] == ["mini"]
