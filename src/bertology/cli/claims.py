@@ -196,21 +196,21 @@ def print_scoreboard(claim_results: ClaimResults) -> None:
     """Print the claims by topic, each with its verdict, its headline and the answer in sentences, then the totals."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     from bertology.claims.claim import TOPICS
 
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(max_width=VERDICT_WIDTH)
-    table.add_column(ratio=1)
+    console = Console(highlight=False)
     for topic in TOPICS:
         results = [result for result in claim_results if result.claim.topic == topic]
-        if results:
-            table.add_row("", Text(f"{topic.upper()}\n", style="bold"))
+        if not results:
+            continue
+        console.print(f"{topic}\n", style="bold underline")
+        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(width=VERDICT_WIDTH)
+        table.add_column(ratio=1)
         for result in results:
             table.add_row(_verdict_text(result), _answer_text(result))
-    console = Console(highlight=False)
-    console.print(table)
+        console.print(table)
     console.print(INTERVAL_NOTE, style="dim")
     console.print(claim_results.summary)
 
