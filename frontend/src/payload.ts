@@ -15,12 +15,32 @@ export interface DependencyTree {
   arcs: DependencyArc[];
 }
 
+/** What a baseline reaches for each head: (layer, head); null where it was not measured. */
+export interface HeadBaseline {
+  name: string;
+  values: ((number | null)[])[];
+}
+
 /** What a head does and the evidence for it; layer and head are counted from 0. */
 export interface HeadLabel {
   layer: number;
   head: number;
   label: string;
   evidence: string;
+}
+
+/** One measure of every head over a corpus: (layer, head), null where it was not measured. `low` and `high` are the ends of the intervals, whose kind is `interval`; `source` is the analysis and its corpus. With `lowest`, the head with the lowest value stands out. */
+export interface HeadMeasure {
+  name: string;
+  unit: string;
+  source: string;
+  interval: string;
+  values: ((number | null)[])[];
+  low: ((number | null)[])[];
+  high: ((number | null)[])[];
+  n: number[][];
+  baselines: HeadBaseline[];
+  lowest: boolean;
 }
 
 /** One model on one input. `value_norms` are the norms of f(x), the transformed value vectors: (layer, head, 1, token), null if unknown. `causal`: a token attends only to earlier tokens. `attention_windows`: for each layer the distance up to which a token attends, null if unlimited; empty if it is unlimited in all layers. */
@@ -37,6 +57,7 @@ export interface ModelRun {
   key: QuantisedRows | null;
   labels: HeadLabel[];
   trees: DependencyTree[];
+  measures: HeadMeasure[];
 }
 
 /** Rows of numbers, one chunk per layer of shape (head, row, size); signed integers are offset by `levels`. */

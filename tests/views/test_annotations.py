@@ -178,7 +178,7 @@ def test_ignored_results_are_noted() -> None:
     of_other_model = result("heads/functions", functions().data, "random:tiny@7")
     notes = bertology.view("tiny", sentence(), results=[word_patterns(), of_other_model, entropy_curve()]).payload.notes
     assert "another model than tiny: heads/functions" in notes[0]
-    assert "neither label heads nor have arcs: attention/entropy" in notes[1]
+    assert "have neither heads nor arcs: attention/entropy" in notes[1]
     with pytest.raises(Refusal, match="None of the 1 results can be shown"):
         bertology.view("tiny", sentence(), results=of_other_model)
 

@@ -1,4 +1,4 @@
-"""Results as annotations of a view: labels of heads and arcs over the tokens, and notes on results without use."""
+"""Results as annotations of a view: labels and measures of heads, arcs over the tokens, notes on unused results."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.recording.recording import EncoderSummary
 from bertology.results.result import Result
-from bertology.results.shapes import Arcs
+from bertology.results.shapes import Arcs, HeadGrid
 from bertology.views.dependency_arcs import predicted_trees
 from bertology.views.head_labels import head_labelling, labelling_analyses, labelling_note, labels_from_results
-from bertology.views.payload import DependencyTree, HeadLabel
+from bertology.views.head_measures import measures_from_results
+from bertology.views.payload import DependencyTree, HeadLabel, HeadMeasure
 
 Results = Result | str | Path | Sequence[Result | str | Path]
 
 
 @dataclass(frozen=True)
 class ViewAnnotations:
-    """Head labels and trees for one model and input, and notes on results that could not be used."""
+    """Head labels, measures and trees for one model and input, and notes on results that could not be used."""
 
     labels: list[HeadLabel]
+    measures: list[HeadMeasure]
     trees: list[DependencyTree]
     notes: list[str]
 
 
 def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary, input_: TextInput) -> ViewAnnotations:
-    """Labels and trees from results, files of results (`bertology run ... --json`) or folders of such files."""
+    """Labels, measures and trees from results, files of results (`bertology run ... --json`) or folders of them."""
     results = list(_read_results(source))
     of_model = [result for result in results if _model_fingerprint(result) in {None, encoder.fingerprint}]
     labelling = [result for result in of_model if head_labelling(result)]
+    by_head = [result for result in of_model if isinstance(result.data, HeadGrid)]
     with_arcs = [result for result in of_model if isinstance(result.data, Arcs)]
+    used = [*labelling, *by_head, *with_arcs]
     trees = list(predicted_trees(with_arcs, input_))
     notes: list[str] = []
     if len(of_model) < len(results):
@@ -42,19 +46,20 @@ def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary,
         notes.append(f"Ignored results of another model than {encoder.name}: {others}.")
     if with_arcs and not trees:
         notes.append("No arcs are shown: the results have none for exactly these words.")
-    unused = sorted({result.analysis for result in of_model if result not in labelling and result not in with_arcs})
+    unused = sorted({result.analysis for result in of_model if result not in used})
     if unused:
-        notes.append(f"Ignored results that neither label heads nor have arcs: {', '.join(unused)}.")
-    if not labelling and not with_arcs:
+        notes.append(f"Ignored results that have neither heads nor arcs: {', '.join(unused)}.")
+    if not used:
         raise Refusal(
             f"None of the {len(results)} results can be shown in this view. {' '.join(notes)}".strip(),
-            f"results of {encoder.name} from {', '.join(labelling_analyses())}, or arcs from probes/structural",
+            f"results of {encoder.name} by head, {', '.join(labelling_analyses())}, or arcs of probes/structural",
             "Run one of these analyses on the model shown, or leave the results out",
         )
     labels = labels_from_results(labelling, encoder.layers, encoder.heads)
     if labelling:
         notes.append(labelling_note(labelling, labels, encoder.layers * encoder.heads))
-    return ViewAnnotations(labels, trees, notes)
+    measures = measures_from_results(by_head, encoder.layers, encoder.heads)
+    return ViewAnnotations(labels, measures, trees, notes)
 
 
 def _model_fingerprint(result: Result) -> str | None:

@@ -63,6 +63,32 @@ class HeadLabel(BaseModel):
     evidence: str
 
 
+class HeadBaseline(BaseModel):
+    """What a baseline reaches for each head: (layer, head); null where it was not measured."""
+
+    name: str
+    values: list[list[float | None]]
+
+
+class HeadMeasure(BaseModel):
+    """One measure of every head over a corpus: (layer, head), null where it was not measured.
+
+    `low` and `high` are the ends of the intervals, whose kind is `interval`; `source` is the analysis and its corpus.
+    With `lowest`, the head with the lowest value stands out.
+    """
+
+    name: str
+    unit: str
+    source: str
+    interval: str
+    values: list[list[float | None]]
+    low: list[list[float | None]]
+    high: list[list[float | None]]
+    n: list[list[int]]
+    baselines: list[HeadBaseline]
+    lowest: bool
+
+
 class DependencyArc(BaseModel):
     """An edge between two words; in a directed tree from a dependent to its governor."""
 
@@ -100,6 +126,7 @@ class ModelRun(BaseModel):
     key: QuantisedRows | None
     labels: list[HeadLabel]
     trees: list[DependencyTree]
+    measures: list[HeadMeasure] = []
 
 
 class Payload(BaseModel):

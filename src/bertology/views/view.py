@@ -110,7 +110,8 @@ def view(
 
     `labels` describes heads: {"3-5": "previous token (0.83 of its weight)"}. `results` are results of analyses, files
     or a folder of them: analyses of heads label those whose score meets the criterion of the label, with the score,
-    and the arcs of probes/structural are drawn over the same words.
+    the model view colours heads by every measure of a `HeadGrid`, and the arcs of probes/structural are drawn over the
+    same words.
 
     `state` is the initial state of the page, for example view="matrix", layer=3, heads=[1, 2] (counted from 1),
     units="words", special="hide", theme="dark".
@@ -167,11 +168,12 @@ def _assemble_view(
     state: Mapping[str, Any],
 ) -> View:
     head_labels = labels_from_user(labels or {}, encoder.layers, encoder.heads)
-    trees, notes = run.trees, list[str]()
+    trees, measures, notes = run.trees, run.measures, list[str]()
     if results is not None:
         annotations = annotations_from_results(results, encoder, input_)
         head_labels, trees, notes = head_labels + annotations.labels, trees + annotations.trees, annotations.notes
-    runs = [run.model_copy(update={"labels": head_labels, "trees": trees})]
+        measures = annotations.measures
+    runs = [run.model_copy(update={"labels": head_labels, "trees": trees, "measures": measures})]
     if second_run is not None:
         runs.append(_with_distinct_name(second_run, run))
     page_title = truncate_title(title if title is not None else _title(input_))
