@@ -122,8 +122,7 @@ function SidePanel(props: ViewProps) {
 }
 
 function initialState(payload: Payload, sources: Source[]): State {
-  const [{ heads, nTokens }] = sources;
-  return fromHash(payload.state, defaults(heads, nTokens), sources[0]);
+  return fromHash(payload.state, defaults(), sources[0]);
 }
 
 /** The nearest valid state for the payload. */
@@ -151,8 +150,8 @@ function withoutNorm<Method extends string>(method: Method): Method | "mean" {
 
 /** The part of the state that determines the weights on screen. */
 function pictureKey(state: State): string {
-  const { view, run, quantity, layer, heads, across, fusion, units, special, part, keep, threshold, top } = state;
-  return JSON.stringify([view, run, quantity, layer, heads, across, fusion, units, special, part, keep, threshold, top]);
+  const { view, run, quantity, layer, heads, across, fusion, units, special, part, keep, mass, threshold, top } = state;
+  return JSON.stringify([view, run, quantity, layer, heads, across, fusion, units, special, part, keep, mass, threshold, top]);
 }
 
 async function loadLayers(state: State, sources: Source[]): Promise<void> {

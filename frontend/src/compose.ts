@@ -1,11 +1,14 @@
 // The weights on screen for a state: combine heads and layers, merge tokens into words, select, renormalise, filter.
 // Heads and layers are combined before tokens are merged into words.
+import { largestSize } from "./colours";
 import type { HeadWeights, Source } from "./source";
-import type { State } from "./state";
+import { keepOf, type State } from "./state";
+import { visible } from "./text";
 
-/** A row or column: a token, or the tokens of a word. */
+/** A row or column: a token, or the tokens of a word; `source` is the text of an unknown token. */
 export interface Unit {
   text: string;
+  source: string;
   tokens: number[];
   special: boolean;
   segment: number;
@@ -26,6 +29,7 @@ export interface Picture {
   series: Series[];
   signed: boolean;
   fraction: number; // of the weight of the rows shown that is on screen
+  step: number; // the largest step in which weights are stored, 0 if they are exact
   renormalised: boolean;
 }
 
@@ -43,18 +47,18 @@ export function unitsOf(source: Source, kind: State["units"]): Unit[] {
     const last = units[units.length - 1];
     if (kind === "words" && token.word_index >= 0 && token.word_index === word) last.tokens.push(index);
     else {
-      const text = kind === "words" && token.word_index >= 0 ? words[token.word_index] : token.text;
-      units.push({ text: visible(text), tokens: [index], special: token.special, segment: token.segment });
+      const isWord = kind === "words" && token.word_index >= 0;
+      const text = isWord ? words[token.word_index] : token.text;
+      units.push({ text: visible(text), source: isWord || !token.source ? "" : visible(token.source), tokens: [index], special: token.special, segment: token.segment });
     }
     word = token.word_index;
   });
   return units;
 }
 
-/** The text with visible signs for invisible characters. */
-export function visible(text: string): string {
-  if (text.trim() === "") return text === "" ? "∅" : "␣";
-  return text.replace(/[\u0000-\u001f]/g, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)));
+/** A unit in a sentence: its text, and that of an unknown token. */
+export function unitName({ text, source }: Unit): string {
+  return source ? `${text} (${source})` : text;
 }
 
 export function compose(state: State, source: Source, headWeights: HeadWeights = source.quantities[state.quantity]): Picture {
@@ -75,14 +79,16 @@ export function compose(state: State, source: Source, headWeights: HeadWeights =
     return { ...matrix, weights };
   });
   const fraction = total === 0 ? 1 : shown / total;
-  return { ...layout, series, signed, fraction, renormalised: state.special === "renormalise" };
+  const { levels } = source.run.quantities[state.quantity].weights;
+  const step = levels ? largestSize(series.map(({ weights }) => weights)) / levels : 0;
+  return { ...layout, series, signed, fraction, step, renormalised: state.special === "renormalise" };
 }
 
 /** The same picture for uniform attention over the visible tokens, unfiltered. */
 export function uniformPicture(state: State, source: Source): Picture {
   // All heads are the same then, except for the value norms they may be weighted by.
   const heads = state.across === "norm" || state.fusion === "norm" ? state.heads : state.heads.slice(0, 1);
-  return compose({ ...state, heads, keep: "all" }, source, source.uniform);
+  return compose({ ...state, heads, keep: "all" as const }, source, source.uniform);
 }
 
 /** The units that are rows and columns. */
@@ -113,7 +119,7 @@ function selectedSum(merged: Float32Array, width: number, row: number, columns: 
 }
 
 function rowsAndColumns(units: Unit[], state: State): { rows: number[]; columns: number[] } {
-  const candidates = units.map((_, index) => index).filter((index) => state.special === "show" || !units[index].special);
+  const candidates = units.map((_, index) => index).filter((index) => state.special === "show" || state.special === "fade" || !units[index].special);
   if (state.part === "all") return { rows: candidates, columns: candidates };
   const inside = (letter: string) => candidates.filter((index) => units[index].segment === (letter === "a" ? 0 : 1));
   return { rows: inside(state.part[0]), columns: inside(state.part[1]) };
@@ -266,15 +272,34 @@ function renormalise(weights: Float32Array, width: number, sums: Float32Array): 
 }
 
 function filter(weights: Float32Array, width: number, state: State): void {
-  if (state.keep === "threshold") {
+  const keep = keepOf(state);
+  if (keep === "mass") {
+    for (let start = 0; start < weights.length; start += width) keepMass(weights.subarray(start, start + width), state.mass);
+  } else if (keep === "threshold") {
     for (let i = 0; i < weights.length; i++) if (Math.abs(weights[i]) < state.threshold) weights[i] = NaN;
-  } else if (state.keep === "top" && state.top < width) {
+  } else if (keep === "top" && state.top < width) {
     for (let start = 0; start < weights.length; start += width) {
       const row = weights.subarray(start, start + width);
       const top = strongest(row, state.top).map((index): [number, number] => [index, row[index]]);
       row.fill(NaN);
       for (const [index, weight] of top) row[index] = weight;
     }
+  }
+}
+
+/** Keep the fewest weights that hold this share of the row's; of equal ones the first. */
+function keepMass(row: Float32Array, mass: number): void {
+  const sizes = row.map(Math.abs).sort();
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  let [kept, sum] = [0, 0];
+  while (kept < sizes.length && sum < mass * total - 1e-6 * total) sum += sizes[sizes.length - ++kept];
+  if (kept === sizes.length) return;
+  const least = kept ? sizes[sizes.length - kept] : Infinity;
+  let equal = kept;
+  for (let i = sizes.length - 1; i >= 0 && sizes[i] > least; i--) equal--;
+  for (let i = 0; i < row.length; i++) {
+    const size = Math.abs(row[i]);
+    if (size < least || (size === least && equal-- <= 0)) row[i] = NaN;
   }
 }
 

@@ -1,5 +1,5 @@
 // The arrays of one run, decoded by layer on first use.
-import { decodeHead, decodeLayer, type Rows } from "./decode";
+import { decodeHead, decodeLayer, decodeValue, type Rows } from "./decode";
 import type { QuantisedRows, HeadLabel, ModelRun } from "./payload";
 
 /** Weights by layer and head, as new arrays; `rolloutCache` has the products that rollout has computed. */
@@ -26,6 +26,10 @@ export class DecodedLayers implements HeadWeights {
 
   head(layer: number, head: number): Float32Array {
     return decodeHead(this.quantised, this.rows(layer), head);
+  }
+
+  value(layer: number, head: number, row: number, column: number): number {
+    return decodeValue(this.quantised, this.rows(layer), head, row, column);
   }
 
   rows(layer: number): Rows {

@@ -4,9 +4,9 @@ export const VIEWS = ["head", "model", "matrix", "neuron", "difference"] as cons
 export const ACROSS = ["one", "mean", "max", "norm", "rollout"] as const;
 export const FUSIONS = ["each", "mean", "max", "norm"] as const;
 export const UNITS = ["tokens", "words"] as const;
-export const SPECIALS = ["show", "hide", "renormalise"] as const;
+export const SPECIALS = ["fade", "show", "hide", "renormalise"] as const;
 export const PARTS = ["all", "aa", "ab", "ba", "bb"] as const;
-export const KEEPS = ["all", "threshold", "top"] as const;
+export const KEEPS = ["auto", "mass", "all", "threshold", "top"] as const;
 export const TREES = ["all", "gold", "predicted", "none"] as const;
 export const SIDES = ["from", "to"] as const;
 export const THEMES = ["auto", "light", "dark"] as const;
@@ -23,11 +23,13 @@ export interface State {
   special: (typeof SPECIALS)[number];
   part: (typeof PARTS)[number];
   keep: (typeof KEEPS)[number];
+  mass: number; // the share of each row's weight that is kept
   threshold: number;
   top: number;
   token: number; // the pinned unit, -1 for none
   side: (typeof SIDES)[number];
   tree: (typeof TREES)[number];
+  relation: string; // of the arcs shown, empty for all
   sortRow: number; // columns are sorted by this row, -1 for the original order
   sortColumn: number;
   theme: (typeof THEMES)[number];
@@ -49,24 +51,31 @@ const CHOICES: { [name: string]: readonly string[] } = {
   theme: THEMES,
 };
 
-export function defaults(heads: number, nTokens: number): State {
+/** Which weights are kept: the strongest of each token as lines, all in the other views, unless one was chosen. */
+export function keepOf(state: State): Exclude<State["keep"], "auto"> {
+  return state.keep === "auto" ? (state.view === "head" ? "mass" : "all") : state.keep;
+}
+
+export function defaults(): State {
   return {
     view: "head",
     run: 0,
     quantity: 0,
     layer: 0,
-    heads: Array.from({ length: nTokens <= 32 ? heads : Math.min(heads, 1) }, (_, head) => head),
+    heads: [0],
     across: "one",
     fusion: "each",
     units: "tokens",
-    special: "show",
+    special: "fade",
     part: "all",
-    keep: "all",
+    keep: "auto",
+    mass: 0.8,
     threshold: 0.05,
     top: 3,
     token: -1,
     side: "from",
     tree: "all",
+    relation: "",
     sortRow: -1,
     sortColumn: -1,
     theme: "auto",
@@ -93,11 +102,13 @@ export function fromHash(hash: string, defaultState: State, limits: { layers: nu
       const heads = text.split(",").map((head) => Number(head) - 1);
       const valid = heads.filter((head) => Number.isInteger(head) && head >= 0 && head < limits.heads);
       if (valid.length) state.heads = [...new Set(valid)].sort((a, b) => a - b);
+    } else if (name === "relation") {
+      state.relation = text;
     } else if (name in defaultState) {
       const value = Number(text) - (name === "layer" ? 1 : 0);
       if (!text || !Number.isFinite(value)) continue;
       if (name === "layer" && !(Number.isInteger(value) && value >= 0 && value < limits.layers)) continue;
-      state[name] = name === "threshold" ? Math.min(1, Math.max(0, value)) : Math.trunc(value);
+      state[name] = name === "threshold" || name === "mass" ? Math.min(1, Math.max(0, value)) : Math.trunc(value);
     }
   }
   return state as unknown as State;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import parse_qsl
 
 import typer
 
@@ -66,18 +67,27 @@ def view_command(
         Literal["head", "model", "matrix", "neuron", "difference"],
         typer.Option("--view", help="View shown first."),
     ] = "head",
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRAGMENT",
+            help="Settings of the page as in its address after #, for example 'layer=3&heads=8&token=5'.",
+        ),
+    ] = None,
     loading: options.ModelOptions = options.ModelOptions(),
 ) -> None:
     """Write the page and print its path."""
     from bertology.atomic_files import check_writable
+    from bertology.views.command_line import format_command
     from bertology.views.view import view, view_recording
 
     check_writable(output)
+    quantities = ("attention", *(quantity or ()))
     shown: dict[str, Any] = {
-        "quantities": ("attention", *(quantity or ())),
+        "quantities": quantities,
         "neurons": neurons,
         "results": results or None,
-        "view": initial_view,
+        **({"view": initial_view} | _parse_state(state)),
     }
     recordings = options.RecordingOptions(recording, against_recording).open(
         model=model, against=against, corpus=corpus, limit=None
@@ -95,9 +105,34 @@ def view_command(
             against_text=against_text,
             **shown,
         )
-    for note in page.payload.notes:
+    command = format_command(
+        [value for value in (text, text_b) if value is not None],
+        {
+            "--model": model,
+            "--against": against,
+            "--against-text": against_text,
+            "--recording": recording,
+            "--against-recording": against_recording,
+            "--corpus": corpus,
+            "--format": format,
+            "--example": example if corpus or recording else None,
+            "--results": results,
+        },
+        quantities,
+    )
+    for note in [*page.payload.notes, *([page.payload.runs[0].labelling] if results else [])]:
         options.print_message(note)
-    typer.echo(str(page.save(output)))
+    typer.echo(str(page.with_command(command).save(output)))
+
+
+def _parse_state(fragment: str | None) -> dict[str, str]:
+    """The settings in a fragment of a page's address."""
+    pairs = parse_qsl(fragment or "", keep_blank_values=True)
+    if fragment and not pairs:
+        raise Refusal(
+            f"--state is {fragment!r}", "settings such as 'layer=3&heads=8'", "Copy the part after # of a page's address"
+        )
+    return dict(pairs)
 
 
 def _refuse_text(text: str | None, against: str | None, against_text: str | None) -> None:

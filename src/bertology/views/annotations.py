@@ -16,6 +16,7 @@ from bertology.results.shapes import Arcs, HeadGrid
 from bertology.views.dependency_arcs import predicted_trees
 from bertology.views.head_labels import head_labelling, labelling_analyses, labelling_note, labels_from_results
 from bertology.views.head_measures import measures_from_results
+from bertology.views.model_names import model_name
 from bertology.views.payload import DependencyTree, HeadLabel, HeadMeasure
 
 Results = Result | str | Path | Sequence[Result | str | Path]
@@ -23,9 +24,13 @@ Results = Result | str | Path | Sequence[Result | str | Path]
 
 @dataclass(frozen=True)
 class ViewAnnotations:
-    """Head labels, measures and trees for one model and input, and notes on results that could not be used."""
+    """Head labels, measures and trees for one model and input, and notes on results that could not be used.
+
+    `labelling` says how many heads are labelled, and what a label needs.
+    """
 
     labels: list[HeadLabel]
+    labelling: str
     measures: list[HeadMeasure]
     trees: list[DependencyTree]
     notes: list[str]
@@ -43,7 +48,7 @@ def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary,
     notes: list[str] = []
     if len(of_model) < len(results):
         others = ", ".join(sorted({result.analysis for result in results if result not in of_model}))
-        notes.append(f"Ignored results of another model than {encoder.name}: {others}.")
+        notes.append(f"Ignored results of another model than {model_name(encoder.name)}: {others}.")
     if with_arcs and not trees:
         notes.append("No arcs are shown: the results have none for exactly these words.")
     unused = sorted({result.analysis for result in of_model if result not in used})
@@ -52,14 +57,13 @@ def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary,
     if not used:
         raise Refusal(
             f"None of the {len(results)} results can be shown in this view. {' '.join(notes)}".strip(),
-            f"results of {encoder.name} by head, {', '.join(labelling_analyses())}, or arcs of probes/structural",
+            f"results of {model_name(encoder.name)} by head, {', '.join(labelling_analyses())}, or arcs of probes/structural",
             "Run one of these analyses on the model shown, or leave the results out",
         )
     labels = labels_from_results(labelling, encoder.layers, encoder.heads)
-    if labelling:
-        notes.append(labelling_note(labelling, labels, encoder.layers * encoder.heads))
+    labelled = labelling_note(labelling, labels, encoder.layers * encoder.heads) if labelling else ""
     measures = measures_from_results(by_head, encoder.layers, encoder.heads)
-    return ViewAnnotations(labels, measures, trees, notes)
+    return ViewAnnotations(labels, labelled, measures, trees, notes)
 
 
 def _model_fingerprint(result: Result) -> str | None:

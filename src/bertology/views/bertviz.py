@@ -15,9 +15,9 @@ from bertology.encoder.tokens import NO_WORD, SpecialToken
 from bertology.errors import Refusal
 from bertology.recording.character_alignment import join_tokens, special_kind, subword_marker, word_starts
 from bertology.recording.from_attentions import to_array
-from bertology.views.model_run import QUANTITIES
+from bertology.views.model_run import QUANTITIES, head_focus
 from bertology.views.payload import ModelRun, Payload, Quantity, ViewToken, quantise
-from bertology.views.view import View, state_text, truncate_title, view
+from bertology.views.view import View, opening_state, state_text, truncate_title, view
 
 Tensors = Sequence[Any]
 
@@ -71,8 +71,10 @@ def _view_from_tensors(attention: Tensors, tokens: Sequence[str], start: int | N
         key=None,
         labels=[],
         trees=[],
+        focus=head_focus(weights, shown),
     )
-    return View(Payload(title=truncate_title(" ".join(words)), runs=[run], notes=[], state=state_text(state)))
+    opening = state_text(opening_state(run, state))
+    return View(Payload(title=truncate_title(" ".join(words)), runs=[run], notes=[], state=opening))
 
 
 def _stack_layers(attention: Tensors, n_tokens: int) -> NDArray[np.float32]:

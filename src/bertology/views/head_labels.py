@@ -1,7 +1,7 @@
 """Labels of heads: from the user, or from results of analyses that declare `labels_heads`, with their evidence.
 
 A result labels a head only if the head's score meets the criterion that the analysis declares: a share of attention or
-an accuracy, and a distance from the highest baseline. The score stands in the label.
+an accuracy, and a distance from the highest baseline. The score goes with the label.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, Table
 from bertology.views.payload import HeadLabel
+from bertology.views.relation_names import function_name, relation_name
 
 SIGNIFICANCE_LEVEL = "significance level"
 """The baseline of a measure of p values: rows with a larger p value are not significant."""
 MAX_LISTED_HEADS = 12
+DIGITS = 4
 
 
 def labels_from_user(labels: Mapping[str, str], layers: int, heads: int) -> list[HeadLabel]:
@@ -38,11 +40,17 @@ def _parse_label(name: str, text: str, layers: int, heads: int) -> HeadLabel:
 
 
 def labels_from_results(results: Sequence[Result], layers: int, heads: int) -> list[HeadLabel]:
-    """The labels of all results that label heads, by head, and for one head by the declared rank of the analysis."""
+    """The labels of all results that label heads, by head, and for one head by the declared rank of the analysis.
+
+    Of equal labels of a head, that of the first rank stays; labels of one analysis are in the order of their effect.
+    """
     labelling = [(declared.rank, result) for result in results if (declared := head_labelling(result))]
     ranked = [result for _, result in sorted(labelling, key=lambda entry: entry[0])]
-    labels = [label for result in ranked for label in _result_labels(result, layers, heads)]
-    return sorted(labels, key=lambda label: (label.layer, label.head))
+    labels: dict[tuple[int, int, str], HeadLabel] = {}
+    for result in ranked:
+        for label in sorted(_result_labels(result, layers, heads), key=lambda label: -(label.effect or 0)):
+            labels.setdefault((label.layer, label.head, label.label), label)
+    return sorted(labels.values(), key=lambda label: (label.layer, label.head))
 
 
 def head_labelling(result: Result) -> HeadLabelling | None:
@@ -78,6 +86,7 @@ def _result_labels(result: Result, layers: int, heads: int) -> Iterator[HeadLabe
     data, labelling = result.data, head_labelling(result)
     if labelling is None:
         return
+    analysis = registry.find(result.analysis)
     labels = (
         _grid_labels(data, labelling)
         if isinstance(data, HeadGrid)
@@ -85,19 +94,27 @@ def _result_labels(result: Result, layers: int, heads: int) -> Iterator[HeadLabe
         if isinstance(data, Table)
         else ()
     )
-    for head, label, score, evidence in labels:
+    for head, label, score, baselines in labels:
         if head[0] >= layers or head[1] >= heads:
             raise Refusal(
                 f"{result.analysis} has a head {head}, the model {layers} layers with {heads} heads",
                 "a result of the model shown",
                 "Run the analysis on that model",
             )
-        text = f"{label} {score.value:.2f}"
-        yield HeadLabel(layer=head[0], head=head[1], label=text, evidence=f"{evidence}; {result.analysis}")
+        compared = [value.value for name, value in baselines.items() if name not in labelling.ignored_baselines]
+        yield HeadLabel(
+            layer=head[0],
+            head=head[1],
+            label=label,
+            evidence=f"{_format_evidence(score, baselines)}; {result.analysis}",
+            score=round(score.value, DIGITS),
+            effect=round(score.value - max(compared), DIGITS),
+            citations=list(analysis.citations) if analysis else [],
+        )
 
 
-_LabelledHead = tuple[Head, str, Estimate, str]
-"""Head, label, score and evidence."""
+_LabelledHead = tuple[Head, str, Estimate, dict[str, Estimate]]
+"""Head, label, score and baselines."""
 
 
 def _grid_labels(grid: HeadGrid, labelling: HeadLabelling) -> Iterator[_LabelledHead]:
@@ -114,7 +131,7 @@ def _grid_labels(grid: HeadGrid, labelling: HeadLabelling) -> Iterator[_Labelled
         if candidates:
             _, label = max(candidates)
             score = grid.measures[label][head]
-            yield head, label, score, _format_evidence(score, _estimates_at(grid.baselines_of(label), head))
+            yield head, label, score, _estimates_at(grid.baselines_of(label), head)
 
 
 def _table_labels(table: Table, labelling: HeadLabelling) -> Iterator[_LabelledHead]:
@@ -128,8 +145,9 @@ def _table_labels(table: Table, labelling: HeadLabelling) -> Iterator[_LabelledH
         kinds = [str(kind) for kind in (table.attribute("function_kind", row), function, name) if kind]
         if labelling.is_met(kinds, scores[row], baselines) and _is_significant(table, row) and _is_stable(table, row):
             direction = table.attribute("direction", row)
-            label = str(function) if function else f"{name}, {direction}" if direction else name
-            yield Head.parse(str(head)), label, scores[row], f"{measure} {_format_evidence(scores[row], baselines)}"
+            named = relation_name(name, str(direction)) if direction else name
+            label = function_name(str(function)) if function else named
+            yield Head.parse(str(head)), label, scores[row], baselines
 
 
 def _is_stable(table: Table, row: int) -> bool:
@@ -149,5 +167,10 @@ def _estimates_at(baselines: Mapping[str, Estimates], index: int | Head) -> dict
 
 
 def _format_evidence(score: Estimate, baselines: Mapping[str, Estimate]) -> str:
-    values = ", ".join(f"{name} {baseline.value:.3g}" for name, baseline in baselines.items())
-    return f"{score}, n = {score.n}; {values}"
+    values = ", ".join(f"{name} {_percentage(baseline.value)}" for name, baseline in baselines.items())
+    interval = "" if score.interval == "exact" else f" [{100 * score.low:.3g}, {100 * score.high:.3g}]"
+    return f"{_percentage(score.value)}{interval}, n = {score.n}; {values}"
+
+
+def _percentage(value: float) -> str:
+    return f"{100 * value:.3g} %"

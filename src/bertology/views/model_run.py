@@ -17,6 +17,7 @@ from bertology.recording.recorder import record
 from bertology.recording.sites import ReducedSite, Site
 from bertology.statistics.transformed_values import transformed_values_per_head
 from bertology.views.dependency_arcs import gold_tree
+from bertology.views.model_names import model_name
 from bertology.views.payload import ModelRun, Quantity, ViewToken, quantise
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ QUANTITIES: dict[str, str] = {
     "norm": "norm-weighted attention ‖αf(x)‖ (Kobayashi et al. 2020)",
     "gradient": "attention times the gradient of the objective, signed",
 }
+QUANTITY_CITATIONS: dict[str, tuple[str, ...]] = {"norm": ("kobayashi2020",)}
+UNKNOWN_TOKENS = frozenset({"[UNK]", "<unk>", "<UNK>", "<|unk|>"})
+"""What tokenisers write for text that their vocabulary lacks."""
 MAX_NEURON_TOKENS = 128
 """Queries and keys of longer inputs are left out unless they are requested."""
 
@@ -111,15 +115,22 @@ def recorded_model_run(
     if neurons is None:
         neurons = _has(recording, "query", "key") and len(recorded.tokens) <= MAX_NEURON_TOKENS
     tree = gold_tree(recorded.text)
+    tokens = view_tokens(recorded.tokens, recorded.text.words)
     return ModelRun(
-        name=encoder.name,
-        tokens=view_tokens(recorded.tokens),
+        name=model_name(encoder.name),
+        model=model_name(encoder.name),
+        tokens=tokens,
         words=list(recorded.text.words),
         is_pair=len(recorded.text.segments) > 1,
         causal=encoder.causal,
         attention_windows=list(encoder.attention_windows),
         quantities=[
-            Quantity(name=name, description=QUANTITIES[name], weights=quantise(values))
+            Quantity(
+                name=name,
+                description=QUANTITIES[name],
+                weights=quantise(values),
+                citations=list(QUANTITY_CITATIONS.get(name, ())),
+            )
             for name, values in weights.items()
         ],
         value_norms=quantise(value_norms) if value_norms is not None and np.isfinite(value_norms).all() else None,
@@ -127,7 +138,18 @@ def recorded_model_run(
         key=quantise(_array(recording, "key", index)) if neurons else None,
         labels=[],
         trees=[tree] if tree else [],
+        focus=head_focus(weights["attention"], tokens),
     )
+
+
+def head_focus(attention: NDArray[np.float32], tokens: Sequence[ViewToken]) -> list[list[float]]:
+    """For each layer and head the mean over ordinary tokens of their strongest weight on another ordinary token."""
+    ordinary = np.array([not token.special for token in tokens])
+    excluded = ~ordinary[None, :] | np.eye(len(tokens), dtype=np.bool_)
+    if ordinary.sum() < 2:
+        return []
+    strongest = [np.where(excluded, 0, layer).max(-1)[:, ordinary].mean(-1) for layer in attention]
+    return [[round(float(value), 4) for value in layer] for layer in strongest]
 
 
 def _quantity(recording: Recording, index: int, name: str) -> NDArray[np.float32]:
@@ -144,16 +166,17 @@ def _array(recording: Recording, site: Site | str, index: int) -> NDArray[np.flo
     return np.asarray(recording[site][index], np.float32)
 
 
-def view_tokens(tokenised_input: TokenisedInput) -> list[ViewToken]:
+def view_tokens(tokenised_input: TokenisedInput, words: Sequence[str]) -> list[ViewToken]:
     """The tokens of an input; a special token belongs to the segment it ends or begins."""
     second = np.flatnonzero(tokenised_input.segment_ids == 1)
     start = int(second[0]) if len(second) else len(tokenised_input)
     return [
         ViewToken(
             text=token,
-            word_index=int(tokenised_input.word_ids[index]),
+            word_index=(word := int(tokenised_input.word_ids[index])),
             segment=int(index >= start),
             special=bool(tokenised_input.special_kinds[index] != SpecialToken.NONE),
+            source=words[word] if word >= 0 and token in UNKNOWN_TOKENS else "",
         )
         for index, token in enumerate(tokenised_input.tokens)
     ]

@@ -23,10 +23,17 @@ The error is at most half a step: 1/256 of a row's largest weight with the coars
 """
 MAX_FINE_VALUES, MAX_COARSE_VALUES = 2_000_000, 10_000_000
 """Pages with more values than this use coarser steps."""
+MAX_EXACT_TOKENS = 128
+"""Values between up to so many tokens are stored exactly, as 32-bit floats."""
+EXACT = 0
+"""The number of levels of values that are stored exactly."""
 
 
 class QuantisedRows(BaseModel):
-    """Rows of numbers, one chunk per layer of shape (head, row, size); signed integers are offset by `levels`."""
+    """Rows of numbers, one chunk per layer of shape (head, row, size); signed integers are offset by `levels`.
+
+    With `levels` 0 they are exact 32-bit floats, else integers in so many steps of their row's largest.
+    """
 
     heads: int
     rows: int
@@ -43,24 +50,36 @@ class Quantity(BaseModel):
     name: str
     description: str
     weights: QuantisedRows
+    citations: list[str] = []
 
 
 class ViewToken(BaseModel):
-    """A token; `word_index` is the index of its word or -1, `segment` 0 or 1 in a pair."""
+    """A token; `word_index` is the index of its word or -1, `segment` 0 or 1 in a pair.
+
+    `source` is the text that an unknown token stands for; empty for all other tokens.
+    """
 
     text: str
     word_index: int
     segment: int
     special: bool
+    source: str = ""
 
 
 class HeadLabel(BaseModel):
-    """What a head does and the evidence for it; layer and head are counted from 0."""
+    """What a head does and the evidence for it; layer and head are counted from 0.
+
+    `score` is a proportion or a share, `effect` its distance from the highest baseline; both are null in labels of the
+    user. `citations` are keys of the papers whose method found the label.
+    """
 
     layer: int
     head: int
     label: str
     evidence: str
+    score: float | None = None
+    effect: float | None = None
+    citations: list[str] = []
 
 
 class HeadBaseline(BaseModel):
@@ -111,10 +130,13 @@ class ModelRun(BaseModel):
 
     `value_norms` are the norms of f(x), the transformed value vectors: (layer, head, 1, token), null if unknown.
     `causal`: a token attends only to earlier tokens. `attention_windows`: for each layer the distance up to which a
-    token attends, null if unlimited; empty if it is unlimited in all layers.
+    token attends, null if unlimited; empty if it is unlimited in all layers. `name` tells the runs of a page apart,
+    `model` is the name of the model. `labelling` says how many heads are labelled, and what a label needs. `focus` is
+    for each layer and head the mean over ordinary tokens of their strongest weight on another ordinary token.
     """
 
     name: str
+    model: str = ""
     tokens: list[ViewToken]
     words: list[str]
     is_pair: bool
@@ -127,47 +149,74 @@ class ModelRun(BaseModel):
     labels: list[HeadLabel]
     trees: list[DependencyTree]
     measures: list[HeadMeasure] = []
+    labelling: str = ""
+    focus: list[list[float]] = []
+
+
+class Citation(BaseModel):
+    """A paper and its entry for a bibliography."""
+
+    key: str
+    bibtex: str
 
 
 class Payload(BaseModel):
-    """Everything a page shows; `state` is the initial state, as in the fragment of its address."""
+    """Everything a page shows; `state` is the initial state, as in the fragment of its address.
+
+    `command` is the command that makes the page, if there is one; `citations` has all papers that its parts name.
+    """
 
     title: str
     runs: list[ModelRun]
     notes: list[str]
     state: str
+    command: str = ""
+    citations: list[Citation] = []
 
 
 def quantise(values: NDArray[np.floating], *, levels: int | None = None) -> QuantisedRows:
-    """An array (layer, head, row, size) in steps of the largest absolute value of each row."""
+    """An array (layer, head, row, size): exact if it is small, else in steps of the largest value of each row."""
     if not np.isfinite(values).all():
         raise Refusal("The values to show contain NaN or infinity", "finite numbers", "Check how they were computed")
     signed = bool((values < 0).any())
-    n_levels = levels or _levels(values.size, signed)
-    two_bytes = n_levels * (2 if signed else 1) > 255
     _, heads, rows, size = values.shape
-    chunks = [_chunk(layer, n_levels, signed, np.dtype("<u2" if two_bytes else "u1")) for layer in values]
+    n_levels = _levels(values, signed) if levels is None else levels
+    n_bytes = 4 if n_levels == EXACT else 2 if n_levels * (2 if signed else 1) > 255 else 1
+    chunks = [_pack_exact(layer) if n_levels == EXACT else _pack(layer, n_levels, signed, n_bytes) for layer in values]
     return QuantisedRows(
-        heads=heads, rows=rows, size=size, levels=n_levels, bytes=2 if two_bytes else 1, signed=signed, chunks=chunks
+        heads=heads, rows=rows, size=size, levels=n_levels, bytes=n_bytes, signed=signed, chunks=chunks
     )
 
 
-def _levels(n_values: int, signed: bool) -> int:
-    if n_values <= MAX_FINE_VALUES:
+def _levels(values: NDArray[np.floating], signed: bool) -> int:
+    _, _, rows, size = values.shape
+    if rows * size <= MAX_EXACT_TOKENS**2:
+        return EXACT
+    if values.size <= MAX_FINE_VALUES:
         return FINE_LEVELS
     if signed:
         return COARSE_LEVELS // 2
-    return COARSE_LEVELS if n_values <= MAX_COARSE_VALUES else COARSEST_LEVELS
+    return COARSE_LEVELS if values.size <= MAX_COARSE_VALUES else COARSEST_LEVELS
 
 
-def _chunk(layer: NDArray[np.floating], levels: int, signed: bool, dtype: np.dtype[np.unsignedinteger]) -> str:
+def _pack_exact(layer: NDArray[np.floating]) -> str:
+    """All lowest bytes first, then the next: the highest bytes, which differ little, compress well side by side."""
+    planes = layer.astype("<f4").reshape(-1, 1).view(np.uint8).T
+    return _compress(planes.tobytes())
+
+
+def _pack(layer: NDArray[np.floating], levels: int, signed: bool, n_bytes: int) -> str:
     rows = layer.astype(np.float64)
     scales = np.abs(rows).max(-1, initial=0.0).astype("<f4")
     divisor = np.where(scales > 0, scales, 1).astype(np.float64)[..., None]
     steps = np.clip(np.rint(rows / divisor * levels), -levels, levels) + (levels if signed else 0)
+    return _compress(scales.tobytes(), steps.astype("<u2" if n_bytes == 2 else "u1").tobytes())
+
+
+def _compress(*parts: bytes) -> str:
     compressor = zlib.compressobj(6, zlib.DEFLATED, -15)
-    packed = compressor.compress(scales.tobytes()) + compressor.compress(steps.astype(dtype).tobytes())
-    return base64.b64encode(packed + compressor.flush()).decode("ascii")
+    packed = b"".join([*(compressor.compress(part) for part in parts), compressor.flush()])
+    return base64.b64encode(packed).decode("ascii")
 
 
 def dequantise(rows: QuantisedRows) -> NDArray[np.float32]:
@@ -178,9 +227,13 @@ def dequantise(rows: QuantisedRows) -> NDArray[np.float32]:
 
 def _unpack_chunk(rows: QuantisedRows, chunk: str) -> NDArray[np.float32]:
     data = zlib.decompress(base64.b64decode(chunk), -15)
+    shape = (rows.heads, rows.rows, rows.size)
+    if rows.levels == EXACT:
+        planes = np.frombuffer(data, np.uint8).reshape(4, -1)
+        return np.ascontiguousarray(planes.T).view("<f4").reshape(shape).astype(np.float32)
     n_rows = rows.heads * rows.rows
     scales = np.frombuffer(data, "<f4", n_rows).reshape(rows.heads, rows.rows, 1)
     steps = np.frombuffer(data, "<u2" if rows.bytes == 2 else "u1", offset=4 * n_rows)
-    values = steps.reshape(rows.heads, rows.rows, rows.size).astype(np.float32)
+    values = steps.reshape(shape).astype(np.float32)
     step_sizes = scales / np.float32(rows.levels)
     return ((values - (rows.levels if rows.signed else 0)) * step_sizes).astype(np.float32)

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import numpy as np
 
+from bertology.citations import bibtex_entry
 from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal, unknown_name
 from bertology.recording.recording import check_same_inputs
 from bertology.views.annotations import Results, annotations_from_results
+from bertology.views.command_line import view_command
 from bertology.views.head_labels import labels_from_user
 from bertology.views.html_view import HtmlView
 from bertology.views.model_run import QUANTITIES, Text, build_input, build_model_run, recorded_model_run
 from bertology.views.page import asset, payload_json, view_page
-from bertology.views.payload import ModelRun, Payload, dequantise
+from bertology.views.payload import Citation, ModelRun, Payload, dequantise
+from bertology.views.shipped_labels import shipped_labels
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import TextInput
     from bertology.encoder.encoder import Encoder
     from bertology.recording.recording import EncoderSummary, Recording
 
-MAX_TITLE_LENGTH = 200
+MAX_TITLE_LENGTH, MAX_FIRST_WORDS = 200, 40
+N_FIRST_WORDS = 4
 STATE = (
-    "view", "layer", "heads", "across", "fusion", "units", "special", "part", "keep", "threshold", "top", "tree",
-    "theme",
+    "view", "layer", "heads", "across", "fusion", "units", "special", "part", "keep", "mass", "threshold", "top",
+    "token", "side", "tree", "relation", "theme",
 )  # fmt: skip
 """The names of a page's state, as in the fragment of its address."""
 
@@ -56,6 +60,10 @@ class View(HtmlView):
         buffer = BytesIO()
         np.savez_compressed(buffer, **self.arrays())
         return buffer.getvalue()
+
+    def with_command(self, command: str) -> View:
+        """The same page with the command that makes it."""
+        return replace(self, payload=self.payload.model_copy(update={"command": command}))
 
     def arrays(self) -> dict[str, Any]:
         """Weights (layer, head, from, to) by quantity, and the tokens; names of the second run end in .against."""
@@ -114,7 +122,9 @@ def view(
     same words.
 
     `state` is the initial state of the page, for example view="matrix", layer=3, heads=[1, 2] (counted from 1),
-    units="words", special="hide", theme="dark".
+    units="words", special="hide", theme="dark". Without layer and heads, the page opens on the most clearly labelled
+    head, else on the one with the most focused attention. Labels of the built-in models come with the package, unless
+    `results` are given.
     """
     neurons = _check_options(quantities, neurons, state, has_second=against is not None or against_text is not None)
     encoder = as_encoder(model)
@@ -127,7 +137,10 @@ def view(
             second_input = build_input(*(against_text if isinstance(against_text, tuple) else (against_text,)))
         second = encoder if against is None else as_encoder(against)
         second_run = build_model_run(second, second_input, quantities, neurons)
-    return _assemble_view(run, second_run, encoder, input_, labels, results, title, state)
+    shown = _assemble_view(run, second_run, encoder, labels, results, input_, title, state)
+    if against_text is not None and second_run is not None:
+        shown = _with_letters(shown, against is not None)
+    return shown.with_command(view_command(model, text, text_b, against, against_text, quantities))
 
 
 def view_recording(
@@ -154,30 +167,96 @@ def view_recording(
         check_same_inputs(recording, against)
         second_run = recorded_model_run(against, index, quantities, neurons=neurons)
     input_ = recording.inputs[index].text
-    return _assemble_view(run, second_run, recording.encoder, input_, labels, results, title, state)
+    return _assemble_view(run, second_run, recording.encoder, labels, results, input_, title, state)
 
 
 def _assemble_view(
     run: ModelRun,
     second_run: ModelRun | None,
     encoder: Encoder | EncoderSummary,
-    input_: TextInput,
     labels: Mapping[str, str] | None,
     results: Results | None,
+    input_: TextInput,
     title: str | None,
     state: Mapping[str, Any],
 ) -> View:
     head_labels = labels_from_user(labels or {}, encoder.layers, encoder.heads)
-    trees, measures, notes = run.trees, run.measures, list[str]()
+    notes = list[str]()
     if results is not None:
         annotations = annotations_from_results(results, encoder, input_)
-        head_labels, trees, notes = head_labels + annotations.labels, trees + annotations.trees, annotations.notes
-        measures = annotations.measures
-    runs = [run.model_copy(update={"labels": head_labels, "trees": trees, "measures": measures})]
+        notes = annotations.notes
+        added: dict[str, Any] = {
+            "labels": head_labels + annotations.labels,
+            "labelling": annotations.labelling,
+            "measures": annotations.measures,
+            "trees": run.trees + annotations.trees,
+        }
+    else:
+        shipped = shipped_labels(encoder)
+        added = {
+            "labels": head_labels + (shipped.labels if shipped else []),
+            "labelling": shipped.labelling if shipped else "",
+        }
+    runs = [run.model_copy(update=added)]
     if second_run is not None:
         runs.append(_with_distinct_name(second_run, run))
     page_title = truncate_title(title if title is not None else _title(input_))
-    return View(Payload(title=page_title, runs=runs, notes=notes, state=state_text(state)))
+    return View(
+        Payload(
+            title=page_title,
+            runs=runs,
+            notes=notes,
+            state=state_text(opening_state(runs[0], state)),
+            citations=_citations(runs),
+        )
+    )
+
+
+def opening_state(run: ModelRun, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state with the head that a page opens on: the most clearly labelled, else the most focused one.
+
+    A layer or heads that are given limit the choice. Labels of the user come before those of analyses.
+    """
+    layers = [int(state["layer"]) - 1] if "layer" in state else range(len(run.focus))
+    heads = [int(head) - 1 for head in _as_list(state["heads"])] if "heads" in state else None
+    if not run.focus or ("layer" in state and "heads" in state):
+        return dict(state)
+    effects = {
+        (label.layer, label.head): 1.0 if label.effect is None else label.effect
+        for label in sorted(run.labels, key=lambda label: 1.0 if label.effect is None else label.effect)
+    }
+    candidates = [
+        (effects.get((layer, head), 0.0), focus, -layer, -head)
+        for layer in layers
+        if 0 <= layer < len(run.focus)
+        for head, focus in enumerate(run.focus[layer])
+        if heads is None or head in heads
+    ]
+    if not candidates:
+        return dict(state)
+    _, _, layer, head = max(candidates)
+    return {"layer": 1 - layer, "heads": [1 - head]} | dict(state)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else str(value).split(",")
+
+
+def _citations(runs: Sequence[ModelRun]) -> list[Citation]:
+    """All papers that parts of the page name, and those of rollout and of norms, which a page can show of any model."""
+    keys = {key for run in runs for part in (*run.labels, *run.quantities) for key in part.citations}
+    return [Citation(key=key, bibtex=bibtex_entry(key)) for key in sorted(keys | {"abnar2020", "kobayashi2020"})]
+
+
+def _with_letters(shown: View, two_models: bool) -> View:
+    """The runs of two texts named A and B, with the first words of each."""
+    runs: list[ModelRun] = []
+    for letter, run in zip("AB", shown.payload.runs, strict=True):
+        first = " ".join(run.words[:N_FIRST_WORDS])
+        more = "…" if len(run.words) > N_FIRST_WORDS else ""
+        model = f" in {run.model}" if two_models else ""
+        runs.append(run.model_copy(update={"name": f"{letter}{model}: {truncate_title(first, MAX_FIRST_WORDS)}{more}"}))
+    return replace(shown, payload=shown.payload.model_copy(update={"runs": runs}))
 
 
 def _check_options(
@@ -223,6 +302,6 @@ def _check_quantities(quantities: Sequence[str]) -> None:
         raise Refusal(f"The quantities are {list(quantities)}", "attention first", "Put 'attention' before the others")
 
 
-def truncate_title(text: str) -> str:
-    """A title of at most 200 characters."""
-    return text if len(text) <= MAX_TITLE_LENGTH else f"{text[: MAX_TITLE_LENGTH - 1]}…"
+def truncate_title(text: str, length: int = MAX_TITLE_LENGTH) -> str:
+    """A title of at most 200 characters, or another length."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
