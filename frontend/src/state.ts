@@ -8,6 +8,9 @@ export const SPECIALS = ["fade", "show", "hide", "renormalise"] as const;
 export const PARTS = ["all", "aa", "ab", "ba", "bb"] as const;
 export const KEEPS = ["auto", "mass", "all", "threshold", "top"] as const;
 export const TREES = ["all", "gold", "predicted", "none"] as const;
+export const CELLS = ["maps", "lines", "values"] as const;
+export const ORDERS = ["model", "layers", "all"] as const;
+export const COMPARED = ["most", "chosen"] as const;
 export const SIDES = ["from", "to"] as const;
 export const THEMES = ["auto", "light", "dark"] as const;
 
@@ -33,6 +36,10 @@ export interface State {
   sortRow: number; // columns are sorted by this row, -1 for the original order
   sortColumn: number;
   theme: (typeof THEMES)[number];
+  measure: string; // the measure that colours heads in the model view; "" for the first, "none" for none
+  cells: (typeof CELLS)[number]; // what a head looks like in the model view
+  order: (typeof ORDERS)[number]; // of heads in the model view: as in the model, by measure in layers, by measure over all
+  compared: (typeof COMPARED)[number]; // the head in the difference view: the most changed one, or the chosen one
 }
 
 export type Patch = Partial<State>;
@@ -49,6 +56,9 @@ const CHOICES: { [name: string]: readonly string[] } = {
   side: SIDES,
   tree: TREES,
   theme: THEMES,
+  cells: CELLS,
+  order: ORDERS,
+  compared: COMPARED,
 };
 
 /** Which weights are kept: the strongest of each token as lines, all in the other views, unless one was chosen. */
@@ -79,6 +89,10 @@ export function defaults(): State {
     sortRow: -1,
     sortColumn: -1,
     theme: "auto",
+    measure: "",
+    cells: "maps",
+    order: "model",
+    compared: "most",
   };
 }
 
@@ -95,9 +109,13 @@ export function toHash(state: State, defaultState: State): string {
 /** The state in a link; invalid values are replaced by the defaults. */
 export function fromHash(hash: string, defaultState: State, limits: { layers: number; heads: number }): State {
   const state: Record<string, unknown> = { ...defaultState };
-  for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+  if (parameters.has("layer") || parameters.has("heads")) state.compared = "chosen";
+  for (const [name, text] of parameters) {
     if (name in CHOICES) {
       if (CHOICES[name].includes(text)) state[name] = text;
+    } else if (name === "measure") {
+      state.measure = text;
     } else if (name === "heads") {
       const heads = text.split(",").map((head) => Number(head) - 1);
       const valid = heads.filter((head) => Number.isInteger(head) && head >= 0 && head < limits.heads);

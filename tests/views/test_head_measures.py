@@ -22,7 +22,8 @@ def test_a_result_by_head_becomes_measures_of_the_model_view() -> None:
     np.testing.assert_allclose(np.array(first.values, float), estimates.value, rtol=1e-3)
     np.testing.assert_allclose(np.array(first.low, float), estimates.low, rtol=1e-3)
     assert first.n == estimates.n.tolist() and first.source.startswith("attention/entropy on ")
-    assert first.unit == grid.units[first.name] and [each.name for each in first.baselines] == list(grid.baselines_of(first.name))
+    assert first.unit == grid.units[first.name]
+    assert [each.name for each in first.baselines] == list(grid.baselines_of(first.name))
 
 
 def test_missing_values_are_null_and_empty_measures_are_left_out() -> None:

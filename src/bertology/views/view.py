@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 MAX_TITLE_LENGTH, MAX_FIRST_WORDS = 200, 40
 N_FIRST_WORDS = 4
 STATE = (
-    "view", "layer", "heads", "across", "fusion", "units", "special", "part", "keep", "mass", "threshold", "top",
-    "token", "side", "tree", "relation", "theme",
+    "view", "layer", "heads", "across", "fusion", "units", "special", "part", "keep", "threshold", "top", "tree",
+    "theme", "measure", "cells", "order",
 )  # fmt: skip
 """The names of a page's state, as in the fragment of its address."""
 
