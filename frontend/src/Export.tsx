@@ -1,5 +1,5 @@
-// Exports of the current view: drawing (SVG, PNG), weights (CSV, JSON), or a link to it.
-import { useState } from "preact/hooks";
+// Exports of the current view: drawing (SVG, PNG), weights (CSV, JSON), and texts: link, caption, papers, command.
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Picture } from "./compose";
 import { download, type Figure, pngOf, svgOf } from "./figure";
 
@@ -8,11 +8,31 @@ interface Props {
   picture: Picture;
   background: string;
   name: string;
-  link: (() => string) | null;
+  view: string;
+  texts: { [kind: string]: { title: string; text: () => string } }; // what can be copied
 }
 
-export function Export({ figure, picture, background, name, link }: Props) {
+export function Export({ figure, picture, background, name, view, texts }: Props) {
   const [message, setMessage] = useState("");
+  const [isOpen, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => setOpen(false), [view]);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const onPointer = (event: Event) => event.composedPath().includes(box.current!) || setOpen(false);
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      setOpen(false);
+      box.current?.querySelector<HTMLElement>("button")?.focus();
+    };
+    document.addEventListener("pointerdown", onPointer);
+    window.addEventListener("keydown", onKey, { capture: true });
+    return () => {
+      document.removeEventListener("pointerdown", onPointer);
+      window.removeEventListener("keydown", onKey, { capture: true });
+    };
+  }, [isOpen]);
   const file = `${name.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60) || "view"}`;
   const save = (suffix: string, content: Blob) => {
     download(`${file}.${suffix}`, content);
@@ -25,30 +45,56 @@ export function Export({ figure, picture, background, name, link }: Props) {
     ["json", () => save("json", new Blob([JSON.stringify(json(picture))], { type: "application/json" }))],
     ["pdf", () => window.print()],
   ];
+  const copy = async (title: string, text: string) => {
+    await copyText(text);
+    setMessage(`${title} copied: ${text}`);
+  };
   return (
-    <details class="export">
-      <summary>Export</summary>
-      <div class="menu">
-        {kinds.map(([kind, act]) => (
-          <button type="button" key={kind} data-export={kind} onClick={act}>{kind === "pdf" ? "PDF (print)" : kind.toUpperCase()}</button>
-        ))}
-        {link && (
-          <button type="button" data-export="link" onClick={() => void navigator.clipboard?.writeText(link()).then(() => setMessage("Link copied"), () => setMessage(link()))}>Copy link</button>
-        )}
-        <span role="status" class="note">{message}</span>
-      </div>
-    </details>
+    <div class="export" ref={box}>
+      <button type="button" class="open" aria-expanded={isOpen} aria-haspopup="true" onClick={() => setOpen(!isOpen)}>Export</button>
+      {isOpen && (
+        <div class="menu" role="group" aria-label="Export">
+          {kinds.map(([kind, act]) => (
+            <button type="button" key={kind} data-export={kind} onClick={act}>{kind === "pdf" ? "PDF (print)" : kind.toUpperCase()}</button>
+          ))}
+          {Object.entries(texts).map(([kind, { title, text }]) => (
+            <button type="button" key={kind} data-export={kind} onClick={() => void copy(title, text())}>Copy {title.toLowerCase().replace("bibtex", "BibTeX")}</button>
+          ))}
+          <output class="note">{message}</output>
+        </div>
+      )}
+    </div>
   );
+}
+
+export async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // A page from a file, or in a frame, may not access the clipboard; this way still works there.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+/** All digits of exact weights; five of those stored in steps. */
+function digitsOf(picture: Picture): number {
+  return picture.step ? 5 : 9;
 }
 
 export function csv(picture: Picture): string {
   const lines = ["head,from,from_token,to,to_token,weight"];
-  for (const { name, weights } of picture.series) {
+  const name = (unit: number) => quote(picture.units[unit].source || picture.units[unit].text);
+  for (const series of picture.series) {
     picture.rows.forEach((from, row) => {
       picture.columns.forEach((to, column) => {
-        const value = weights[row * picture.columns.length + column];
+        const value = series.weights[row * picture.columns.length + column];
         if (value !== value) return;
-        lines.push([quote(name), from, quote(picture.units[from].text), to, quote(picture.units[to].text), value.toPrecision(5)].join(","));
+        lines.push([quote(series.name), from, name(from), to, name(to), Number(value.toPrecision(digitsOf(picture)))].join(","));
       });
     });
   }
@@ -61,12 +107,16 @@ function quote(text: string): string {
 
 function json(picture: Picture): object {
   const width = picture.columns.length;
-  const token = (unit: number) => ({ index: unit, text: picture.units[unit].text });
-  const rounded = (value: number) => (value === value ? Number(value.toPrecision(5)) : null);
+  const token = (unit: number) => {
+    const { text, source } = picture.units[unit];
+    return source ? { index: unit, text, source } : { index: unit, text };
+  };
+  const rounded = (value: number) => (value === value ? Number(value.toPrecision(digitsOf(picture))) : null);
   return {
     from: picture.rows.map(token),
     to: picture.columns.map(token),
     fraction_shown: picture.fraction,
+    step: picture.step,
     heads: picture.series.map(({ name, weights }) => ({
       head: name,
       weights: picture.rows.map((_, row) => Array.from(weights.subarray(row * width, (row + 1) * width), rounded)),

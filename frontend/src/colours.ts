@@ -11,6 +11,21 @@ function parseHex(hex: string): Colour {
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)) as Colour;
 }
 
+/** A colour that is part of the way from one to another. */
+export function mix(from: string, to: string, part: number): string {
+  const [a, b] = [parseHex(from), parseHex(to)];
+  return `#${a.map((value, i) => Math.round(value + (b[i] - value) * part).toString(16).padStart(2, "0")).join("")}`;
+}
+
+const DARK_TEXT = "#0b0d10";
+const DARK_TEXT_LUMINANCE = relativeLuminance(parseHex(DARK_TEXT));
+
+/** As in WCAG 2: from 0 for black to 1 for white. */
+function relativeLuminance(colour: Colour): number {
+  const [r, g, b] = colour.map((part) => (part <= 10.31475 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 /** Weights to colours: 256 steps from faint to strong on either side of 0. */
 export class Scale {
   private readonly above: Colour[];
@@ -42,8 +57,8 @@ export class Scale {
 
   /** The text colour that reads best on the colour of a value. */
   textColour(value: number): string {
-    const [r, g, b] = this.at(value);
-    return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#16181c" : "#ffffff";
+    const luminance = relativeLuminance(this.at(value));
+    return (luminance + 0.05) / (DARK_TEXT_LUMINANCE + 0.05) >= 1.05 / (luminance + 0.05) ? DARK_TEXT : "#ffffff";
   }
 }
 

@@ -14,12 +14,13 @@ export interface Unit {
   segment: number;
 }
 
-/** One matrix on screen: (row, column) weights, NaN where filtered out. */
+/** One matrix on screen: (row, column) weights, NaN where filtered out; `all` are those before the filter. */
 export interface Series {
   name: string;
   short: string;
   colour: number;
   weights: Float32Array;
+  all: Float32Array;
 }
 
 export interface Picture {
@@ -70,13 +71,15 @@ export function compose(state: State, source: Source, headWeights: HeadWeights =
   const series = seriesOf(state, source, headWeights).map((matrix) => {
     const merged = mergeTokens(units, matrix.weights, source.nTokens);
     const rowTotals = rowSums(merged, units.length, rows);
-    const weights = shapeWeights(matrix.weights, layout, state, merged);
+    const all = shapeWeights(matrix.weights, layout, { ...state, keep: "all" }, merged);
+    const weights = keepOf(state) === "all" ? all : all.slice();
+    filter(weights, columns.length, state);
     rows.forEach((_, row) => {
       total += rowTotals[row];
       const sum = absoluteRowSum(weights, columns.length, row);
       shown += state.special === "renormalise" ? sum * selectedSum(merged, units.length, rows[row], columns) : sum;
     });
-    return { ...matrix, weights };
+    return { ...matrix, weights, all };
   });
   const fraction = total === 0 ? 1 : shown / total;
   const { levels } = source.run.quantities[state.quantity].weights;
@@ -130,7 +133,7 @@ export function canWeightByNorm(state: State, source: Source): boolean {
   return source.valueNorms !== null && source.run.quantities[state.quantity].name === "attention";
 }
 
-function seriesOf(state: State, source: Source, headWeights: HeadWeights): Series[] {
+function seriesOf(state: State, source: Source, headWeights: HeadWeights): Omit<Series, "all">[] {
   const { heads, layer, across, fusion } = state;
   if (across === "rollout") {
     const weights = rollout(state, source, headWeights);

@@ -1,5 +1,6 @@
 // The drawing of a view, for the screen and for export.
-import { CanvasPen, type Pen, SvgPen } from "./pen";
+import { CanvasPen, FONT, type Pen, SvgPen } from "./pen";
+import { fitText, textWidth } from "./text";
 
 export interface Figure {
   width: number;
@@ -7,38 +8,57 @@ export interface Figure {
   draw: (pen: Pen) => void;
 }
 
-/** Text and colour legend below an exported figure. */
+/** Text and legend below an exported figure; `strengths` are lines and the weights they stand for. */
 export interface Caption {
   lines: string[];
   colours: { name: string; colour: string }[];
+  strengths: { name: string; colour: string; width: number }[];
   foreground: string;
   muted: string;
 }
 
-const CAPTION = { line: 17, swatch: 74, margin: 10, minWidth: 460 };
+const CAPTION = { line: 17, swatch: 74, margin: 10, minWidth: 460, font: 11.5 };
 
-export function withCaption(figure: Figure, { lines, colours, foreground, muted }: Caption): Figure {
+export function withCaption(figure: Figure, { lines, colours, strengths, foreground, muted }: Caption): Figure {
   const width = Math.max(figure.width, CAPTION.minWidth);
   const across = Math.max(1, Math.floor((width - 2 * CAPTION.margin) / CAPTION.swatch));
-  const maxLength = Math.floor((width - 2 * CAPTION.margin) / 6.2);
-  const rows = Math.ceil(colours.length / across);
+  const wrapped = lines.flatMap((line, index) => wrap(line, width - 2 * CAPTION.margin).map((text) => ({ text, colour: index ? muted : foreground })));
+  const rows = Math.ceil(colours.length / across) + (strengths.length ? 1 : 0);
+  const legend = strengths.length ? 1 : 0;
+  const y = (line: number) => figure.height + CAPTION.line * (line + 0.5);
   return {
     width,
-    height: figure.height + CAPTION.margin + CAPTION.line * (lines.length + rows),
+    height: figure.height + CAPTION.margin + CAPTION.line * (wrapped.length + rows),
     draw: (pen) => {
       figure.draw(pen);
+      if (legend) pen.text(CAPTION.margin, y(0), "weight", muted, 11, "start");
+      strengths.forEach(({ name, colour, width: stroke }, index) => {
+        const x = CAPTION.margin + 48 + index * CAPTION.swatch;
+        pen.curves([x, y(0), x + 24, y(0)], colour, stroke);
+        pen.text(x + 29, y(0), name, foreground, 11, "start");
+      });
       colours.forEach(({ name, colour }, index) => {
-        const [x, y] = [CAPTION.margin + (index % across) * CAPTION.swatch, figure.height + CAPTION.line * (Math.trunc(index / across) + 0.5)];
-        pen.rect(x, y - 5, 10, 10, colour);
-        pen.text(x + 14, y, name, foreground, 11, "start");
+        const [x, line] = [CAPTION.margin + (index % across) * CAPTION.swatch, legend + Math.trunc(index / across)];
+        pen.rect(x, y(line) - 5, 10, 10, colour);
+        pen.text(x + 14, y(line), name, foreground, 11, "start");
       });
-      lines.forEach((line, index) => {
-        const signs = [...line];
-        const text = signs.length > maxLength ? `${signs.slice(0, maxLength - 1).join("")}…` : line;
-        pen.text(CAPTION.margin, figure.height + CAPTION.line * (rows + index + 0.5), text, index ? muted : foreground, 11, "start");
-      });
+      wrapped.forEach(({ text, colour }, index) => pen.text(CAPTION.margin, y(rows + index), text, colour, CAPTION.font, "start"));
     },
   };
+}
+
+/** The text in lines that are no wider than so many pixels. */
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    const longer = line ? `${line} ${word}` : word;
+    if (line && textWidth(longer, CAPTION.font, FONT) > width) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line].map((each) => fitText(each, width, CAPTION.font, FONT));
 }
 
 const MAX_SIDE = 16000; // pixels; browsers draw nothing on larger canvases

@@ -5,11 +5,20 @@ export type Anchor = "start" | "middle" | "end";
 export interface Pen {
   /** Lines of one colour, opacity and width: x1, y1, x2, y2 of each. */
   lines(points: number[], colour: string, opacity: number, width: number): void;
+  /** Curves with level ends, of one opaque colour: x1, y1, x2, y2 of each. */
+  curves(points: number[], colour: string, width: number): void;
   /** A cubic Bézier curve. */
   curve(points: Curve, colour: string, opacity: number, width: number, dashed?: boolean): void;
   rect(x: number, y: number, width: number, height: number, colour: string, outline?: boolean): void;
-  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated?: boolean): void;
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated?: boolean, style?: TextStyle): void;
   image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void;
+}
+
+/** `title` is the whole text, if the text drawn is cut. */
+export interface TextStyle {
+  bold?: boolean;
+  italic?: boolean;
+  title?: string;
 }
 
 /** x and y of the start, the two control points and the end. */
@@ -32,6 +41,19 @@ export class CanvasPen implements Pen {
     }
     context.stroke();
     context.globalAlpha = 1;
+  }
+
+  curves(points: number[], colour: string, width: number): void {
+    const { context } = this;
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.beginPath();
+    for (let i = 0; i < points.length; i += 4) {
+      const middle = (points[i] + points[i + 2]) / 2;
+      context.moveTo(points[i], points[i + 1]);
+      context.bezierCurveTo(middle, points[i + 1], middle, points[i + 3], points[i + 2], points[i + 3]);
+    }
+    context.stroke();
   }
 
   curve([x1, y1, ax, ay, bx, by, x2, y2]: Curve, colour: string, opacity: number, width: number, dashed = false): void {
@@ -59,10 +81,10 @@ export class CanvasPen implements Pen {
     }
   }
 
-  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated = false): void {
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated = false, { bold, italic }: TextStyle = {}): void {
     const { context } = this;
     context.save();
-    context.font = `${size}px ${FONT}`;
+    context.font = `${italic ? "italic " : ""}${bold ? "600 " : ""}${size}px ${FONT}`;
     context.fillStyle = colour;
     context.textAlign = anchor === "middle" ? "center" : anchor === "start" ? "left" : "right";
     context.textBaseline = "middle";
@@ -90,6 +112,16 @@ export class SvgPen implements Pen {
     this.parts.push(`<path d="${path}" fill="none" ${style}/>`);
   }
 
+  curves(points: number[], colour: string, width: number): void {
+    let path = "";
+    for (let i = 0; i < points.length; i += 4) {
+      const [x1, y1, x2, y2] = points.slice(i, i + 4).map(rounded);
+      const middle = rounded((points[i] + points[i + 2]) / 2);
+      path += `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+    }
+    this.parts.push(`<path d="${path}" fill="none" stroke="${colour}" stroke-width="${rounded(width)}"/>`);
+  }
+
   curve(points: Curve, colour: string, opacity: number, width: number, dashed = false): void {
     const [x1, y1, ...rest] = points.map(rounded);
     const style = `stroke="${colour}" stroke-opacity="${rounded(opacity)}" stroke-width="${rounded(width)}"`;
@@ -102,10 +134,12 @@ export class SvgPen implements Pen {
     this.parts.push(`<rect x="${rounded(x)}" y="${rounded(y)}" ${size} ${paint}/>`);
   }
 
-  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated = false): void {
+  text(x: number, y: number, text: string, colour: string, size: number, anchor: Anchor, rotated = false, { bold, italic, title }: TextStyle = {}): void {
     const turn = rotated ? ` transform="rotate(-45 ${rounded(x)} ${rounded(y)})"` : "";
     const position = `x="${rounded(x)}" y="${rounded(y)}" font-size="${size}" fill="${colour}" text-anchor="${anchor}"`;
-    this.parts.push(`<text ${position} dominant-baseline="central"${turn}>${escapeXml(text)}</text>`);
+    const style = `${bold ? ' font-weight="600"' : ""}${italic ? ' font-style="italic"' : ""}`;
+    const whole = title && title !== text ? `<title>${escapeXml(title)}</title>` : "";
+    this.parts.push(`<text ${position} dominant-baseline="central"${style}${turn}>${whole}${escapeXml(text)}</text>`);
   }
 
   image(picture: HTMLCanvasElement, x: number, y: number, width: number, height: number): void {

@@ -1,10 +1,11 @@
 // Dependency arcs over the tokens on screen: their tokens, how they are drawn, and the attention along them.
 import type { Palette } from "./palette";
-import type { Picture } from "./compose";
+import type { Picture, Unit } from "./compose";
 import type { DependencyTree } from "./payload";
-import type { Pen } from "./pen";
+import { FONT, type Pen } from "./pen";
 import type { Source } from "./source";
 import type { State } from "./state";
+import { fitText, textWidth } from "./text";
 
 /** An edge between units; a word of several tokens has several units. */
 export interface Edge {
@@ -32,10 +33,17 @@ export function arcsOf(state: State, source: Source, picture: Picture): Arcs[] {
   return selected.map((tree) => {
     const edges = tree.arcs.flatMap(({ start, end, label }) => {
       const [from, to] = [unitsOfWord.get(start), unitsOfWord.get(end)];
-      return from && to ? [{ start: from, end: to, label, level: 1 }] : [];
+      const isShown = !state.relation || !tree.directed || label === state.relation;
+      return from && to && isShown ? [{ start: from, end: to, label, level: 1 }] : [];
     });
     return { tree, edges: assignLevels(edges), colour: (palette: Palette) => (tree.directed ? palette.goldArc : palette.predictedArc) };
   });
+}
+
+/** The relations of all directed trees, in alphabetical order. */
+export function relationsOf(source: Source): string[] {
+  const labels = source.run.trees.filter((tree) => tree.directed).flatMap((tree) => tree.arcs.map(({ label }) => label));
+  return [...new Set(labels.filter(Boolean))].sort();
 }
 
 /** Levels of nested edges: each edge lies one level above the highest edge it spans. */
@@ -53,73 +61,65 @@ function assignLevels(edges: Edge[]): Edge[] {
   return sorted;
 }
 
+/** Where arcs are drawn: beyond a list of tokens, `list` pixels wide, whose words begin at `tokens`. */
 export interface Gutter {
-  tokens: number; // x of the edge of the tokens
-  width: number;
-  away: 1 | -1; // towards the right or the left
+  tokens: number; // x of the edge of the list at which its words are set
+  width: number; // beyond the list
+  away: 1 | -1; // from the words towards the right or the left
+  list: number;
   top: number;
   step: number;
 }
 
-const MAX_LABEL_LENGTH = 16;
-const LABEL_HEIGHT = 10;
-const LABEL_WIDTH = 46; // pixels reserved for labels, if there is space
+const MAX_LABEL_LENGTH = 14;
+const LABEL_FONT = 10;
+const WORD_FONT = 13.5;
+const GAP = 5;
 
-export function gutterWidth(arcs: Arcs, narrow: boolean): number {
+/** The space for arcs beside a list of tokens. */
+export function gutterWidth(arcs: Arcs | undefined, narrow: boolean): number {
+  if (!arcs) return 0;
   const levels = Math.max(1, ...arcs.edges.map((edge) => edge.level));
-  if (narrow) return 40;
-  return Math.min(150, 16 + 11 * levels) + (arcs.edges.some((edge) => edge.label) ? LABEL_WIDTH : 0);
+  const labels = arcs.edges.some((edge) => edge.label) ? 34 : 0;
+  return narrow ? 30 : Math.min(130, 16 + 10 * levels) + labels;
 }
 
-/** Draw the edges next to a list of tokens; those of the selected token stand out. */
-export function drawArcs(pen: Pen, arcs: Arcs, positions: number[], gutter: Gutter, palette: Palette, selection: number): void {
-  const { tokens, width, away, top, step } = gutter;
+/** Draw the edges next to a list of tokens; those of the selected token stand out.
+ *
+ * Each arc ends at its words. The relation stands between a dependent and the end of its arc, so that it crosses none.
+ */
+export function drawArcs(pen: Pen, arcs: Arcs, units: Unit[], positions: number[], gutter: Gutter, palette: Palette, selection: number): void {
+  const { tokens, width, list, away, top, step } = gutter;
   const colour = arcs.colour(palette);
-  const labelled = width > 60 && arcs.edges.some((edge) => edge.label);
   const deepest = Math.max(1, ...arcs.edges.map((edge) => edge.level));
-  const space = width - 8 - (labelled ? LABEL_WIDTH : 0);
-  const middle = (units: number[]) => {
-    const shown = units.map((unit) => positions.indexOf(unit)).filter((position) => position >= 0);
-    return shown.length ? top + (shown.reduce((sum, position) => sum + position, 0) / shown.length + 0.5) * step : null;
+  const limit = list + width - 10; // the farthest from the words' edge
+  const shownOf = (members: number[]) => members.map((unit) => positions.indexOf(unit)).filter((position) => position >= 0);
+  const relation = new Map<number, string>();
+  for (const { start, label } of arcs.edges) if (arcs.tree.directed && label) relation.set(start[0], [...label].slice(0, MAX_LABEL_LENGTH).join(""));
+  /** The distance from the edge of the list at which an arc meets a word: beyond its text, and its relation. */
+  const reachOf = (unit: number) => {
+    const { text, source } = units[unit];
+    const word = Math.min(list - 60, textWidth(fitText(source ? `${text} ${source}` : text, list - 66, WORD_FONT, FONT), WORD_FONT, FONT) + 6);
+    const label = relation.get(unit);
+    return word + GAP + (label ? textWidth(label, LABEL_FONT, FONT) + GAP : 0);
   };
-  const labels: [number, number, string][] = [];
+  const middle = (unit: number) => top + (positions.indexOf(unit) + 0.5) * step;
+  const farthest = Math.max(...arcs.edges.flatMap(({ start, end }) => [...start, ...end]).filter((unit) => positions.includes(unit)).map(reachOf), 0);
   for (const { start, end, label, level } of arcs.edges) {
-    const [from, to] = [middle(start), middle(end)];
-    if (from === null || to === null) continue;
+    const [from, to] = [shownOf(start), shownOf(end)];
+    if (!from.length || !to.length) continue;
+    const [first, second] = [positions[from[0]], positions[to[0]]];
     const isSelected = selection >= 0 && (start.includes(selection) || end.includes(selection));
-    const strength = selection < 0 ? 0.8 : isSelected ? 1 : 0.18;
-    const peak = tokens + away * (6 + (space - 6) * (level / deepest));
+    const strength = selection < 0 ? 0.85 : isSelected ? 1 : 0.16;
+    const [x1, x2] = [tokens + away * reachOf(first), tokens + away * reachOf(second)];
+    const [y1, y2] = [middle(first), middle(second)];
+    const peak = Math.min(limit, farthest + 8 + Math.max(8, limit - farthest - 8) * (level / deepest));
     // A Bézier curve reaches three quarters of the way to its control points.
-    const bend = tokens + (away * Math.abs(peak - tokens)) / 0.75;
-    pen.curve([tokens, from, bend, from, bend, to, tokens, to], colour, strength, isSelected ? 2 : 1.3, !arcs.tree.directed);
-    if (arcs.tree.directed) pen.lines([tokens, to, tokens + away * 6, to - 3.5, tokens, to, tokens + away * 6, to + 3.5], colour, strength, 1.3);
-    if (labelled && label && (isSelected || selection < 0)) labels.push([peak + away * 3, (from + to) / 2, [...label].slice(0, MAX_LABEL_LENGTH).join("")]);
+    const bend = (x: number) => x + (tokens + away * peak - x) / 0.75;
+    pen.curve([x1, y1, bend(x1), y1, bend(x2), y2, x2, y2], colour, strength, isSelected ? 2 : 1.3, !arcs.tree.directed);
+    if (arcs.tree.directed) pen.lines([x2, y2, x2 + away * 6, y2 - 3.5, x2, y2, x2 + away * 6, y2 + 3.5], colour, strength, 1.3);
+    if (relation.has(first) && label && strength > 0.5) pen.text(x1 - away * GAP * 0.6, y1, relation.get(first)!, colour, LABEL_FONT, away < 0 ? "start" : "end", false, { title: label });
   }
-  for (const [x, y, label] of separateLabels(labels, away)) {
-    const wide = labelWidth(label);
-    pen.rect(away < 0 ? x - wide : x, y - 5.5, wide, 11, palette.background);
-    pen.text(x, y, label, colour, 10, away < 0 ? "end" : "start");
-  }
-}
-
-function labelWidth(label: string): number {
-  return 5.4 * label.length + 2;
-}
-
-/** The labels from top to bottom, moved down just enough not to overlap. */
-function separateLabels(labels: [number, number, string][], away: 1 | -1): [number, number, string][] {
-  const placed: [number, number, string][] = [];
-  for (const [x, preferred, label] of [...labels].sort((a, b) => a[1] - b[1])) {
-    const span = (at: number, text: string) => (away < 0 ? [at - labelWidth(text), at] : [at, at + labelWidth(text)]);
-    const [left, right] = span(x, label);
-    let y = preferred;
-    for (const [otherX, otherY, other] of placed) {
-      const [from, to] = span(otherX, other);
-      if (from < right && to > left && Math.abs(otherY - y) < LABEL_HEIGHT) y = otherY + LABEL_HEIGHT;
-    }
-    placed.push([x, y, label]);
-  }
-  return placed;
 }
 
 /** The edges of a token in words, one line per tree. */
@@ -154,14 +154,14 @@ export interface ArcWeight {
   edges: number;
 }
 
-/** The mean weight along the edges: from a word the mean over its tokens, to a word their sum. */
+/** The mean weight along the edges, before any filter: from a word the mean over its tokens, to a word their sum. */
 export function weightAlongArcs(arcs: Arcs, picture: Picture): ArcWeight | null {
   const { rows, columns, series } = picture;
   const shown = arcs.edges.filter(({ start, end }) => [...start, ...end].every((unit) => rows.includes(unit) && columns.includes(unit)));
   if (!shown.length || !series.length) return null;
   const between = (from: number[], to: number[]) => {
     let sum = 0;
-    for (const { weights } of series) for (const a of from) for (const b of to) sum += weights[rows.indexOf(a) * columns.length + columns.indexOf(b)] || 0;
+    for (const { all } of series) for (const a of from) for (const b of to) sum += all[rows.indexOf(a) * columns.length + columns.indexOf(b)];
     return sum / from.length / series.length;
   };
   const mean = (value: (edge: Edge) => number) => shown.reduce((sum, edge) => sum + value(edge), 0) / shown.length;

@@ -1,53 +1,81 @@
-// The weights of one token: every target (or source) in each series, the strongest first.
+// The selected head and its label, the weights of one token (the strongest first), the legend.
 import { useMemo } from "preact/hooks";
 import { headColour } from "../colours";
 import type { Palette } from "../palette";
-import { uniformPicture, type Picture } from "../compose";
+import { uniformPicture, type Picture, unitName } from "../compose";
 import type { ViewProps } from "../context";
-import { formatPercent, formatWeight } from "../numbers";
+import { labelText } from "../labels";
+import { columnFormat, formatExact, formatPercent, formatWeight } from "../numbers";
 import type { HeadLabel } from "../payload";
+import { keepOf } from "../state";
+import { isolate, shorten } from "../text";
 import { type Arcs, edgesOfUnit, type ArcWeight, weightAlongArcs } from "../trees";
 import { meanWeights } from "./HeadView";
+import { fadedUnits, largestLine, lineStyle } from "./lines";
 
 const MAX_ROWS = 60;
 const MAX_SERIES = 16;
 
 export function Details(props: ViewProps) {
-  const { picture, arcs, selection, palette, state, source } = props;
+  const { picture, arcs, selection, palette, state } = props;
+  return (
+    <aside class="details" aria-label="Weights of a token">
+      {!selection && <HeadCard {...props} />}
+      {selection ? <TokenWeights {...props} selection={selection} /> : <p class="note">Hover over a token, or move to it with the keyboard, to see its weights. Click or press Enter to pin it.</p>}
+      {!selection && <Legend picture={picture} arcs={arcs} palette={palette} special={state.special} lines={state.view === "head"} />}
+      {selection && <HeadCard {...props} />}
+    </aside>
+  );
+}
+
+/** What the selected heads do, as far as it was measured, and what a label needs. */
+function HeadCard({ state, source, picture }: ViewProps) {
   const labels = state.across === "one" ? state.heads.flatMap((head) => source.labels(state.layer, head)) : [];
-  if (!selection) {
-    return (
-      <aside class="details" aria-label="Weights of a token">
-        <h2>Weights</h2>
-        <p class="note">Hover over a token, or move to it with the keyboard, to see its weights. Click or press Enter to pin it.</p>
-        <Legend picture={picture} arcs={arcs} palette={palette} lines={state.view === "head"} />
-        <Labels labels={labels} />
-      </aside>
-    );
-  }
+  const { labelling } = source.run;
+  const [summary, ...rest] = labelling.split(". ");
+  return (
+    <>
+      <h2>{picture.series.length === 1 ? `Head ${picture.series[0].name}`.replace(/^Head (?=\D)/, "") : `${picture.series.length} heads of layer ${state.layer + 1}`}</h2>
+      <Labels labels={labels} />
+      {!labels.length && labelling && <p class="note">No label: no function was found that is clear enough.</p>}
+      {labelling && (
+        <details class="labelling">
+          <summary>{summary.replace(/ \(.*/, "")}</summary>
+          <p class="note">{rest.join(". ")}</p>
+        </details>
+      )}
+    </>
+  );
+}
+
+function TokenWeights({ picture, arcs, selection, palette, state }: ViewProps & { selection: NonNullable<ViewProps["selection"]> }) {
+  const isFrom = selection.side === "from";
   const means = meanWeights(picture, selection);
-  const positions = selection.side === "from" ? picture.columns : picture.rows;
-  const unit = (selection.side === "from" ? picture.rows : picture.columns)[selection.position];
+  const positions = isFrom ? picture.columns : picture.rows;
+  const unit = (isFrom ? picture.rows : picture.columns)[selection.position];
   const token = picture.units[unit];
   const order = means.map((_, position) => position).sort((a, b) => Math.abs(means[b] || 0) - Math.abs(means[a] || 0) || a - b);
   const series = picture.series.slice(0, MAX_SERIES);
-  const at = (position: number) => (selection.side === "from" ? selection.position * picture.columns.length + position : position * picture.columns.length + selection.position);
+  const at = (position: number) => (isFrom ? selection.position * picture.columns.length + position : position * picture.columns.length + selection.position);
   const best = order[0];
+  const meanFormat = columnFormat(largest(means), picture.step);
+  const formats = series.map(({ all }) => columnFormat(largest(order.map((position) => all[at(position)])), picture.step));
+  const kept = (position: number) => series.some(({ weights }) => weights[at(position)] === weights[at(position)]);
   return (
-    <aside class="details" aria-label="Weights of a token">
+    <>
       <h2>
-        {selection.side === "from" ? "from " : "to "}
-        <bdi>{token.text}</bdi>
+        {isFrom ? "from " : "to "}
+        <bdi>{shorten(unitName(token), 40)}</bdi> <span class="index">token {token.tokens.join(", ")}</span>
       </h2>
       <p class="spoken" role="status">
-        {best !== undefined && `${token.text}: ${selection.side === "from" ? "strongest to" : "strongest from"} ${picture.units[positions[best]].text}, ${formatWeight(means[best])}`}
+        {best !== undefined && `${isolate(unitName(token))}: ${isFrom ? "strongest to" : "strongest from"} ${isolate(unitName(picture.units[positions[best]]))}, ${formatWeight(means[best], picture.step)}`}
       </p>
       {edgesOfUnit(arcs, unit, picture).map((line) => <p class="note" key={line}><bdi>{line}</bdi></p>)}
       <div class="scroll" tabIndex={0} role="region" aria-label="Weights as a table">
         <table>
           <thead>
             <tr>
-              <th scope="col">{selection.side === "from" ? "to" : "from"}</th>
+              <th scope="col">{isFrom ? "to" : "from"}</th>
               {series.length > 1 && <th scope="col">mean</th>}
               {series.map(({ name, short, colour }) => (
                 <th scope="col" key={name} title={name}>
@@ -59,24 +87,29 @@ export function Details(props: ViewProps) {
           </thead>
           <tbody>
             {order.slice(0, MAX_ROWS).map((position) => (
-              <tr key={position}>
-                <th scope="row">
-                  <bdi>{picture.units[positions[position]].text}</bdi>
+              <tr key={position} class={kept(position) ? undefined : "left-out"}>
+                <th scope="row" title={unitName(picture.units[positions[position]])}>
+                  <span class="index">{picture.units[positions[position]].tokens[0]}</span> <bdi>{shorten(unitName(picture.units[positions[position]]), 40)}</bdi>
                 </th>
-                {series.length > 1 && <td>{formatWeight(means[position])}</td>}
-                {series.map(({ name, weights }) => (
-                  <td key={name}>{formatWeight(weights[at(position)])}</td>
+                {series.length > 1 && <td title={formatExact(means[position], picture.step)}>{meanFormat(means[position])}</td>}
+                {series.map(({ name, all }, index) => (
+                  <td key={name} title={formatExact(all[at(position)], picture.step)}>{formats[index](all[at(position)])}</td>
                 ))}
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      {series.length > 4 && <p class="note">{series.length} heads: scroll the table sideways for all columns.</p>}
+      {keepOf(state) !== "all" && order.some((position) => !kept(position)) && <p class="note">Rows in grey have no line: they are not among the weights kept.</p>}
       {order.length > MAX_ROWS && <p class="note">{MAX_ROWS} strongest of {order.length}; all are in the export.</p>}
       {picture.series.length > MAX_SERIES && <p class="note">Columns for {MAX_SERIES} of {picture.series.length} heads.</p>}
-      <Labels labels={labels} />
-    </aside>
+    </>
   );
+}
+
+function largest(values: number[]): number {
+  return values.reduce((max, value) => Math.max(max, Math.abs(value) || 0), 0);
 }
 
 /** Labels of the selected heads and the evidence for them. */
@@ -87,9 +120,9 @@ export function Labels({ labels }: { labels: HeadLabel[] }) {
     <dl class="labels" aria-label="Labels of the selected heads">
       {heads.map((name) => [
         <dt key={name}>{name}</dt>,
-        ...labels.filter(({ layer, head }) => `${layer + 1}-${head + 1}` === name).map(({ label, evidence }) => (
-          <dd key={`${label} ${evidence}`}>
-            {label} <span class="note">{evidence}</span>
+        ...labels.filter(({ layer, head }) => `${layer + 1}-${head + 1}` === name).map((label) => (
+          <dd key={`${label.label} ${label.evidence}`}>
+            <b>{labelText(label)}</b> <span class="note">{label.evidence}</span>
           </dd>
         )),
       ])}
@@ -97,31 +130,36 @@ export function Labels({ labels }: { labels: HeadLabel[] }) {
   );
 }
 
-/** The legend: in lines colour is the head and strength the weight, in cells colour is the weight. */
-export function Legend({ picture, arcs, palette, lines }: { picture: Picture; arcs: Arcs[]; palette: Palette; lines: boolean }) {
-  if (picture.signed) {
-    return (
-      <ul class="legend" aria-label="Colours">
-        <li class="strengths"><i class="swatch" style={{ background: palette.above[3] }} />positive</li>
-        <li class="strengths"><i class="swatch" style={{ background: palette.below[3] }} />negative</li>
-        {arcLegend(arcs, palette)}
-      </ul>
-    );
-  }
+/** The legend: in lines colour is the head and width the weight, in cells colour is the weight. */
+export function Legend({ picture, arcs, palette, special, lines }: { picture: Picture; arcs: Arcs[]; palette: Palette; special: string; lines: boolean }) {
+  const max = useMemo(() => (lines ? largestLine(picture, fadedUnits(picture, special)) : 0), [picture, special, lines]);
+  const colour = picture.signed ? palette.above[3] : headColour(palette, picture.series[0]?.colour ?? 0);
   return (
     <ul class="legend" aria-label="Colours">
-      {lines && picture.series.slice(0, MAX_SERIES).map(({ name, colour }) => (
+      {picture.signed && <li class="strengths"><i class="swatch" style={{ background: palette.above[3] }} />positive</li>}
+      {picture.signed && <li class="strengths"><i class="swatch" style={{ background: palette.below[3] }} />negative</li>}
+      {!picture.signed && lines && picture.series.slice(0, MAX_SERIES).map(({ name, colour: index }) => (
         <li key={name} class={picture.series.length === 1 ? "alone" : undefined}>
-          <i class="swatch" style={{ background: headColour(palette, colour) }} />
+          <i class="swatch" style={{ background: headColour(palette, index) }} />
           {name}
         </li>
       ))}
       <li class="strengths">
-        {lines ? <>line: weaker <i class="ramp strokes" /> stronger weight</> : <>cell: 0 <i class="ramp" /> the head's largest weight</>}
+        {lines ? <>line: {strengthSamples(max).map(([weight, strength]) => <span class="sample" key={weight}><i style={sampleStyle(lineStyle(strength, colour, palette, 24))} />{weight}</span>)}</> : !picture.signed && <>cell: 0 <i class="ramp" /> the head's largest weight</>}
       </li>
+      {lines && special === "fade" && <li class="strengths"><i class="stroke" style={{ borderTop: `1.5px solid ${palette.muted}`, opacity: 0.5 }} /> to or from a special token</li>}
       {arcLegend(arcs, palette)}
     </ul>
   );
+}
+
+/** Weights and strengths of the lines of a legend. */
+export function strengthSamples(max: number): [string, number][] {
+  return [0.1, 0.5, 1].map((strength) => [formatWeight(strength * max), strength]);
+}
+
+function sampleStyle({ colour, width }: { colour: string; width: number }): string {
+  return `border-top: ${width.toFixed(1)}px solid ${colour}`;
 }
 
 function arcLegend(arcs: Arcs[], palette: Palette) {
@@ -132,23 +170,36 @@ function arcLegend(arcs: Arcs[], palette: Palette) {
   ));
 }
 
-export function ShownWeight({ picture, arcs, source, state }: ViewProps) {
+export function ShownWeight(props: ViewProps) {
+  const { picture, arcs, source, state } = props;
   const total = picture.signed ? "of the absolute weight of these rows" : "of the weight of these rows";
   const attentionArcs = source.run.quantities[state.quantity].name === "attention" ? arcs : [];
   const uniform = useMemo(() => (attentionArcs.length ? uniformPicture(state, source) : null), [picture, attentionArcs.length > 0]);
   return (
     <>
       <p class="shown" role="status">
-        Shown: <b>{formatPercent(picture.fraction)}</b> {total}
+        {filterText(state)}. Shown: <b>{formatPercent(picture.fraction)}</b> {total}
         {picture.renormalised ? "; rows renormalised" : ""}
       </p>
-      {uniform && attentionArcs.map((tree) => <ArcWeights key={tree.tree.name} arcs={tree} picture={picture} uniform={uniform} filtered={state.keep !== "all"} />)}
+      {uniform && attentionArcs.map((tree) => <ArcWeights key={tree.tree.name} arcs={tree} relation={state.relation} picture={picture} uniform={uniform} />)}
     </>
   );
 }
 
-/** The mean weight along the arcs of a tree, and what uniform attention over the visible tokens gives. */
-function ArcWeights({ arcs, picture, uniform, filtered }: { arcs: Arcs; picture: Picture; uniform: Picture; filtered: boolean }) {
+/** Which weights are shown, as a clause. */
+export function filterText(state: ViewProps["state"]): string {
+  const kept = {
+    all: "All weights",
+    mass: `The strongest ${Math.round(100 * state.mass)} % of each token's weight`,
+    threshold: `Weights of at least ${state.threshold}`,
+    top: state.top === 1 ? "The strongest weight of each token" : `The ${state.top} strongest weights of each token`,
+  }[keepOf(state)];
+  const special = { fade: state.view === "head" ? ", special tokens faded" : "", show: "", hide: ", special tokens hidden", renormalise: ", special tokens hidden" }[state.special];
+  return kept + special;
+}
+
+/** The mean weight along the arcs of a tree, and what uniform attention over the visible tokens gives; both unfiltered. */
+function ArcWeights({ arcs, relation, picture, uniform }: { arcs: Arcs; relation: string; picture: Picture; uniform: Picture }) {
   const [model, baseline] = useMemo(() => [weightAlongArcs(arcs, picture), weightAlongArcs(arcs, uniform)], [arcs, picture, uniform]);
   if (!model || !baseline) return null;
   const mean = ({ forward, back }: ArcWeight) => formatPercent((forward + back) / 2);
@@ -158,5 +209,6 @@ function ArcWeights({ arcs, picture, uniform, filtered }: { arcs: Arcs; picture:
         `${formatPercent(baseline.forward)} and ${formatPercent(baseline.back)}`,
       ]
     : [<b>{mean(model)}</b>, mean(baseline)];
-  return <p class="shown arc-weights">Mean weight along the {model.edges} arcs of {arcs.tree.name}: {modelText} (uniform attention{filtered && ", unfiltered"}: {baselineText})</p>;
+  const named = arcs.tree.directed && relation ? `${relation} arcs` : "arcs";
+  return <p class="shown arc-weights">Mean weight along the {model.edges} {named} of {arcs.tree.name}: {modelText} (uniform attention: {baselineText})</p>;
 }
