@@ -17,7 +17,7 @@ import { Details, ShownWeight } from "./views/Details";
 import { DifferenceView } from "./views/DifferenceView";
 import { HeadView } from "./views/HeadView";
 import { MatrixView } from "./views/MatrixView";
-import { Enlarged, ModelView } from "./views/ModelView";
+import { ModelView } from "./views/ModelView";
 import { NeuronView } from "./views/NeuronView";
 
 /** Where the host stores the state: a page in its address, a notebook in the widget's model. */
@@ -117,7 +117,6 @@ function View(props: ViewProps) {
 
 function SidePanel(props: ViewProps) {
   const { view } = props.state;
-  if (view === "model") return <aside class="details"><Enlarged {...props} /></aside>;
   return view === "head" || view === "matrix" ? <Details {...props} /> : null;
 }
 
@@ -156,10 +155,8 @@ function pictureKey(state: State): string {
 
 async function loadLayers(state: State, sources: Source[]): Promise<void> {
   const source = sources[state.run];
-  const every = Array.from({ length: source.layers }, (_, layer) => layer);
-  const all = state.view === "model" || state.view === "difference";
   for (const each of state.view === "difference" ? sources : [source]) {
-    const layers = all ? every.filter((layer) => layer < each.layers) : layersNeeded(state, each);
+    const layers = layersNeeded(state, each).filter((layer) => layer < each.layers);
     await each.quantities[Math.min(state.quantity, each.quantities.length - 1)].load(layers);
     if (state.fusion === "norm" || state.across === "norm") await each.valueNorms?.load(layers);
   }

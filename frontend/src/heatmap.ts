@@ -15,7 +15,8 @@ export function heatmap(weights: ArrayLike<number>, rows: number, columns: numbe
   return canvas;
 }
 
-function pool(weights: ArrayLike<number>, rows: number, columns: number, height: number, width: number): Float32Array {
+/** The strongest weight of each block, with its sign. */
+export function pool(weights: ArrayLike<number>, rows: number, columns: number, height: number, width: number): Float32Array {
   const strongest = new Float32Array(height * width);
   const across = Uint32Array.from({ length: columns }, (_, column) => Math.trunc((column * width) / columns));
   for (let row = 0; row < rows; row++) {
@@ -27,4 +28,11 @@ function pool(weights: ArrayLike<number>, rows: number, columns: number, height:
     }
   }
   return strongest;
+}
+
+/** What a reduced image shows, as a sentence; empty if every weight has a pixel. */
+export function poolingNote(rows: number, columns: number, side: number): string {
+  const block = Math.max(rows, columns) / side;
+  if (block <= 1) return "";
+  return `A pixel shows the strongest weight of up to ${Math.ceil(block)} × ${Math.ceil(block)}.`;
 }

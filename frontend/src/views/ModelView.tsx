@@ -1,129 +1,250 @@
-// All layers and heads as thumbnails of their attention; one of them enlarged at the side.
-import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { largestSize, Scale } from "../colours";
-import { layoutOf, shapeWeights } from "../compose";
+// An atlas of all heads on one screen: thumbnails of their attention, coloured and sorted by a measure, one of them enlarged.
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Scale } from "../colours";
 import type { ViewProps } from "../context";
-import { paint } from "../figure";
-import { heatmap } from "../heatmap";
-import { formatWeight } from "../numbers";
-import { Labels } from "./Details";
-import { drawPanel, type Panel, sizeOf } from "./panels";
+import { type Figure, paint } from "../figure";
+import { poolingNote } from "../heatmap";
+import type { Palette } from "../palette";
+import type { Pen } from "../pen";
+import type { State } from "../state";
+import { type Bar, ColourBar, drawBar } from "./ColourBar";
+import { EnlargedHead } from "./EnlargedHead";
+import { useHeight } from "./fit";
+import { headName, nextPlace } from "./headKeys";
+import { corpusMeasures, describeHead, formatMeasure, type Measure, neutralOf, ranking, THIS_TEXT } from "./measures";
+import { MAX_THUMBNAIL_LINES, type Thumbnails, useThumbnails } from "./thumbnails";
+import { Tip } from "./Tip";
 
-const LABEL = 30;
-const ENLARGED_WIDTH = 370;
+const LEFT = 26;
+const TOP = 18;
+const CELL = { min: 20, max: 104, tag: 68, name: 40, value: 30 };
+const WIDE = 760; // with less width the enlarged head is below the atlas
+const BAR_HEIGHT = 52;
+const NOTE = 54; // height of the note below
 
 export function ModelView(props: ViewProps) {
   const { source, state, update, palette, width, setFigure } = props;
-  const canvas = useRef<HTMLCanvasElement>(null);
   const { layers, heads } = source;
-  const cell = Math.max(24, Math.min(width > 1500 ? 160 : 112, Math.floor((width - LABEL) / heads)));
-  const size = { width: LABEL + cell * heads, height: 20 + cell * layers };
-  const filters = [state.quantity, state.units, state.special, state.part, state.keep, state.threshold, state.top];
-  const thumbnails = useMemo(
-    () => thumbnailsOf(props, cell - 4),
-    [source, palette, cell, ...filters],
-  );
-  const selection = state.heads.length === 1 ? state.heads[0] : -1;
-  const figure = {
-    ...size,
-    draw: (pen: Parameters<Parameters<typeof setFigure>[0]["draw"]>[0]) => {
-      for (let head = 0; head < heads; head++) pen.text(LABEL + (head + 0.5) * cell, 10, String(head + 1), palette.muted, 12, "middle");
-      for (let layer = 0; layer < layers; layer++) {
-        pen.text(LABEL - 10, 20 + (layer + 0.5) * cell, String(layer + 1), palette.muted, 12, "end");
-        for (let head = 0; head < heads; head++) {
-          const [x, y] = [LABEL + head * cell + 2, 20 + layer * cell + 2];
-          pen.image(thumbnails[layer * heads + head], x, y, cell - 4, cell - 4);
-          const isSelected = layer === state.layer && head === selection;
-          pen.rect(x - 0.5, y - 0.5, cell - 3, cell - 3, isSelected ? palette.foreground : palette.grid, true);
-          if (isSelected) pen.rect(x - 1.5, y - 1.5, cell - 1, cell - 1, palette.foreground, true);
-        }
-      }
-    },
-  };
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
+  const [hovered, setHovered] = useState(-1);
+  const wide = width >= WIDE;
+  const height = useHeight(grid, 300, [width]) - NOTE;
+  const cell = cellSize(layers, heads, wide ? Math.min(width * 0.56, width - 400) : width, wide ? height : Infinity);
+  const corpus = useMemo(() => corpusMeasures(source.run.measures), [source]);
+  const coloured = state.measure !== "none";
+  const frame = coloured && state.cells !== "values" ? Math.max(2, Math.round(cell * 0.075)) : 0;
+  const inner = cell - 3 - 2 * frame;
+  const thumbnails = useThumbnails(props, inner, coloured);
+  const measures = [...thumbnails.measures.measures, ...corpus];
+  const measure = coloured ? measures.find((each) => keyOf(each) === state.measure) ?? measures[0] : null;
+  const ranked = useMemo(() => (measure ? ranking(measure) : []), [measure, thumbnails.made]);
+  const slots = useMemo(() => slotsOf(state.order, ranked, layers, heads), [state.order, ranked, layers, heads]);
+  const colours = useMemo(() => measure && coloursOf(measure, palette), [measure, palette, thumbnails.made]);
+  const selected = state.layer * heads + state.heads[0];
+  const size = { width: LEFT + cell * heads + 2, height: TOP + cell * layers + 2 };
+  const atlas: Atlas = { layers, heads, cell, frame, slots, selected, thumbnails, measure, colours, order: state.order, kind: state.cells };
+  const figure: Figure = { width: Math.max(size.width, 300), height: size.height + (measure ? BAR_HEIGHT : 0), draw: (pen) => drawFigure(pen, atlas, size.height, palette) };
   useLayoutEffect(() => {
-    if (canvas.current) paint(canvas.current, figure);
+    if (canvas.current) paint(canvas.current, { ...size, draw: (pen) => drawAtlas(pen, atlas, palette) });
     setFigure(figure);
   });
-  const buttons = [];
-  for (let layer = 0; layer < layers; layer++) {
-    for (let head = 0; head < heads; head++) {
-      const labels = source.labels(layer, head);
-      buttons.push(
-        <button
-          type="button"
-          key={`${layer}-${head}`}
-          data-head={`${layer + 1}-${head + 1}`}
-          aria-label={[`Head ${layer + 1}-${head + 1}`, ...labels.map(({ label }) => label)].join(", ")}
-          aria-pressed={layer === state.layer && head === selection}
-          title={[`${layer + 1}-${head + 1}`, ...labels.map(({ label, evidence }) => `${label} (${evidence})`)].join("\n")}
-          tabIndex={layer === state.layer && head === Math.max(0, selection) ? 0 : -1}
-          style={{ left: `${LABEL + head * cell}px`, top: `${20 + layer * cell}px`, width: `${cell}px`, height: `${cell}px` }}
-          onClick={() => update({ layer, heads: [head], across: "one", fusion: "each" })}
-        >
-          {labels.length > 0 && (cell >= 64 ? <span class="tag">{labels[0].label}{labels.length > 1 ? ` +${labels.length - 1}` : ""}</span> : <i class="dot" />)}
-        </button>,
-      );
+  const choose = (index: number) => update({ layer: Math.trunc(index / heads), heads: [index % heads], across: "one", fusion: "each" });
+  const open = (index: number) => update({ view: "head", layer: Math.trunc(index / heads), heads: [index % heads], across: "one", fusion: "each" });
+  const onKeyDown = (event: KeyboardEvent) => {
+    const index = Number((event.target as HTMLElement).dataset.index);
+    if (event.key === "Enter") {
+      event.preventDefault();
+      return open(index);
     }
-  }
+    const slot = nextPlace(event, slots.indexOf(index), heads, slots.length);
+    if (slot === null) return undefined;
+    event.preventDefault();
+    grid.current!.querySelector<HTMLElement>(`[data-index="${slots[slot]}"]`)?.focus();
+    return choose(slots[slot]);
+  };
+  const lines = (index: number) => [
+    `Head ${headName(index, heads)}`,
+    ...source.labels(Math.trunc(index / heads), index % heads).map(({ label }) => label),
+    ...(measure ? describeHead(measure, index, ranked.indexOf(index)) : []),
+  ];
+  const hoveredSlot = slots.indexOf(hovered);
   return (
     <section class="model-view" aria-label="Model view">
-      <p class="note">Layers down, heads across. Rows attend to columns; the strongest colour is the largest weight of the head. Select a head to enlarge it.</p>
-      <div class="grid" style={{ width: `${size.width}px`, height: `${size.height}px` }} onKeyDown={(event) => moveFocus(event, heads)} role="group" aria-label="Heads">
-        <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} aria-hidden="true" />
-        {buttons}
+      <div class={`atlas ${wide ? "wide" : ""}`}>
+        <div class="overview" style={wide ? { width: `${size.width}px` } : {}}>
+          <Settings state={state} update={update} measures={measures} measure={measure} />
+          {measure && colours ? <ColourBar bar={colours} name={measure.name} /> : <p class="note bar-note">Colour: weight, from 0 to the head's largest.</p>}
+          <div class="grid" ref={grid} style={{ width: `${size.width}px`, height: `${size.height}px` }} onKeyDown={onKeyDown} onPointerLeave={() => setHovered(-1)} role="group" aria-label="Heads">
+            <canvas ref={canvas} style={{ width: `${size.width}px`, height: `${size.height}px` }} aria-hidden="true" />
+            {slots.map((index, slot) => {
+              const [layer, head] = [Math.trunc(index / heads), index % heads];
+              const labels = source.labels(layer, head);
+              return (
+                <button
+                  type="button"
+                  key={index}
+                  data-head={`${layer + 1}-${head + 1}`}
+                  data-index={index}
+                  aria-label={[`Head ${layer + 1}-${head + 1}`, ...labels.map(({ label }) => label), ...(measure ? [`${measure.name} ${formatMeasure(measure.values[index])}`] : [])].join(", ")}
+                  aria-pressed={index === selected}
+                  tabIndex={index === selected ? 0 : -1}
+                  style={{ left: `${LEFT + (slot % heads) * cell}px`, top: `${TOP + Math.trunc(slot / heads) * cell}px`, width: `${cell}px`, height: `${cell}px` }}
+                  onClick={() => choose(index)}
+                  onDblClick={() => open(index)}
+                  onPointerEnter={() => setHovered(index)}
+                  onFocus={(event) => (event.currentTarget as HTMLElement).matches(":focus-visible") && setHovered(index)}
+                  onBlur={() => setHovered(-1)}
+                >
+                  {labels.length > 0 && (cell >= CELL.tag ? <span class="tag">{labels[0].label}{labels.length > 1 ? ` +${labels.length - 1}` : ""}</span> : <i class="dot" />)}
+                </button>
+              );
+            })}
+            {hovered >= 0 && <Tip x={LEFT + ((hoveredSlot % heads) + 0.5) * cell} y={TOP + (Math.trunc(hoveredSlot / heads) + 1) * cell} width={size.width} height={size.height} lines={lines(hovered)} />}
+          </div>
+        </div>
+        <EnlargedHead {...props} measures={measures} shownMeasure={measure} height={wide ? height + (measure ? 96 : 78) : 640} space={wide ? width - size.width - 28 : width} />
       </div>
+      <p class="note">{readingNote(props, inner, measure)}</p>
     </section>
   );
 }
 
-function moveFocus(event: KeyboardEvent, heads: number): void {
-  const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: heads, ArrowUp: -heads }[event.key];
-  if (by === undefined) return;
-  const buttons = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("button")];
-  buttons[buttons.indexOf(event.target as HTMLElement) + by]?.focus();
-  event.preventDefault();
+function keyOf({ name, source }: Measure): string {
+  return source === THIS_TEXT ? name : `${name} · ${source}`;
 }
 
-/** The attention of each head with the current filters, scaled to the head's largest weight. */
-function thumbnailsOf({ source, state, palette }: ViewProps, side: number): HTMLCanvasElement[] {
-  const thumbnails: HTMLCanvasElement[] = [];
-  const resolution = Math.min(512, Math.round(side * Math.min(2, window.devicePixelRatio || 1)));
-  const layout = layoutOf(state, source);
-  const headWeights = source.quantities[state.quantity];
-  for (let layer = 0; layer < source.layers; layer++) {
-    for (let head = 0; head < source.heads; head++) {
-      const weights = shapeWeights(headWeights.head(layer, head), layout, state);
-      thumbnails.push(heatmap(weights, layout.rows.length, layout.columns.length, resolution, new Scale(palette, largestSize([weights]))));
-    }
-  }
-  return thumbnails;
+/** The largest cell with which all heads fit. */
+function cellSize(layers: number, heads: number, width: number, height: number): number {
+  const fitting = Math.min((width - LEFT - 2) / heads, (height - TOP - 2) / layers);
+  return Math.floor(Math.max(CELL.min, Math.min(CELL.max, fitting)));
 }
 
-/** The attention of one head, enlarged, with its tokens if there is space, and links to the other views. */
-export function Enlarged({ picture, palette, state, update, source, width }: ViewProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const series = picture.series[0];
-  const max = series ? largestSize([series.weights]) : 0;
-  const texts = (units: number[]) => units.map((unit) => picture.units[unit].text);
-  const panel: Panel = { name: "", rows: texts(picture.rows), columns: texts(picture.columns), weights: series?.weights ?? new Float32Array(), max };
-  const side = sizeOf([panel], Math.min(ENLARGED_WIDTH, width));
-  useLayoutEffect(() => {
-    if (canvas.current && series) paint(canvas.current, { ...side, draw: (pen) => drawPanel(pen, panel, palette, side, 0) });
-  });
-  if (state.heads.length !== 1 || !series) return <p class="note">Select a head to enlarge it.</p>;
-  const labels = source.labels(state.layer, state.heads[0]);
+function Settings({ state, update, measures, measure }: Pick<ViewProps, "state" | "update"> & { measures: Measure[]; measure: Measure | null }) {
+  const sources = [...new Set(measures.map(({ source }) => source))];
   return (
-    <div class="enlarged">
-      <h2>Head {series.name}</h2>
-      <canvas ref={canvas} role="img" aria-label={`Attention of head ${series.name}`} style={{ width: `${side.width}px`, height: `${side.height}px` }} />
-      <p class="note">
-        0 <i class="ramp" /> {formatWeight(max)}
-      </p>
-      <p class="row">
-        <button type="button" onClick={() => update({ view: "head" })}>Lines</button>
-        <button type="button" onClick={() => update({ view: "matrix" })}>Numbers</button>
-      </p>
-      <Labels labels={labels} />
+    <div class="row settings">
+      <label class="choice">
+        <span>Colour by</span>
+        <select data-choice="Colour by" value={measure ? keyOf(measure) : "none"} onChange={(event) => update({ measure: event.currentTarget.value, ...(event.currentTarget.value === "none" ? { order: "model" as const } : {}) })}>
+          {sources.map((source) => (
+            <optgroup label={source} key={source}>
+              {measures.filter((each) => each.source === source).map((each) => <option key={keyOf(each)} value={keyOf(each)}>{each.name}</option>)}
+            </optgroup>
+          ))}
+          <option value="none">no measure</option>
+        </select>
+      </label>
+      <label class="choice">
+        <span>Order of heads</span>
+        <select data-choice="Order of heads" value={state.order} disabled={!measure} onChange={(event) => update({ order: event.currentTarget.value as State["order"] })}>
+          <option value="model">as in the model</option>
+          <option value="layers">sorted in layers</option>
+          <option value="all">sorted over all</option>
+        </select>
+      </label>
+      <label class="choice">
+        <span>Cells</span>
+        <select data-choice="Cells" value={state.cells} onChange={(event) => update({ cells: event.currentTarget.value as State["cells"] })}>
+          <option value="maps">maps</option>
+          <option value="lines">lines</option>
+          <option value="values">values</option>
+        </select>
+      </label>
     </div>
   );
+}
+
+/** The head in each place of the grid, row by row. */
+function slotsOf(order: State["order"], ranked: number[], layers: number, heads: number): number[] {
+  const every = Array.from({ length: layers * heads }, (_, index) => index);
+  if (order === "model" || !ranked.length) return every;
+  if (order === "all") return ranked;
+  return every.filter((index) => index % heads === 0).flatMap((start) => ranked.filter((index) => index >= start && index < start + heads));
+}
+
+/** Colours that are faint at the neutral value. */
+function coloursOf(measure: Measure, palette: Palette): Bar & { neutral: number } {
+  const { name, value } = neutralOf(measure);
+  const finite = [...measure.values.filter(Number.isFinite), value];
+  const [low, high] = [Math.min(...finite), Math.max(...finite)];
+  const scale = new Scale(palette, Math.max(high - value, value - low) || 1);
+  const inside = value > low && value < high;
+  const texts = [`${formatMeasure(low)}${value === low ? ` ${name}` : ""}`, inside ? `${name} ${formatMeasure(value)}` : "", `${formatMeasure(high)}${value === high && high > low ? ` ${name}` : ""}`];
+  return { scale, low: low - value, high: high > low ? high - value : 1, texts, neutral: value };
+}
+
+interface Atlas {
+  layers: number;
+  heads: number;
+  cell: number;
+  frame: number;
+  slots: number[];
+  selected: number;
+  thumbnails: Thumbnails;
+  measure: Measure | null;
+  colours: (Bar & { neutral: number }) | null;
+  order: State["order"];
+  kind: State["cells"];
+}
+
+function drawAtlas(pen: Pen, atlas: Atlas, palette: Palette): void {
+  const { layers, heads, cell, slots, selected, order } = atlas;
+  const every = cell < 22 ? 2 : 1;
+  for (let head = 0; head < heads; head += every) pen.text(LEFT + (head + 0.5) * cell, 9, String(head + 1), palette.muted, 11, "middle");
+  for (let layer = 0; layer < layers; layer += every) pen.text(LEFT - 7, TOP + (layer + 0.5) * cell, order === "all" ? String(layer * heads + 1) : String(layer + 1), palette.muted, 11, "end");
+  slots.forEach((index, slot) => drawCell(pen, atlas, palette, index, LEFT + (slot % heads) * cell + 1.5, TOP + Math.trunc(slot / heads) * cell + 1.5));
+  const slot = slots.indexOf(selected);
+  if (slot < 0) return;
+  const [x, y] = [LEFT + (slot % heads) * cell, TOP + Math.trunc(slot / heads) * cell];
+  for (const inset of [0, 1]) pen.rect(x + inset, y + inset, cell - 2 * inset, cell - 2 * inset, palette.foreground, true);
+}
+
+function drawCell(pen: Pen, { heads, cell, frame, thumbnails, measure, colours, order, kind }: Atlas, palette: Palette, index: number, x: number, y: number): void {
+  const side = cell - 3;
+  const value = measure?.values[index] ?? NaN;
+  const known = colours && value === value;
+  if (kind === "values") {
+    pen.rect(x, y, side, side, known ? colours.scale.css(value - colours.neutral) : palette.background);
+    if (!known) pen.rect(x, y, side, side, palette.grid, true);
+    if (cell < CELL.value) return;
+    const colour = known ? colours.scale.textColour(value - colours.neutral) : palette.muted;
+    const text = known ? formatMeasure(value).replace(/^(-?)0\./, "$1.") : measure ? "–" : "";
+    const named = order !== "model" && cell >= CELL.name;
+    pen.text(x + side / 2, y + side * (named ? 0.66 : 0.5), text, colour, cell < 44 ? 10 : 12, "middle");
+    if (named) pen.text(x + side / 2, y + side * 0.28, headName(index, heads), colour, 10, "middle");
+    return;
+  }
+  if (frame) pen.rect(x, y, side, side, known ? colours.scale.css(value - colours.neutral) : palette.grid);
+  const [left, top, inner] = [x + frame, y + frame, side - 2 * frame];
+  const image = thumbnails.images[index];
+  pen.rect(left, top, inner, inner, palette.background);
+  if (image) pen.image(image, left, top, inner, inner);
+  if (!frame) pen.rect(x - 0.5, y - 0.5, side + 1, side + 1, palette.grid, true);
+  if (order === "model" || cell < CELL.name) return;
+  const name = headName(index, heads);
+  pen.rect(left, top, 6.2 * name.length + 3, 12, palette.background);
+  pen.text(left + 1.5, top + 6, name, palette.foreground, 10, "start");
+}
+
+function drawFigure(pen: Pen, atlas: Atlas, below: number, palette: Palette): void {
+  drawAtlas(pen, atlas, palette);
+  const { measure, colours } = atlas;
+  if (!measure || !colours) return;
+  const width = Math.min(320, Math.max(240, LEFT + atlas.cell * atlas.heads - LEFT));
+  pen.text(LEFT, below + 10, `${measure.name}, ${measure.unit || "no unit"} (${measure.source})`, palette.foreground, 11, "start");
+  drawBar(pen, colours, palette, LEFT, below + 20, width);
+}
+
+function readingNote({ source, state, picture }: ViewProps, side: number, measure: Measure | null): string {
+  const kind = {
+    maps: "In a map rows attend to columns; the strongest colour is the largest weight of the head.",
+    lines: `Lines run from a token at the left to the token it attends to at the right; the strongest is the largest weight of the head${picture.rows.length * picture.columns.length > MAX_THUMBNAIL_LINES ? `, at most ${MAX_THUMBNAIL_LINES} per head are drawn` : ""}.`,
+    values: "",
+  }[state.cells];
+  const places = { model: "Layers down, heads across.", layers: "Layers down, heads sorted by the measure.", all: "All heads sorted by the measure, row by row; numbers at the left are ranks." }[state.order];
+  const frames = measure && state.cells !== "values" ? `Ink is weight, the frame's colour the measure (${[measure.unit, measure.source].filter(Boolean).join("; ")}).` : measure ? `Colour: ${[measure.unit, measure.source].filter(Boolean).join("; ")}.` : "";
+  const pooling = state.cells === "maps" ? poolingNote(picture.rows.length, picture.columns.length, side) : "";
+  const quantity = state.quantity > 0 ? `Measures of this text are of attention, not of ${source.run.quantities[state.quantity].name}.` : "";
+  return [places, kind, frames, pooling, quantity, "Arrow keys or h, j, k, l move; Enter opens the lines of a head."].filter(Boolean).join(" ");
 }

@@ -1,7 +1,7 @@
 // Tables for two runs: the largest differences, or the strongest weights of each if they cannot be compared.
 import type { Picture } from "../compose";
 import { formatWeight } from "../numbers";
-import { difference, joinTexts } from "./panels";
+import { difference, joinTexts } from "./differences";
 
 const MAX_ROWS = 12;
 
