@@ -1,23 +1,26 @@
 // The application: holds the state, loads the layers it needs, and shows one view with details at its side.
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { headColour } from "./colours";
 import { DARK, LIGHT, type Palette } from "./palette";
 import { compose, layersNeeded, type Picture, canWeightByNorm } from "./compose";
 import { type TokenSelection, pinned, type ViewProps } from "./context";
 import { available, Controls } from "./Controls";
 import { Export } from "./Export";
-import { type Caption, withCaption, type Figure } from "./figure";
+import { bibtexOf, captionText, commandOf, figureCaption, type Shown } from "./caption";
+import { withCaption, type Figure } from "./figure";
+import { Help } from "./Help";
 import type { Payload } from "./payload";
+import { useShortcuts } from "./shortcuts";
 import { Source } from "./source";
 import { defaults, fromHash, type Patch, type State, toHash } from "./state";
-import { formatPercent } from "./numbers";
 import { arcsOf } from "./trees";
+import { Tour } from "./Tour";
 import { Details, ShownWeight } from "./views/Details";
 import { DifferenceView } from "./views/DifferenceView";
 import { HeadView } from "./views/HeadView";
 import { MatrixView } from "./views/MatrixView";
 import { ModelView } from "./views/ModelView";
+import { SmallMultiples } from "./views/SmallMultiples";
 import { NeuronView } from "./views/NeuronView";
 
 /** Where the host stores the state: a page in its address, a notebook in the widget's model. */
@@ -26,6 +29,7 @@ export interface StateStore {
   write: (hash: string) => void;
   listen: (onChange: () => void) => void;
   link: ((hash: string) => string) | null;
+  ownsPage: boolean; // whether nothing else is on the page: then letters are shortcuts wherever the focus is
 }
 
 interface Frame {
@@ -39,6 +43,9 @@ export function App({ payload, store }: { payload: Payload; store: StateStore })
   const read = () => nearestValid(fromHash(store.read() || payload.state, defaultState, sources[0]), sources);
   const [state, setState] = useState<State>(read);
   const [shown, setShown] = useState<Frame | null>(null);
+  const [tour, setTour] = useState(-1);
+  const [help, setHelp] = useState(false);
+  const root = useRef<HTMLDivElement>(null);
   const [hovered, setHovered] = useState<TokenSelection | null>(null);
   const figure = useRef<Figure | null>(null);
   const [main, width] = useWidth();
@@ -63,45 +70,62 @@ export function App({ payload, store }: { payload: Payload; store: StateStore })
     };
   }, [pictureKey(state)]);
 
+  useShortcuts(root, store.ownsPage, { state, sources, update, release: () => setHovered(null), tour: () => setTour(0), help: () => setHelp(true) });
+
   // While a layer is decoded the previous picture stays; settings that need no other weights apply at once.
   const current = shown && pictureKey(shown.state) === pictureKey(state) ? state : shown?.state;
   const selection = shown && current ? hovered ?? pinned(current, shown.picture) : null;
   const setFigure = useCallback((drawing: Figure) => void (figure.current = drawing), []);
   const source = sources[(current ?? state).run];
-  const arcs = useMemo(() => (shown && current ? arcsOf(current, source, shown.picture) : []), [shown, current?.tree]);
+  const arcs = useMemo(() => (shown && current ? arcsOf(current, source, shown.picture) : []), [shown, current?.tree, current?.relation]);
   const props: ViewProps | null = shown && current && width > 0
     ? { payload, sources, source, state: current, update, picture: shown.picture, arcs, palette, width, selection, hover: setHovered, setFigure }
     : null;
-  const exported = shown && (
-    <Export figure={() => figure.current && withCaption(figure.current, captionOf(payload, shown, source, palette))} picture={shown.picture} background={palette.background} name={payload.title} link={store.link && (() => store.link!(toHash(state, defaultState)))} />
-  );
+  const hash = () => toHash(state, defaultState);
+  const exported = shown && current && <Exports {...{ payload, state: current, picture: shown.picture, source, selection }} palette={palette} figure={figure} link={store.link && (() => store.link!(hash()))} hash={hash} />;
+  const opening = { layer: defaultState.layer, head: defaultState.heads[0] };
   return (
-    <div class="views" data-theme={dark ? "dark" : "light"} data-ready={props ? current!.view : ""} data-shown={shown ? pictureKey(shown.state) : ""}>
-      <h1><bdi>{payload.title}</bdi></h1>
-      <p class="about">
-        {source.run.name} · {source.layers} layers, {source.heads} heads · {source.nTokens} tokens · {source.run.quantities[state.quantity].description}
-      </p>
-      {payload.notes.map((note) => <p class="note" key={note}>{note}</p>)}
-      <Controls state={state} update={update} source={source} sources={sources} palette={palette} exports={exported} />
+    <div class="views" ref={root} data-theme={dark ? "dark" : "light"} data-ready={props ? current!.view : ""} data-shown={shown ? pictureKey(shown.state) : ""}>
+      <header>
+        <h1><bdi>{payload.title}</bdi></h1>
+        <p class="about">
+          <bdi>{source.run.name}</bdi>{source.run.model && source.run.model !== source.run.name && <> · {source.run.model}</>} · {source.layers} layers, {source.heads} heads · {source.nTokens} tokens · {source.run.quantities[state.quantity].description}, {precisionText(source, state.quantity)}
+        </p>
+        {payload.notes.map((note) => <p class="note" key={note}>{note}</p>)}
+        <Controls state={state} update={update} source={source} sources={sources} palette={palette} exports={exported} tour={() => setTour(0)} help={() => setHelp(true)} />
+      </header>
       <div class={`body ${state.view}`}>
+        {props && props.state.view === "head" && props.source.heads > 1 && <SmallMultiples {...props} />}
         <main ref={main}>{props && <View {...props} />}</main>
         {props && <SidePanel {...props} />}
       </div>
+      {tour >= 0 && <Tour payload={payload} source={sources[0]} opening={opening} step={tour} go={setTour} update={update} />}
+      {help && <Help close={() => setHelp(false)} />}
     </div>
   );
 }
 
-function captionOf(payload: Payload, { state, picture }: Frame, source: Source, palette: Palette): Caption {
-  const hasLines = state.view === "head" && !picture.signed;
-  const fraction = state.view === "head" || state.view === "matrix" ? ` · shown: ${formatPercent(picture.fraction)} of the weight` : "";
-  const quantity = source.run.quantities[state.quantity].name;
-  const heads = state.view === "model" || state.view === "difference" ? "" : ` · ${picture.series.length === 1 ? picture.series[0].name : `layer ${state.layer + 1}`}`;
-  return {
-    lines: [payload.title, `${source.run.name} · ${quantity}${heads}${fraction}`],
-    colours: hasLines ? picture.series.map((series) => ({ name: series.short, colour: headColour(palette, series.colour) })) : [],
-    foreground: palette.foreground,
-    muted: palette.muted,
-  };
+interface ExportsProps extends Shown {
+  palette: Palette;
+  figure: { current: Figure | null };
+  link: (() => string) | null;
+  hash: () => string;
+}
+
+function Exports({ palette, figure, link, hash, ...shown }: ExportsProps) {
+  const { payload, state, picture } = shown;
+  const texts: Parameters<typeof Export>[0]["texts"] = {};
+  if (link) texts.link = { title: "Link", text: link };
+  texts.caption = { title: "Caption", text: () => captionText(shown).join(" ") };
+  if (bibtexOf(shown)) texts.bibtex = { title: "BibTeX", text: () => bibtexOf(shown) };
+  if (payload.command) texts.command = { title: "Command", text: () => commandOf(payload, hash()) };
+  return <Export figure={() => figure.current && withCaption(figure.current, figureCaption(shown, palette))} picture={picture} background={palette.background} name={payload.title} view={state.view} texts={texts} />;
+}
+
+/** How exactly the weights of a quantity are stored. */
+function precisionText(source: Source, quantity: number): string {
+  const { levels } = source.run.quantities[quantity].weights;
+  return levels ? `stored in steps of 1/${levels} of the largest weight of each row` : "exact";
 }
 
 function View(props: ViewProps) {

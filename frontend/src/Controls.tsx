@@ -5,7 +5,9 @@ import { headColour } from "./colours";
 import type { Palette } from "./palette";
 import { canWeightByNorm } from "./compose";
 import type { Source } from "./source";
-import type { State, Update } from "./state";
+import { labelText } from "./labels";
+import { keepOf, type State, type Update } from "./state";
+import { relationsOf } from "./trees";
 
 interface Props {
   state: State;
@@ -14,6 +16,8 @@ interface Props {
   sources: Source[];
   palette: Palette;
   exports: ComponentChildren;
+  tour: () => void;
+  help: () => void;
 }
 
 const VIEW_NAMES: { [view in State["view"]]: string } = { head: "Heads", model: "Model", matrix: "Matrix", neuron: "Neurons", difference: "Difference" };
@@ -23,7 +27,7 @@ export function available(view: State["view"], source: Source, sources: Source[]
   return view !== "difference" || sources.length > 1;
 }
 
-export function Controls({ state, update, source, sources, palette, exports }: Props) {
+export function Controls({ state, update, source, sources, palette, exports, tour, help }: Props) {
   const { run } = source;
   const [more, setMore] = useState(false);
   const views = (Object.keys(VIEW_NAMES) as State["view"][]).filter((view) => available(view, source, sources));
@@ -46,9 +50,12 @@ export function Controls({ state, update, source, sources, palette, exports }: P
       <div class={`secondary ${more ? "open" : ""}`}>
         {(state.view === "head" || state.view === "matrix") && <Aggregation state={state} update={update} source={source} />}
         {(state.view === "head" || state.view === "matrix") && run.trees.length > 0 && <TreeChoice state={state} update={update} source={source} />}
+        {(state.view === "head" || state.view === "matrix") && <RelationChoice state={state} update={update} source={source} />}
         {state.view !== "neuron" && <Filters state={state} update={update} source={source} />}
         <div class="right">
           <Choice name="Theme" value={state.theme} options={[["auto", "system"], ["light", "light"], ["dark", "dark"]]} choose={(theme) => update({ theme: theme as State["theme"] })} />
+          <button type="button" data-choice="Tour" onClick={tour}>Tour</button>
+          <button type="button" data-choice="Help" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={help}>?</button>
           {exports}
         </div>
       </div>
@@ -72,6 +79,13 @@ function TreeChoice({ state, update, source }: { state: State; update: Update; s
   return <Choice name="Dependency arcs" value={state.tree} options={options.length > 3 ? options : options.slice(1).map(([key, name]) => [key === "none" ? key : "all", name])} choose={(tree) => update({ tree: tree as State["tree"] })} />;
 }
 
+/** Which relation's arcs are shown. */
+function RelationChoice({ state, update, source }: { state: State; update: Update; source: Source }) {
+  const relations = relationsOf(source);
+  if (relations.length < 2 || state.tree === "none" || state.tree === "predicted") return null;
+  return <Choice name="Relation" value={state.relation} options={[["", "all"], ...relations.map((relation): [string, string] => [relation, relation])]} choose={(relation) => update({ relation })} />;
+}
+
 function Filters({ state, update, source }: { state: State; update: Update; source: Source }) {
   const { run } = source;
   return (
@@ -80,12 +94,18 @@ function Filters({ state, update, source }: { state: State; update: Update; sour
         <Choice name="Tokens" value={state.units} options={[["tokens", "tokens"], ["words", "words"]]} choose={(units) => update({ units: units as State["units"], token: -1, sortRow: -1, sortColumn: -1 })} />
       )}
       {run.tokens.some((token) => token.special) && (
-        <Choice name="Special tokens" value={state.special} options={[["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, renormalised"]]} choose={(special) => update({ special: special as State["special"] })} />
+        <Choice name="Special tokens" value={state.special} options={[["fade", "faded"], ["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, renormalised"]]} choose={(special) => update({ special: special as State["special"] })} />
       )}
       {run.is_pair && (
         <Choice name="Sentences" value={state.part} options={[["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]]} choose={(part) => update({ part: part as State["part"] })} />
       )}
-      <Choice name="Weights" value={state.keep} options={[["all", "all"], ["threshold", "above a threshold"], ["top", "strongest per token"]]} choose={(keep) => update({ keep: keep as State["keep"] })} />
+      <Choice name="Weights" value={keepOf(state)} options={[["mass", "strongest share"], ["all", "all"], ["threshold", "above a threshold"], ["top", "strongest per token"]]} choose={(keep) => update({ keep: keep as State["keep"] })} />
+      {keepOf(state) === "mass" && (
+        <label class="choice">
+          <span>Share {Math.round(100 * state.mass)} %</span>
+          <input type="range" min="0.3" max="0.99" step="0.01" value={state.mass} data-choice="Share" onInput={(event) => update({ keep: "mass", mass: Number(event.currentTarget.value) })} />
+        </label>
+      )}
       {state.keep === "threshold" && (
         <label class="choice">
           <span>Threshold {state.threshold.toFixed(2)}</span>
@@ -154,8 +174,8 @@ function HeadChoice({ state, update, source, palette }: { state: State; update: 
               data-chip={head + 1}
               class="chip"
               aria-pressed={pressed}
-              aria-label={[`Head ${head + 1}`, ...labels.map(({ label }) => label)].join(", ")}
-              title={[`Head ${state.layer + 1}-${head + 1}`, ...labels.map(({ label, evidence }) => `${label} (${evidence})`)].join("\n")}
+              aria-label={[`${head + 1}: head ${state.layer + 1}-${head + 1}`, ...labels.map(labelText)].join(", ")}
+              title={[`Head ${state.layer + 1}-${head + 1}`, ...labels.map((label) => `${labelText(label)} (${label.evidence})`)].join("\n")}
               style={{ "--colour": headColour(palette, head) }}
               onClick={(event) => toggle(head, event.shiftKey)}
               onDblClick={() => toggle(head, true)}

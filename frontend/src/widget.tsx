@@ -20,6 +20,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     },
     listen: (onChange) => model.on("change:state", onChange),
     link: null,
+    ownsPage: false,
   };
   return mount(el, JSON.parse(model.get("payload")) as Payload, store);
 }

@@ -117,7 +117,7 @@ export function Labels({ labels }: { labels: HeadLabel[] }) {
   if (!labels.length) return null;
   const heads = [...new Set(labels.map(({ layer, head }) => `${layer + 1}-${head + 1}`))];
   return (
-    <dl class="labels" aria-label="Labels of the selected heads">
+    <dl class={heads.length === 1 ? "labels alone" : "labels"} aria-label="Labels of the selected heads">
       {heads.map((name) => [
         <dt key={name}>{name}</dt>,
         ...labels.filter(({ layer, head }) => `${layer + 1}-${head + 1}` === name).map((label) => (

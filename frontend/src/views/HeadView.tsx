@@ -286,7 +286,7 @@ function TokenList({ kind, picture, span, step, selection, pinnedToken, numbers,
             >
               <bdi>{shorten(token.text, MAX_TEXT)}</bdi>
               {token.source && <small class="source"><bdi>{shorten(token.source, MAX_TEXT)}</bdi></small>}
-              {strip && <i class="strip" title={describeStrip(strip, layer, picture.step)} style={{ width: `${cell * strip.length}px`, background: stripBackground(strip, strips!.max, palette, cell) }} />}
+              {strip && <i class={selected === position ? "strip own" : "strip"} title={describeStrip(strip, layer, picture.step)} style={{ width: `${cell * strip.length}px`, background: stripBackground(strip, strips!.max, palette, cell) }} />}
               {number !== undefined && <span class="number">{format(number)}</span>}
             </button>
           </li>

@@ -18,7 +18,7 @@ from bertology.recording.sites import ReducedSite, Site
 from bertology.statistics.transformed_values import transformed_values_per_head
 from bertology.views.dependency_arcs import gold_tree
 from bertology.views.model_names import model_name
-from bertology.views.payload import ModelRun, Quantity, ViewToken, quantise
+from bertology.views.payload import FINE_LEVELS, ModelRun, Quantity, ViewToken, quantise
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,8 +134,9 @@ def recorded_model_run(
             for name, values in weights.items()
         ],
         value_norms=quantise(value_norms) if value_norms is not None and np.isfinite(value_norms).all() else None,
-        query=quantise(_array(recording, "query", index)) if neurons else None,
-        key=quantise(_array(recording, "key", index)) if neurons else None,
+        # Fine steps are enough for products: the model's own weights stand beside them, exactly.
+        query=quantise(_array(recording, "query", index), levels=FINE_LEVELS) if neurons else None,
+        key=quantise(_array(recording, "key", index), levels=FINE_LEVELS) if neurons else None,
         labels=[],
         trees=[tree] if tree else [],
         focus=head_focus(weights["attention"], tokens),
