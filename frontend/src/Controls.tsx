@@ -52,12 +52,12 @@ export function Controls({ state, update, source, sources, palette, exports, tou
         {(state.view === "head" || state.view === "matrix") && run.trees.length > 0 && <TreeChoice state={state} update={update} source={source} />}
         {(state.view === "head" || state.view === "matrix") && <RelationChoice state={state} update={update} source={source} />}
         {state.view !== "neuron" && <Filters state={state} update={update} source={source} />}
-        <div class="right">
-          <Choice name="Theme" value={state.theme} options={[["auto", "system"], ["light", "light"], ["dark", "dark"]]} choose={(theme) => update({ theme: theme as State["theme"] })} />
-          <button type="button" data-choice="Tour" onClick={tour}>Tour</button>
-          <button type="button" data-choice="Help" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={help}>?</button>
-          {exports}
-        </div>
+      </div>
+      <div class="right">
+        <Choice name="Theme" value={state.theme} options={[["auto", "system"], ["light", "light"], ["dark", "dark"]]} choose={(theme) => update({ theme: theme as State["theme"] })} />
+        <button type="button" data-choice="Tour" onClick={tour}>Tour</button>
+        <button type="button" data-choice="Help" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={help}>?</button>
+        {exports}
       </div>
     </div>
   );

@@ -51,5 +51,5 @@ export function formatPercent(fraction: number): string {
 
 /** A proportion on a tag: a whole number, and never 100 for less than all. */
 export function formatScore(score: number): string {
-  return score < 1 && score >= 0.995 ? "> 99 %" : `${Math.round(100 * score)} %`;
+  return score < 1 && score >= 0.995 ? "> 99\u00a0%" : `${Math.round(100 * score)}\u00a0%`;
 }

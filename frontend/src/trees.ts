@@ -73,7 +73,8 @@ export interface Gutter {
 
 const MAX_LABEL_LENGTH = 14;
 const LABEL_FONT = 10;
-const WORD_FONT = 13.5;
+/** The size of tokens beside the lines, in pixels. */
+export const WORD_FONT = 14;
 const GAP = 5;
 
 /** The space for arcs beside a list of tokens. */

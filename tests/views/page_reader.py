@@ -13,12 +13,26 @@ from bertology.arrays import FloatArray
 
 def exported(page: Any, kind: str) -> str:
     """The content of an export of the page: text, or hexadecimal digits of a PNG."""
-    if not page.locator(".export[open]").count():
-        page.click(".export summary")
+    open_export_menu(page)
     with page.expect_download() as download:
         page.click(f"[data-export={kind}]")
     path = download.value.path()
     return Path(path).read_text("utf-8") if kind != "png" else Path(path).read_bytes().hex()
+
+
+def open_export_menu(page: Any) -> None:
+    """Open the menu, if it is closed."""
+    if not page.locator(".export .menu").count():
+        page.click(".export .open")
+
+
+def copied(page: Any, kind: str) -> str:
+    """The text that an entry of the export menu copies: link, caption, bibtex or command."""
+    page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve() }")
+    open_export_menu(page)
+    page.click(f"[data-export={kind}]")
+    page.wait_for_selector(".export output:has-text('copied')")
+    return page.evaluate("window.copied")
 
 
 def weights_on(page: Any) -> dict[str, FloatArray]:

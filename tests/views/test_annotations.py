@@ -108,26 +108,27 @@ def first_run(**arguments: Any) -> ModelRun:
 def labels_by_head(labels: list[HeadLabel]) -> dict[str, list[str]]:
     by_head: dict[str, list[str]] = {}
     for label in labels:
-        by_head.setdefault(f"{label.layer + 1}-{label.head + 1}", []).append(label.label)
+        score = "" if label.score is None else f" {label.score:.2f}"
+        by_head.setdefault(f"{label.layer + 1}-{label.head + 1}", []).append(label.label + score)
     return by_head
 
 
 def test_heads_that_meet_the_criterion_are_labelled_with_their_score() -> None:
     labels = first_run(results=word_patterns()).labels
     assert labels_by_head(labels) == {"1-2": ["next word 0.80"], "2-4": ["previous word 0.70"]}
-    assert labels[0].evidence == "0.8 [0.75, 0.85], n = 30; uniform attention 0.1; attention/word_patterns"
+    assert labels[0].evidence == "80 % [75, 85], n = 30; uniform attention 10 %; attention/word_patterns"
+    assert labels[0].effect == pytest.approx(0.7) and labels[0].citations == ["vig2019deconstructing"]
 
 
 def test_tables_label_the_heads_of_their_rows() -> None:
     labels = first_run(results=[dependency(), functions()]).labels
-    assert labels_by_head(labels) == {"1-2": ["next word 0.92"], "2-3": ["nsubj, dependent to governor 0.80"]}
-    assert "accuracy (held out) 0.8 [0.75, 0.85]" in labels[1].evidence
-    assert "best fixed offset 0.3" in labels[1].evidence
+    assert labels_by_head(labels) == {"1-2": ["next word 0.92"], "2-3": ["subject → verb 0.80"]}
+    assert "80 % [75, 85]" in labels[1].evidence and "best fixed offset 30 %" in labels[1].evidence
 
 
 def test_labels_are_ordered_by_declared_rank_after_those_of_the_user() -> None:
     labels = first_run(results=[word_patterns(), functions()], labels={"1-2": "mine (seen)"}).labels
-    assert labels_by_head(labels)["1-2"] == ["mine", "next word 0.92", "next word 0.80"]
+    assert labels_by_head(labels)["1-2"] == ["mine", "next word 0.92"], "of equal labels the first stays"
 
 
 def test_a_table_without_heads_labels_none() -> None:
@@ -145,8 +146,9 @@ def test_an_analysis_labels_heads_of_a_trained_model() -> None:
     labels = labels_by_head(payload.runs[0].labels)
     assert any("previous" in label for label in labels["3-8"]) and any("next" in label for label in labels["3-3"])
     assert len(labels) < 20
-    assert f"{len(labels)} of 64 heads are labelled" in payload.notes[0]
-    assert "at least 0.5 and 2 times the highest baseline (next word, previous word)" in payload.notes[0]
+    labelling = payload.runs[0].labelling
+    assert f"{len(labels)} of 64 heads are labelled" in labelling
+    assert "at least 0.5 and 2 times the highest baseline (next word, previous word)" in labelling
 
 
 def test_no_head_of_an_untrained_model_is_labelled() -> None:
@@ -169,9 +171,9 @@ def test_predicted_arcs_are_those_over_the_same_words() -> None:
     gold, predicted = first_run(results=structural_probe()).trees
     assert not predicted.directed and [(arc.start, arc.end) for arc in predicted.arcs] == [(0, 1), (0, 3)]
     assert "1 of 2 edges are among the 4 gold edges" in predicted.description and gold.name == "gold"
-    notes = bertology.view("tiny", "Something else.", results=[structural_probe(), word_patterns()]).payload.notes
-    assert notes[0] == "No arcs are shown: the results have none for exactly these words."
-    assert notes[1].startswith("2 of 8 heads are labelled (")
+    payload = bertology.view("tiny", "Something else.", results=[structural_probe(), word_patterns()]).payload
+    assert payload.notes == ["No arcs are shown: the results have none for exactly these words."]
+    assert payload.runs[0].labelling.startswith("2 of 8 heads are labelled (")
 
 
 def test_ignored_results_are_noted() -> None:

@@ -22,6 +22,7 @@ from views.page_reader import exported, n_colours, weights_on
 
 FIRST = "I went to the store. At the store, I bought fresh strawberries."
 SECOND = "They were red."
+ALL_HEADS = "heads=1,2,3,4,5,6,7,8"
 VIEWS = ("head", "model", "matrix", "neuron", "difference")
 
 
@@ -45,6 +46,11 @@ def attention(text: str) -> NDArray[np.float32]:
     return np.asarray(record(mini(), bertology.corpus([text]), ["attention"])["attention"][0])
 
 
+def as_number(text: str) -> float:
+    """A number on the page; of a bound ("< 0.001") its half."""
+    return float(text.removeprefix("< ")) / (2 if text.startswith("<") else 1)
+
+
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (2560, True)], ids=["narrow and light", "wide and dark"])
 def test_every_view_renders_offline_in_every_size(opened: Any, width: int, dark: bool) -> None:
     page = opened(pair(), width=width, dark=dark)
@@ -58,21 +64,23 @@ def test_every_view_renders_offline_in_every_size(opened: Any, width: int, dark:
     assert background == ("rgb(22, 24, 28)" if dark else "rgb(255, 255, 255)")
 
 
-def test_the_weights_shown_are_those_of_the_model(opened: Any) -> None:
-    page, expected = opened(single()), attention(FIRST)
+def test_the_weights_shown_are_exactly_those_of_the_model(opened: Any) -> None:
+    page, expected = opened(single(), f"{ALL_HEADS}&keep=all"), attention(FIRST)
+    assert "exact" in page.inner_text(".about")
     for layer in (0, 4, 7):
         page.select_option("[data-choice=Layer]", index=layer)
         page.wait_for_selector(f".legend li:has-text('{layer + 1}-1')")
         weights = weights_on(page)
         for head in range(8):
-            error = np.abs(weights[f"{layer + 1}-{head + 1}"] - expected[layer, head])
-            assert (error <= expected[layer, head].max(-1, keepdims=True) / 255).all()
+            exported_weights = weights[f"{layer + 1}-{head + 1}"].astype(np.float32)
+            np.testing.assert_array_equal(exported_weights, expected[layer, head])
 
 
 def test_coarse_steps_are_within_the_promised_error(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload, "MAX_FINE_VALUES", 0)
-    monkeypatch.setattr(payload, "MAX_COARSE_VALUES", 0)
-    page, expected = opened(bertology.view(mini(), FIRST)), attention(FIRST)
+    for limit in ("MAX_EXACT_TOKENS", "MAX_FINE_VALUES", "MAX_COARSE_VALUES"):
+        monkeypatch.setattr(payload, limit, 0)
+    page, expected = opened(bertology.view(mini(), FIRST), f"layer=1&{ALL_HEADS}&keep=all"), attention(FIRST)
+    assert "stored in steps of 1/128 of the largest weight of each row" in page.inner_text(".about")
     for head, weights in weights_on(page).items():
         exact = expected[0, int(head.split("-")[1]) - 1]
         error = np.abs(weights - exact) / exact.max(-1, keepdims=True)
@@ -80,12 +88,12 @@ def test_coarse_steps_are_within_the_promised_error(opened: Any, monkeypatch: py
 
 
 def test_a_token_shows_its_weights_as_numbers(opened: Any) -> None:
-    page, expected = opened(single(), "heads=3"), attention(FIRST)[0, 2]
+    page, expected = opened(single(), "layer=1&heads=3"), attention(FIRST)[0, 2]
     page.hover("ol.from [data-position='5']")
-    numbers = [float(text) for text in page.locator("ol.to .number").all_inner_texts()]
+    numbers = [as_number(text) for text in page.locator("ol.to .number").all_inner_texts()]
     np.testing.assert_allclose(numbers, expected[5], atol=0.001)
     page.hover("ol.to [data-position='2']")
-    numbers = [float(text) for text in page.locator("ol.from .number").all_inner_texts()]
+    numbers = [as_number(text) for text in page.locator("ol.from .number").all_inner_texts()]
     np.testing.assert_allclose(numbers, expected[:, 2], atol=0.001)
     rows = page.locator(".details tbody tr").all_inner_texts()
     assert len(rows) == len(expected)
@@ -93,7 +101,7 @@ def test_a_token_shows_its_weights_as_numbers(opened: Any) -> None:
 
 
 def test_a_click_pins_a_token_and_the_keyboard_moves_the_selection(opened: Any) -> None:
-    page = opened(single(), "heads=1")
+    page = opened(single(), "layer=1&heads=1")
     tokens = [token.text for token in single().payload.runs[0].tokens]
     page.click("ol.from [data-position='3']")
     page.mouse.move(1, 1)
@@ -101,16 +109,16 @@ def test_a_click_pins_a_token_and_the_keyboard_moves_the_selection(opened: Any) 
     assert "token=3" in page.evaluate("location.hash")
     page.focus("ol.from [data-position='3']")
     page.keyboard.press("ArrowDown")
-    assert page.locator(".details h2").inner_text() == f"from {tokens[4]}"
+    assert page.locator(".details h2").first.inner_text() == f"from {tokens[4]} token 4"
     page.keyboard.press("ArrowRight")
-    assert page.locator(".details h2").inner_text() == f"to {tokens[4]}"
+    assert page.locator(".details h2").first.inner_text() == f"to {tokens[4]} token 4"
     page.keyboard.press("Enter")
     assert page.locator("ol.to [aria-pressed=true]").inner_text().startswith(tokens[4])
 
 
 def test_heads_are_selected_one_by_one(opened: Any) -> None:
-    page = opened(single())
-    assert page.locator(".legend li").count() == 8 + 1
+    page = opened(single(), f"layer=1&{ALL_HEADS}")
+    assert page.locator(".legend li").count() == 8 + 2
     page.click("[data-chip='2']")
     assert sorted(weights_on(page)) == ["1-1", *(f"1-{head}" for head in range(3, 9))]
     page.dblclick("[data-chip='4']")
@@ -121,7 +129,7 @@ def test_heads_are_selected_one_by_one(opened: Any) -> None:
 @pytest.mark.parametrize("part", ["aa", "ab", "ba", "bb"])
 def test_sentence_filters_select_the_attention_between_segments(opened: Any, part: str) -> None:
     view = pair()
-    page = opened(view, "heads=1")
+    page = opened(view, "layer=1&heads=1&keep=all")
     page.select_option("[data-choice=Sentences]", part)
     page.wait_for_selector(".shown b:not(:has-text('100 %'))")
     segments = np.array([token.segment for token in view.payload.runs[0].tokens])
@@ -133,7 +141,7 @@ def test_sentence_filters_select_the_attention_between_segments(opened: Any, par
 
 
 def test_words_special_tokens_and_filters(opened: Any) -> None:
-    page, expected = opened(single(), "heads=1&units=words"), attention(FIRST)[0, 0]
+    page, expected = opened(single(), "layer=1&heads=1&units=words&keep=all"), attention(FIRST)[0, 0]
     words = np.array([token.word_index for token in single().payload.runs[0].tokens])
     groups = [np.flatnonzero(words == word) for word in range(words.max() + 1)]
     groups = [np.array([0]), *groups, np.array([len(words) - 1])]
@@ -154,7 +162,7 @@ def test_words_special_tokens_and_filters(opened: Any) -> None:
 
 @pytest.mark.parametrize(("across", "fusion"), [("mean", "mean"), ("max", "max"), ("one", "mean"), ("rollout", "mean")])
 def test_heads_and_layers_are_combined(opened: Any, across: str, fusion: str) -> None:
-    page, weights = opened(single(), f"layer=3&across={across}&fusion={fusion}"), attention(FIRST)
+    page, weights = opened(single(), f"layer=3&{ALL_HEADS}&across={across}&fusion={fusion}&keep=all"), attention(FIRST)
     if across == "rollout":
         layers = [0.5 * layer.mean(0) + 0.5 * np.eye(layer.shape[-1]) for layer in weights]
         expected = layers[2] @ layers[1] @ layers[0]
@@ -176,7 +184,7 @@ def test_the_model_view_enlarges_a_head(opened: Any) -> None:
 
 
 def test_the_matrix_sorts_and_copies(opened: Any) -> None:
-    page, expected = opened(single(), "view=matrix&heads=2"), attention(FIRST)[0, 1]
+    page, expected = opened(single(), "view=matrix&layer=1&heads=2"), attention(FIRST)[0, 1]
     assert page.inner_text("[data-cell='4,7']").lstrip(".") == f"{expected[4, 7]:.2f}".split(".")[1]
     page.click("[data-column='3']")
     order = [int(row) for row in page.locator("[data-row]").evaluate_all("all => all.map(e => e.dataset.row)")]
@@ -212,7 +220,7 @@ def test_the_difference_view_shows_how_much_heads_differ(opened: Any) -> None:
 
 
 def test_the_current_view_can_be_exported(opened: Any) -> None:
-    page = opened(single(), "heads=1,2")
+    page = opened(single(), "layer=1&heads=1,2&keep=all")
     records = list(csv.DictReader(io.StringIO(exported(page, "csv"))))
     expected = attention(FIRST)[0]
     assert len(records) == 2 * expected[0].size
@@ -224,13 +232,13 @@ def test_the_current_view_can_be_exported(opened: Any) -> None:
         page.wait_for_selector(f".views[data-ready={view}]")
         drawing = ElementTree.fromstring(exported(page, "svg"))
         words = "".join(drawing.itertext())
-        assert drawing.tag.endswith("svg") and len(drawing) > 3 and "bought" in words and "mini · attention" in words
+        assert drawing.tag.endswith("svg") and len(drawing) > 3 and "bought" in words and "of mini on" in words
     assert bytes.fromhex(exported(page, "png")).startswith(b"\x89PNG")
 
 
 def test_a_link_opens_the_same_view(opened: Any) -> None:
-    page = opened(single(), "heads=1,2")
-    page.select_option("[data-choice=Layer]", index=1)
+    page = opened(single(), "layer=1&heads=1,2")
+    page.select_option("[data-choice=Layer]", index=3)
     page.dblclick("[data-chip='3']")
     page.select_option("[data-choice=Weights]", "threshold")
     page.click("[data-view=matrix]")
@@ -238,12 +246,12 @@ def test_a_link_opens_the_same_view(opened: Any) -> None:
     hash = page.evaluate("location.hash").lstrip("#")
     assert dict(part.split("=") for part in hash.split("&")) == {
         "view": "matrix",
-        "layer": "2",
+        "layer": "4",
         "heads": "3",
         "keep": "threshold",
     }
     reopened = opened(single(), hash)
-    np.testing.assert_array_equal(weights_on(reopened)["2-3"], weights_on(page)["2-3"])
+    np.testing.assert_array_equal(weights_on(reopened)["4-3"], weights_on(page)["4-3"])
 
 
 @pytest.mark.parametrize(
@@ -254,7 +262,7 @@ def test_invalid_values_of_a_link_are_ignored(opened: Any, hash: str) -> None:
 
 
 def test_other_quantities_can_be_shown(opened: Any) -> None:
-    page = opened(single(), "heads=1")
+    page = opened(single(), "layer=1&heads=1&keep=all")
     page.select_option("[data-choice=Quantity]", "2")
     page.wait_for_selector(".about:has-text('gradient')")
     page.wait_for_selector(".shown:has-text('absolute')")
@@ -263,9 +271,9 @@ def test_other_quantities_can_be_shown(opened: Any) -> None:
 
 
 def test_the_legend_explains_the_colours_of_each_view(opened: Any) -> None:
-    page = opened(single())
+    page = opened(single(), f"layer=1&{ALL_HEADS}")
     legend = page.locator(".legend")
-    assert "1-8" in legend.inner_text() and "line: weaker" in legend.inner_text()
+    assert "1-8" in legend.inner_text() and "line:" in legend.inner_text()
     page.click("[data-view=matrix]")
     page.wait_for_selector(".views[data-ready=matrix]")
     assert "1-8" not in legend.inner_text() and "cell: 0" in legend.inner_text()

@@ -108,7 +108,7 @@ def normalise_rows(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def test_heads_and_layers_are_combined_by_norm(opened: Any) -> None:
     attention, weighted = norms()
-    page = opened(treebank(), "layer=3&heads=2,5&fusion=norm")
+    page = opened(treebank(), "layer=3&heads=2,5&fusion=norm&keep=all")
     (combined,) = weights_on(page).values()
     np.testing.assert_allclose(combined, normalise_rows(weighted[2, [1, 4]].sum(0)), atol=1e-3)
     assert np.abs(combined - attention[2, [1, 4]].mean(0)).max() > 0.01
@@ -125,7 +125,7 @@ def test_heads_and_layers_are_combined_by_norm(opened: Any) -> None:
 
 def test_rollout_can_be_norm_weighted(opened: Any) -> None:
     _, weighted = norms()
-    page = opened(treebank(), "layer=2&heads=1,2,3&fusion=norm&across=rollout")
+    page = opened(treebank(), "layer=2&heads=1,2,3&fusion=norm&across=rollout&keep=all")
     (rollout,) = weights_on(page).values()
     layers = [0.5 * normalise_rows(weighted[layer, :3].sum(0)) + 0.5 * np.eye(len(rollout)) for layer in range(2)]
     np.testing.assert_allclose(rollout, layers[1] @ layers[0], atol=1e-3)
@@ -133,7 +133,7 @@ def test_rollout_can_be_norm_weighted(opened: Any) -> None:
 
 def test_tensors_without_a_model_have_no_norms(opened: Any) -> None:
     attention = np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 3, 4))
-    page = opened(bertology.head_view(list(attention), ["[CLS]", "a", "b", "[SEP]"]), "fusion=norm")
+    page = opened(bertology.head_view(list(attention), ["[CLS]", "a", "b", "[SEP]"]), "layer=1&heads=1,2,3&fusion=norm&keep=all")
     assert page.locator("[data-choice='Combine heads'] option").all_inner_texts() == ["separate", "mean", "maximum"]
     np.testing.assert_allclose(next(iter(weights_on(page).values())), attention[0].mean(0), atol=1e-4)
 

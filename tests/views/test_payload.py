@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bertology.errors import Refusal
-from bertology.views.payload import COARSE_LEVELS, COARSEST_LEVELS, FINE_LEVELS, dequantise, quantise
+from bertology.views.payload import COARSE_LEVELS, COARSEST_LEVELS, EXACT, FINE_LEVELS, dequantise, quantise
 
 
 def attention_rows(seed: int, sharpness: float) -> NDArray[np.float32]:
@@ -33,16 +33,27 @@ def test_the_largest_weight_of_a_row_is_exact() -> None:
 
 def test_signs_are_kept() -> None:
     numbers = np.random.default_rng(3).normal(size=(1, 2, 5, 7)).astype(np.float32)
-    quantised = quantise(numbers)
+    quantised = quantise(numbers, levels=FINE_LEVELS)
     assert quantised.signed
     np.testing.assert_allclose(dequantise(quantised), numbers, atol=np.abs(numbers).max() / FINE_LEVELS)
 
 
+@pytest.mark.parametrize("sharpness", [0.0, 8.0])
+def test_weights_of_up_to_128_tokens_are_exact(sharpness: float) -> None:
+    scores = np.random.default_rng(6).normal(size=(1, 2, 128, 128)) * sharpness
+    weights = np.exp(scores).astype(np.float32) * np.where(scores > 1, -1, 1).astype(np.float32)
+    quantised = quantise(weights)
+    assert (quantised.levels, quantised.bytes) == (EXACT, 4)
+    np.testing.assert_array_equal(dequantise(quantised), weights)
+    assert quantise(np.ones((1, 1, 129, 129), np.float32)).levels == FINE_LEVELS
+
+
+@pytest.mark.parametrize("levels", [EXACT, COARSEST_LEVELS])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_zeros_remain_zeros(sign: int) -> None:
+def test_zeros_remain_zeros(sign: int, levels: int) -> None:
     numbers = np.zeros((1, 1, 3, 3), np.float32)
     numbers[0, 0, 0] = sign
-    np.testing.assert_array_equal(dequantise(quantise(numbers)), numbers)
+    np.testing.assert_array_equal(dequantise(quantise(numbers, levels=levels)), numbers)
 
 
 def test_nan_is_refused() -> None:
@@ -51,7 +62,7 @@ def test_nan_is_refused() -> None:
 
 
 def test_coarse_values_take_one_byte() -> None:
-    assert quantise(attention_rows(4, 1.0)).bytes == 2
+    assert quantise(attention_rows(4, 1.0), levels=FINE_LEVELS).bytes == 2
     assert (
         quantise(attention_rows(4, 1.0), levels=COARSE_LEVELS).bytes
         == quantise(attention_rows(4, 1.0), levels=COARSEST_LEVELS).bytes

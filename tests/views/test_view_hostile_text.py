@@ -48,8 +48,16 @@ def random_view(tokens: list[str], seed: int = 0, layers: int = 1, heads: int = 
 def test_tokens_are_shown_as_text(opened: Any, width: int) -> None:
     page = opened(random_view(HOSTILE_TOKENS), width=width)
     texts = page.locator("ol.from bdi").all_text_contents()
-    visible = {"": "∅", " ": "␣", "\n\t": "␣", "\u0000\u0007\u001b[31m": "␀␇␛[31m"}
+    visible = {
+        "": "∅",
+        " ": "␣",
+        "\n\t": "␊␉",
+        "\u0000\u0007\u001b[31m": "␀␇␛[31m",
+        "\u202eright to left override": "⟨202E⟩right to left override",
+        "x" * 400: f"{'x' * 59}…",
+    }
     assert texts == [visible.get(token, token) for token in HOSTILE_TOKENS]
+    assert "x" * 400 in page.get_attribute("ol.from [data-position='18']", "title")
     for view in ("model", "matrix", "head"):
         page.click(f"[data-view={view}]")
         page.wait_for_selector(f".views[data-ready={view}]")
@@ -59,7 +67,7 @@ def test_tokens_are_shown_as_text(opened: Any, width: int) -> None:
 
 
 def test_hostile_exports_are_well_formed(opened: Any) -> None:
-    page = opened(random_view(HOSTILE_TOKENS))
+    page = opened(random_view(HOSTILE_TOKENS), "layer=1&heads=1,2&keep=all")
     assert "<b>bold</b>" in "".join(ElementTree.fromstring(exported(page, "svg")).itertext())
     rows = list(csv.DictReader(io.StringIO(exported(page, "csv"), newline="")))
     assert len(rows) == 2 * len(HOSTILE_TOKENS) ** 2
@@ -68,7 +76,7 @@ def test_hostile_exports_are_well_formed(opened: Any) -> None:
 
 def test_512_tokens_without_spaces(opened: Any) -> None:
     tokens = ["[CLS]", *(f"##{'ab'[i % 2]}" for i in range(510)), "[SEP]"]
-    page = opened(random_view(tokens, layers=2), "heads=1,2")
+    page = opened(random_view(tokens, layers=2), "layer=1&heads=1,2&keep=all")
     assert page.locator("ol.from button").count() < 200
     assert "strongest of" in page.inner_text(".hint")
     page.evaluate("window.scrollTo(0, 5000)")

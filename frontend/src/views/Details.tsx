@@ -36,7 +36,7 @@ function HeadCard({ state, source, picture }: ViewProps) {
   return (
     <>
       <h2>{picture.series.length === 1 ? `Head ${picture.series[0].name}`.replace(/^Head (?=\D)/, "") : `${picture.series.length} heads of layer ${state.layer + 1}`}</h2>
-      <Labels labels={labels} />
+      <Labels labels={labels} named={state.heads.length > 1} />
       {!labels.length && labelling && <p class="note">No label: no function was found that is clear enough.</p>}
       {labelling && (
         <details class="labelling">
@@ -113,11 +113,11 @@ function largest(values: number[]): number {
 }
 
 /** Labels of the selected heads and the evidence for them. */
-export function Labels({ labels }: { labels: HeadLabel[] }) {
+export function Labels({ labels, named = false }: { labels: HeadLabel[]; named?: boolean }) {
   if (!labels.length) return null;
   const heads = [...new Set(labels.map(({ layer, head }) => `${layer + 1}-${head + 1}`))];
   return (
-    <dl class={heads.length === 1 ? "labels alone" : "labels"} aria-label="Labels of the selected heads">
+    <dl class={!named && heads.length === 1 ? "labels alone" : "labels"} aria-label="Labels of the selected heads">
       {heads.map((name) => [
         <dt key={name}>{name}</dt>,
         ...labels.filter(({ layer, head }) => `${layer + 1}-${head + 1}` === name).map((label) => (

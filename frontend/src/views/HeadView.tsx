@@ -8,12 +8,12 @@ import { paint } from "../figure";
 import { columnFormat, formatExact, formatPercent } from "../numbers";
 import { FONT, type Pen } from "../pen";
 import { fitText, shorten, textWidth } from "../text";
-import { type Arcs, drawArcs, gutterWidth } from "../trees";
+import { type Arcs, drawArcs, gutterWidth, WORD_FONT } from "../trees";
 import { drawLines, fadedUnits, lineCutoff, type Geometry, type Span } from "./lines";
 import { describeStrip, stripBackground, type Strips, stripsOf } from "./strips";
 
 const LIST_WIDTH = { narrow: 116, wide: 210 };
-const TOKEN_FONT = 13.5;
+const TOKEN_FONT = WORD_FONT;
 const MAX_TEXT = 60; // signs of a token in the page; its tooltip has the whole text
 const MAX_RENDERED_TOKENS = 48; // of longer inputs only the tokens on screen are rendered
 const MARGIN = 12; // tokens rendered beyond the screen

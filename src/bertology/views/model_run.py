@@ -133,7 +133,9 @@ def recorded_model_run(
             )
             for name, values in weights.items()
         ],
-        value_norms=quantise(value_norms) if value_norms is not None and np.isfinite(value_norms).all() else None,
+        value_norms=quantise(value_norms, levels=FINE_LEVELS)
+        if value_norms is not None and np.isfinite(value_norms).all()
+        else None,
         # Fine steps are enough for products: the model's own weights stand beside them, exactly.
         query=quantise(_array(recording, "query", index), levels=FINE_LEVELS) if neurons else None,
         key=quantise(_array(recording, "key", index), levels=FINE_LEVELS) if neurons else None,
