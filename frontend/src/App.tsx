@@ -141,7 +141,7 @@ function View(props: ViewProps) {
 
 function SidePanel(props: ViewProps) {
   const { view } = props.state;
-  return view === "head" || view === "matrix" ? <Details {...props} /> : null;
+  return view === "head" ? <Details {...props} /> : null;
 }
 
 function initialState(payload: Payload, sources: Source[]): State {

@@ -36,11 +36,15 @@ function upTo(bound: number): string {
   return bound >= 0.001 ? String(Number(rounded.toPrecision(1))) : rounded.toExponential(0).replace("e-", "e-");
 }
 
-/** For a cell of a table whose largest absolute value is `max`. */
-export function formatCell(value: number, max: number): string {
+/** For a cell of a table whose largest absolute value is `max`: the same decimals in all cells, `<.01` for what they cannot show. */
+export function formatCell(value: number, max: number, step = 0): string {
   if (value !== value) return "·";
+  if (value === 0 && !step) return "0";
   if (max < 0.0005) return value.toExponential(0);
-  return value.toFixed(Math.abs(value) >= 10 ? 0 : max < 0.02 ? 4 : 2).replace(/^(-?)0\./, "$1.");
+  const decimals = Math.abs(value) >= 10 ? 0 : max < 0.02 ? 4 : 2;
+  const smallest = 10 ** -decimals;
+  if (Math.abs(value) < smallest / 2) return value < 0 ? "≈0" : `<${smallest.toFixed(decimals).slice(1)}`;
+  return value.toFixed(decimals).replace(/^(-?)0\./, "$1.");
 }
 
 export function formatPercent(fraction: number): string {

@@ -110,7 +110,7 @@ export function toHash(state: State, defaultState: State): string {
 export function fromHash(hash: string, defaultState: State, limits: { layers: number; heads: number }): State {
   const state: Record<string, unknown> = { ...defaultState };
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
-  if (parameters.has("layer") || parameters.has("heads")) state.compared = "chosen";
+  if (parameters.get("view") === "difference" && (parameters.has("layer") || parameters.has("heads"))) state.compared = "chosen";
   for (const [name, text] of parameters) {
     if (name in CHOICES) {
       if (CHOICES[name].includes(text)) state[name] = text;

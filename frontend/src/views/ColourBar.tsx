@@ -19,7 +19,7 @@ export function ColourBar({ bar, name }: { bar: Bar; name: string }) {
   return (
     <div class="colour-bar" role="img" aria-label={`${name}: colours from ${texts.filter(Boolean).join(" over ")}`}>
       <i style={{ background: `linear-gradient(90deg, ${stops.join(", ")})` }}>{neutral > 1 && neutral < 99 && <u style={{ left: `${neutral}%` }} />}</i>
-      <span>
+      <span style={{ gridTemplateColumns: texts[1] ? `minmax(max-content, ${neutral}fr) auto minmax(max-content, ${100 - neutral}fr)` : "auto auto" }}>
         <span>{texts[0]}</span>
         {texts[1] && <span>{texts[1]}</span>}
         <span>{texts[2]}</span>
@@ -34,5 +34,5 @@ export function drawBar(pen: Pen, { scale, low, high, texts }: Bar, palette: Pal
   if (neutral > x && neutral < x + width) pen.lines([neutral, y - 2, neutral, y + 10], palette.foreground, 1, 1);
   pen.text(x, y + 17, texts[0], palette.muted, 10, "start");
   pen.text(x + width, y + 17, texts[2], palette.muted, 10, "end");
-  if (texts[1]) pen.text(x + width / 2, y + 17, texts[1], palette.muted, 10, "middle");
+  if (texts[1]) pen.text(neutral, y + 17, texts[1], palette.muted, 10, "middle");
 }

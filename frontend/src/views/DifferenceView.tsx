@@ -39,7 +39,7 @@ export function DifferenceView(props: ViewProps) {
   const shared = comparable && sameTokens(pictures);
   const gridWidth = LABEL + first.heads * cellWidth(first.heads);
   const { sizes, beside } = useMemo(() => layoutMaps(maps, width, height, comparable ? gridWidth + 28 : 0, shared), [maps, width, height, shared]);
-  const bars = useMemo(() => barsOf(maps, palette, comparable, names), [maps, palette]);
+  const bars = useMemo(() => barsOf(maps, palette, comparable), [maps, palette]);
   useEffect(() => {
     if (!comparable || !distances.complete || state.compared !== "most") return;
     const best = ranked[0];
@@ -94,7 +94,7 @@ function mapsOf(pictures: Picture[], names: string[], comparable: boolean): Weig
   const maps = pictures.map((picture, index) => ({ title: names[index], rows: texts(picture, picture.rows), columns: texts(picture, picture.columns), weights: picture.series[0].weights }));
   if (!comparable) return maps;
   const [a, b] = maps;
-  return [...maps, { title: "difference: second − first", rows: a.rows.map((text, row) => joinTexts(text, b.rows[row])), columns: a.columns.map((text, column) => joinTexts(text, b.columns[column])), weights: difference(pictures) }];
+  return [...maps, { title: `${b.title} − ${a.title}`, rows: a.rows.map((text, row) => joinTexts(text, b.rows[row])), columns: a.columns.map((text, column) => joinTexts(text, b.columns[column])), weights: difference(pictures) }];
 }
 
 /** The sizes of the maps: in a row beside the grid of heads if there is space, else in a row, else below one another. */
@@ -116,13 +116,13 @@ function layoutMaps(maps: WeightMap[], width: number, height: number, grid: numb
 }
 
 /** The colours of both runs are one scale; the difference has its own, the same on both sides of 0. */
-function barsOf(maps: WeightMap[], palette: Palette, comparable: boolean, names: string[]): Bar[] {
+function barsOf(maps: WeightMap[], palette: Palette, comparable: boolean): Bar[] {
   const scale = new Scale(palette, largestSize(maps.slice(0, 2).map(({ weights }) => weights)));
   const weights: Bar = { scale, low: 0, high: scale.max || 1, texts: ["0", "", `${formatWeight(scale.max)} weight`] };
   if (!comparable) return [weights, weights];
   const changes = new Scale(palette, largestSize([maps[2].weights]));
   const end = formatWeight(changes.max);
-  return [weights, weights, { scale: changes, low: -(changes.max || 1), high: changes.max || 1, texts: [`−${end} less`, `0`, `+${end} more in ${names[1]}`] }];
+  return [weights, weights, { scale: changes, low: -(changes.max || 1), high: changes.max || 1, texts: [`−${end}`, "0", `+${end}`] }];
 }
 
 function figureOf(maps: WeightMap[], sizes: MapSize[], bars: Bar[], palette: Palette): Figure {

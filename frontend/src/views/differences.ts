@@ -35,7 +35,7 @@ export interface Distances {
 /** For each head the mean over rows of the total variation distance between the rows of both runs, layer by layer. */
 export function useDistances(sources: Source[], state: State, comparable: boolean): Distances {
   const [, redraw] = useState(0);
-  const filters = [state.quantity, state.units, state.special, state.part, state.keep, state.threshold, state.top];
+  const filters = [state.quantity, state.units, state.special, state.part, state.keep, state.mass, state.threshold, state.top];
   const distances = useMemo<Distances>(() => ({ values: new Array<number>(sources[0].layers * sources[0].heads).fill(NaN), complete: false }), [sources, comparable, ...filters]);
   useEffect(() => {
     let outdated = false;

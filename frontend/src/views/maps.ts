@@ -3,6 +3,7 @@ import type { Scale } from "../colours";
 import { heatmap } from "../heatmap";
 import type { Palette } from "../palette";
 import { FONT, type Pen } from "../pen";
+import { fitText as fit, textWidth as widthOf } from "../text";
 
 /** A matrix of weights with the texts of its rows and columns. */
 export interface WeightMap {
@@ -19,37 +20,30 @@ export interface MapSize {
   top: number;
   side: number; // of the square of cells
   title: number; // height of the title
-  font: number;
   upright: boolean; // whether the texts of columns are drawn without rotation
 }
 
 const TITLE = 22;
 const AXES = 16;
+const FONTS = [11, 10, 9]; // the largest with which all columns have a text, else the first
+const LINE = 1.1; // of the size of a font
 const MAX_LEFT = 120;
 const MAX_TOP = 78;
 const MIN_SIDE = 140;
 const MIN_LEFT = 20; // with less space rows have no texts
 const SINE = Math.SQRT1_2; // texts of columns are rotated by 45 degrees
 
-let context: CanvasRenderingContext2D | null = null;
-
-export function textWidth(text: string, font: number): number {
-  context ??= document.createElement("canvas").getContext("2d")!;
-  context.font = `${font}px ${FONT}`;
-  return context.measureText(text).width;
+function textWidth(text: string, size: number): number {
+  return widthOf(text, size, FONT);
 }
 
-/** The text, cut to a width in pixels. */
-export function fitText(text: string, width: number, font: number): string {
-  if (textWidth(text, font) <= width) return text;
-  const signs = [...text].slice(0, 60);
-  while (signs.length > 1 && textWidth(`${signs.join("")}…`, font) > width) signs.pop();
-  return `${signs.join("")}…`;
+function fitText(text: string, width: number, size: number): string {
+  return fit(text, width, size, FONT);
 }
 
 /** The largest square of cells, with texts of rows and columns, in a space of this width and height. */
 export function sizeOf(maps: WeightMap[], width: number, height: number): MapSize {
-  const font = 11;
+  const font = FONTS[0];
   const widest = (texts: string[]) => Math.max(0, ...texts.map((text) => textWidth([...text].slice(0, 24).join(""), font)));
   const title = maps.some((map) => map.title) ? TITLE : 0;
   const left = Math.ceil(Math.max(64, Math.min(MAX_LEFT, width * 0.28, Math.max(...maps.map((map) => widest(map.rows))) + 10)));
@@ -59,28 +53,31 @@ export function sizeOf(maps: WeightMap[], width: number, height: number): MapSiz
   const top = title + AXES + Math.ceil(upright ? font + 6 : label * SINE + font);
   const right = upright ? 4 : Math.ceil(Math.min(label * SINE, 48));
   const side = Math.max(MIN_SIDE, Math.min(width - left - right, height - top - 2));
-  return { width: left + side + right, height: top + side + 2, left, top, side, title, font, upright };
+  return { width: left + side + right, height: top + side + 2, left, top, side, title, upright };
 }
 
-/** Every how many rows or columns a text has space. */
-function stepOf(count: number, side: number, space: number): number {
-  return Math.max(1, Math.ceil((space * count) / side));
+/** The largest font with which every row or column has a text, and 1; else the largest, and every how many have one. */
+function textsOf(count: number, side: number, sine: number): { font: number; step: number } {
+  const space = (side / count) * sine;
+  const font = FONTS.find((size) => size * LINE <= space);
+  return font ? { font, step: 1 } : { font: FONTS[0], step: Math.ceil((FONTS[0] * LINE) / space) };
 }
 
 export function drawMap(pen: Pen, map: WeightMap, scale: Scale, palette: Palette, size: MapSize, x = 0): void {
-  const { left, top, side, font, upright } = size;
+  const { left, top, side, upright } = size;
   const { rows, columns } = map;
   if (map.title) pen.text(x, 9, fitText(map.title, size.width, 13), palette.foreground, 13, "start");
   if (left > MIN_LEFT) pen.text(x + left - 6, top - 7, "from ↓  to →", palette.muted, 10, "end");
   pen.image(heatmap(map.weights, rows.length, columns.length, Math.floor(side), scale), x + left, top, side, side);
   pen.rect(x + left - 0.5, top - 0.5, side + 1, side + 1, palette.grid, true);
   const [down, right] = [side / rows.length, side / columns.length];
-  const rowStep = stepOf(rows.length, side, font * 1.12);
-  const columnStep = stepOf(columns.length, side, upright ? 0 : font * 1.12 / SINE);
-  if (left > MIN_LEFT) rows.forEach((text, row) => row % rowStep === 0 && pen.text(x + left - 6, top + (row + 0.5) * down, fitText(text, left - 8, font), palette.foreground, font, "end"));
+  const rowTexts = textsOf(rows.length, side, 1);
+  const columnTexts = textsOf(columns.length, side, upright ? Infinity : SINE);
+  if (left > MIN_LEFT) rows.forEach((text, row) => row % rowTexts.step === 0 && pen.text(x + left - 6, top + (row + 0.5) * down, fitText(text, left - 8, rowTexts.font), palette.foreground, rowTexts.font, "end"));
+  const { font } = columnTexts;
   const room = upright ? right : (top - size.title - AXES - font / 2) / SINE;
   columns.forEach((text, column) => {
-    if (column % columnStep) return;
+    if (column % columnTexts.step) return;
     const middle = x + left + (column + 0.5) * right;
     if (upright) pen.text(middle, top - font / 2 - 3, text, palette.foreground, font, "middle");
     else pen.text(middle, top - 6, fitText(text, room, font), palette.foreground, font, "start", true);

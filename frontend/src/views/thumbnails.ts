@@ -25,7 +25,7 @@ const measuresOf = new WeakMap<Source, TextMeasures>();
 /** Thumbnails of this side in pixels; `ink` draws them without hue, for cells whose colour is a measure. */
 export function useThumbnails({ source, state, palette }: ViewProps, side: number, ink: boolean): Thumbnails {
   const [, redraw] = useState(0);
-  const filters = [state.quantity, state.units, state.special, state.part, state.keep, state.threshold, state.top, state.cells];
+  const filters = [state.quantity, state.units, state.special, state.part, state.keep, state.mass, state.threshold, state.top, state.cells];
   const thumbnails = useMemo<Thumbnails>(() => {
     const measures = measuresOf.get(source) ?? new TextMeasures(source);
     measuresOf.set(source, measures);

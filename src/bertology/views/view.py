@@ -212,6 +212,11 @@ def _assemble_view(
     )
 
 
+def _opens_at_a_difference(state: Mapping[str, Any]) -> bool:
+    """Whether the page opens on the difference view without a head: it shows the most changed one."""
+    return state.get("view") == "difference" and not {"layer", "heads"} & state.keys()
+
+
 def opening_state(run: ModelRun, state: Mapping[str, Any]) -> dict[str, Any]:
     """The state with the head that a page opens on: the most clearly labelled, else the most focused one.
 
@@ -219,7 +224,7 @@ def opening_state(run: ModelRun, state: Mapping[str, Any]) -> dict[str, Any]:
     """
     layers = [int(state["layer"]) - 1] if "layer" in state else range(len(run.focus))
     heads = [int(head) - 1 for head in _as_list(state["heads"])] if "heads" in state else None
-    if not run.focus or ("layer" in state and "heads" in state):
+    if not run.focus or ("layer" in state and "heads" in state) or _opens_at_a_difference(state):
         return dict(state)
     effects = {
         (label.layer, label.head): 1.0 if label.effect is None else label.effect
