@@ -76,7 +76,7 @@ export function DifferenceView(props: ViewProps) {
             {comparable && distances.complete && <span class="labelled"> differs by {formatWeight(distances.values[index])}, rank {rank + 1} of {ranked.length}</span>}
           </h2>
           {!comparable && <HeadChoice state={state} update={update} source={first} />}
-          <Maps maps={maps} sizes={sizes} bars={bars} palette={palette} name={headName(index, first.heads)} linked={comparable} names={names} />
+          <Maps maps={maps} sizes={sizes} bars={bars} palette={palette} name={headName(index, first.heads)} linked={comparable} names={names} steps={pictures.map(({ step }) => step)} />
           <p class="note">{poolingNote(pictures[0].rows.length, pictures[0].columns.length, Math.floor(sizes[0].side))}</p>
           {comparable ? <LargestDifferences pictures={pictures} names={names} /> : <StrongestWeights pictures={pictures} names={names} />}
         </div>
@@ -147,19 +147,20 @@ interface MapsProps {
   name: string;
   linked: boolean;
   names: string[];
+  steps: number[]; // in which the weights of the runs are stored, 0 if they are exact
 }
 
-function Maps({ maps, sizes, bars, palette, name, linked, names }: MapsProps) {
+function Maps({ maps, sizes, bars, palette, name, linked, names, steps }: MapsProps) {
   const [pointed, setPointed] = useState<{ map: number; cell: Cell } | null>(null);
-  const valueOf = ({ weights, columns }: WeightMap, { row, column }: Cell) => formatWeight(weights[row * columns.length + column]);
+  const valueOf = (map: number, { row, column }: Cell) => formatWeight(maps[map].weights[row * maps[map].columns.length + column], steps[map]);
   const describe = (map: number) => (cell: Cell) => {
     const { rows, columns } = maps[linked ? maps.length - 1 : map];
     if (cell.column < 0) return [`from ${rows[cell.row]}`];
     if (cell.row < 0) return [`to ${columns[cell.column]}`];
     const heading = `${rows[cell.row]} → ${columns[cell.column]}`;
-    if (!linked) return [heading, valueOf(maps[map], cell)];
+    if (!linked) return [heading, valueOf(map, cell)];
     const change = maps[2].weights[cell.row * columns.length + cell.column];
-    return [heading, `difference ${change > 0 ? "+" : ""}${formatWeight(change)}`, ...names.map((each, index) => `${each} ${valueOf(maps[index], cell)}`)];
+    return [heading, `difference ${change > 0 ? "+" : ""}${formatWeight(change)}`, ...names.map((each, index) => `${each} ${valueOf(index, cell)}`)];
   };
   return (
     <div class="patterns">

@@ -40,7 +40,7 @@ export function EnlargedHead({ source, state, update, palette, picture, measures
     if (column < 0) return [`from ${map.rows[row]}`, "row of this token"];
     if (row < 0) return [`to ${map.columns[column]}`, "column of this token"];
     const value = weights[row * map.columns.length + column];
-    return [`${map.rows[row]} → ${map.columns[column]}`, value === value ? formatWeight(value) : "filtered out", `token ${single.rows[row] + 1} to token ${single.columns[column] + 1}`];
+    return [`${map.rows[row]} → ${map.columns[column]}`, value === value ? formatWeight(value, single.step) : "filtered out", `token ${single.rows[row] + 1} to token ${single.columns[column] + 1}`];
   };
   const name = `${state.layer + 1}-${head + 1}`;
   return (
@@ -90,7 +90,7 @@ function MeasureTable({ measures, shown, index }: { measures: Measure[]; shown: 
                 return (
                   <tr key={measure.name} class={measure === shown ? "shown-measure" : undefined} title={[measure.name, measure.unit, ...measure.baselines.map(({ name, values }) => `${name} ${formatMeasure(values[index])}`)].join("\n")}>
                     <th scope="row">{measure.name}</th>
-                    <td>{value === value ? formatMeasure(value) : "–"}</td>
+                    <td>{value === value ? formatMeasure(value, measure.step) : "–"}</td>
                     <td>{measure.baselines.length ? formatMeasure(measure.baselines[0].values[index]).replace("not measured", "–") : "–"}</td>
                     <td>{value === value ? ranking(measure).indexOf(index) + 1 : "–"}</td>
                   </tr>

@@ -223,8 +223,9 @@ function drawCell(pen: Pen, { heads, cell, frame, thumbnails, measure, colours, 
   if (!frame) pen.rect(x - 0.5, y - 0.5, side + 1, side + 1, palette.grid, true);
   if (order === "model" || cell < CELL.name) return;
   const name = headName(index, heads);
-  pen.rect(left, top, 6.2 * name.length + 3, 12, palette.background);
-  pen.text(left + 1.5, top + 6, name, palette.foreground, 10, "start");
+  const font = cell < 56 ? 9 : 10;
+  pen.rect(left, top, 0.58 * font * name.length + 2, font + 1, palette.background);
+  pen.text(left + 1, top + font / 2 + 0.5, name, palette.foreground, font, "start");
 }
 
 function drawFigure(pen: Pen, atlas: Atlas, below: number, palette: Palette): void {

@@ -17,7 +17,7 @@ const TOP = 30;
 const GAP = 16;
 const TOLERANCE = 0.02;
 const NARROW = 560;
-const SIZES = { name: 104, narrowName: 54, lines: 120, scores: 268, narrowScores: 156 };
+const SIZES = { name: 104, narrowName: 56, lines: 120, scores: 268, narrowScores: 172 };
 const CELL = { min: 1, max: 12 };
 const COLUMNS = [
   { name: "q·k", title: "dot product of query and key" },
@@ -65,7 +65,7 @@ export function NeuronView(props: ViewProps) {
   const cell = Math.max(CELL.min, Math.min(CELL.max, (space - GAP) / (2 * scores.size)));
   const strips: Strips = { cell, step, width: 2 * scores.size * cell + GAP, height: TOP + step * units.length };
   const formats = useMemo(() => formatsOf(scores), [scores]);
-  const numbers = (position: number) => [scores.dots, scores.scaled, scores.softmax, scores.attention].map((values, column) => (narrow ? formats[column](values[position]).replace(/0(?=\.)|< /g, (part) => (part === "0" ? "" : "<")) : formats[column](values[position])));
+  const numbers = (position: number) => [scores.dots, scores.scaled, scores.softmax, scores.attention].map((values, column) => (narrow ? shortNumber(formats[column](values[position])) : formats[column](values[position])));
   useLayoutEffect(() =>
     setFigure({
       width: SIZES.name + 6 + strips.width + 4 * 66 + 10,
@@ -247,6 +247,11 @@ function StripsCanvas({ scores, count, strips, palette, chosen, choose, names, t
       {chosen && <Tip x={chosen.neuron * cell} y={TOP + (chosen.position + 1) * step} width={width} height={height} lines={lines()} />}
     </div>
   );
+}
+
+/** A number for a narrow column: `.123` and `<.001`. */
+function shortNumber(text: string): string {
+  return text.replace(/^(−|< )?0\./, (_, sign: string | undefined) => `${(sign ?? "").trim()}.`);
 }
 
 function signed(value: number): string {

@@ -67,7 +67,7 @@ export function drawMap(pen: Pen, map: WeightMap, scale: Scale, palette: Palette
   const { left, top, side, upright } = size;
   const { rows, columns } = map;
   if (map.title) pen.text(x, 9, fitText(map.title, size.width, 13), palette.foreground, 13, "start");
-  if (left > MIN_LEFT) pen.text(x + left - 6, top - 7, "from ↓  to →", palette.muted, 10, "end");
+  if (left > MIN_LEFT) pen.text(x + left - 6, top - 12, "from ↓  to →", palette.muted, 10, "end");
   pen.image(heatmap(map.weights, rows.length, columns.length, Math.floor(side), scale), x + left, top, side, side);
   pen.rect(x + left - 0.5, top - 0.5, side + 1, side + 1, palette.grid, true);
   const [down, right] = [side / rows.length, side / columns.length];

@@ -14,6 +14,7 @@ export interface Measure {
   n: number[];
   baselines: { name: string; values: number[] }[];
   lowest: boolean; // whether the lowest value stands out
+  step: number; // smaller values cannot be told from 0, because of the steps in which weights are stored
 }
 
 export const THIS_TEXT = "this text";
@@ -76,9 +77,10 @@ export class TextMeasures {
   constructor(private readonly source: Source) {
     const count = source.layers * source.heads;
     const empty = () => new Array<number>(count).fill(NaN);
+    const { levels } = source.quantities[0].quantised;
     this.definitions = textMeasures(source);
     this.measures = this.definitions.map(({ name, unit }) => ({
-      name, unit, source: THIS_TEXT, interval: "", values: empty(), low: null, high: null, n: new Array<number>(count).fill(0), baselines: [{ name: UNIFORM, values: empty() }], lowest: false,
+      name, unit, source: THIS_TEXT, interval: "", values: empty(), low: null, high: null, n: new Array<number>(count).fill(0), baselines: [{ name: UNIFORM, values: empty() }], lowest: false, step: levels ? 0.5 / levels : 0,
     }));
   }
 
@@ -124,6 +126,7 @@ export function corpusMeasures(measures: HeadMeasure[]): Measure[] {
   const flat = (rows: (number | null)[][]) => rows.flat().map((value) => value ?? NaN);
   return measures.map((measure) => ({
     ...measure,
+    step: 0,
     values: flat(measure.values),
     low: flat(measure.low),
     high: flat(measure.high),
@@ -151,11 +154,12 @@ export function ranking(measure: Measure): number[] {
   });
 }
 
-export function formatMeasure(value: number): string {
+export function formatMeasure(value: number, step = 0): string {
   if (value !== value) return "not measured";
   const size = Math.abs(value);
+  if (size < step) return `< ${Number(step.toPrecision(1))}`;
   if (size === 0) return "0";
-  return size < 0.0005 ? value.toExponential(1) : size < 0.1 ? String(Number(value.toPrecision(2))) : size >= 1000 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+  return size < 0.0005 ? value.toExponential(1) : size < 0.1 ? String(Number(value.toPrecision(2))) : size >= 1000 ? value.toFixed(0) : value.toPrecision(3);
 }
 
 /** Value, interval, n, baselines and rank of a head, as lines of a card. */
@@ -166,7 +170,7 @@ export function describeHead(measure: Measure, index: number, rank: number | nul
   const between = low && high && low[index] === low[index] && low[index] !== high[index] ? ` [${formatMeasure(low[index])}, ${formatMeasure(high[index])}]` : "";
   const counted = values.filter((each) => each === each).length;
   return [
-    `${measure.name}: ${formatMeasure(value)}${between}${between && interval ? ` ${interval}` : ""}`,
+    `${measure.name}: ${formatMeasure(value, measure.step)}${between}${between && interval ? ` ${interval}` : ""}`,
     ...(known ? [[n[index] > 0 ? `n = ${n[index]}` : "", rank === null ? "" : `rank ${rank + 1} of ${counted}${measure.lowest ? ", lowest first" : ""}`].filter(Boolean).join(" · ")] : []),
     ...baselines.filter((baseline) => baseline.values[index] === baseline.values[index]).map((baseline) => `${baseline.name} ${formatMeasure(baseline.values[index])}`),
   ].filter(Boolean);

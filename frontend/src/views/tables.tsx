@@ -23,7 +23,7 @@ export function LargestDifferences({ pictures, names }: { pictures: Picture[]; n
   return (
     <div class="patterns changes">
       {signs.map(([sign, word]) => (
-        <table key={word}>
+        <div key={word} tabIndex={0} role="region" aria-label={`${word} attention in ${names[1]}`}><table>
           <caption>{word} attention in {names[1]}</caption>
           <thead>
             <tr>
@@ -44,7 +44,7 @@ export function LargestDifferences({ pictures, names }: { pictures: Picture[]; n
               );
             })}
           </tbody>
-        </table>
+        </table></div>
       ))}
     </div>
   );

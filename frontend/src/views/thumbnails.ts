@@ -10,7 +10,7 @@ import { CanvasPen } from "../pen";
 import type { Source } from "../source";
 import { TextMeasures } from "./measures";
 
-export const MAX_THUMBNAIL_LINES = 240;
+export const MAX_THUMBNAIL_LINES = 120;
 const PAUSE = 40; // milliseconds of work after which the page may draw
 const STRENGTHS = 12;
 
@@ -93,7 +93,7 @@ function lineThumbnail(weights: Float32Array, rows: number, columns: number, sid
   groups.forEach((points, index) => {
     const strength = ((index % STRENGTHS) + 0.5) / STRENGTHS;
     const ramp = index < STRENGTHS ? palette.above : palette.below;
-    if (points.length) pen.lines(points, ramp[Math.min(3, ramp.length - 1)], Math.max(0.05, strength), 0.6 + 1.2 * strength);
+    if (points.length) pen.lines(points, ramp[Math.min(3, ramp.length - 1)], strength ** 1.5, 0.5 + strength);
   });
   return canvas;
 }
