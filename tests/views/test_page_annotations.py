@@ -85,9 +85,9 @@ def test_the_cells_of_arcs_are_outlined(opened: Any) -> None:
 def test_labels_are_shown_with_their_evidence(opened: Any) -> None:
     page = opened(treebank(), "layer=3&heads=8")
     assert "0.9 [0.8, 1], n = 30; uniform attention 0.1" in page.inner_text(".details .labels")
-    assert page.locator(".chip .dot").count() == 1
+    assert page.locator(".chip .dot").count() == 4
     assert "previous word (0.9" in page.get_attribute("[data-chip='8']", "title")
-    page.dblclick("[data-chip='1']")
+    page.dblclick("[data-chip='2']")
     expect(page.locator(".labels")).to_have_count(0)
     page.click("[data-view=model]")
     page.wait_for_selector("[data-head='3-8'] .tag:has-text('previous word')")

@@ -69,7 +69,8 @@ def test_two_models_stand_side_by_side() -> None:
 
 def test_two_inputs_stand_side_by_side() -> None:
     first, second = bertology.view("tiny", TEXT, against_text=(TEXT, OTHER)).payload.runs
-    assert (first.name, second.name) == ("tiny", "tiny (second)")
+    assert (first.name, second.name) == ("A: The strawberries are here…", f"B: {' '.join(TEXT.split()[:4])}…")
+    assert first.model == second.model == "tiny"
     assert second.is_pair and not first.is_pair and len(second.tokens) > len(first.tokens)
 
 
@@ -83,7 +84,7 @@ def test_head_and_model_view_accept_the_output_of_transformers() -> None:
     expected = np.stack([layer[0].detach().numpy() for layer in attention])
     np.testing.assert_allclose(dequantise(run.quantities[0].weights), expected, atol=1e-4)
     assert not run.causal and bertology.head_view([layer.tril() for layer in attention], tokens).payload.runs[0].causal
-    assert bertology.model_view(attention, tokens).payload.state == "view=model"
+    assert bertology.model_view(attention, tokens).payload.state.startswith("view=model&layer=")
     assert "view=neuron" in bertology.neuron_view("tiny", TEXT, layer=1, head=2).payload.state
 
 
@@ -107,7 +108,7 @@ def test_mistakes_are_refused(make: Any, message: str) -> None:
 def test_a_view_is_saved_and_shown(tmp_path: Path) -> None:
     view = bertology.view("tiny", TEXT, view="matrix", heads=[2])
     saved = view.save(tmp_path / "view.html").read_text("utf-8")
-    assert payload_of(saved)["state"] == "view=matrix&heads=2"
+    assert payload_of(saved)["state"].startswith("view=matrix&heads=2&layer=")
     notebook_html = view._repr_html_()  # pyright: ignore[reportPrivateUsage]  # called by notebooks
     embedded = re.search(r'srcdoc="([^"]*)"', notebook_html)
     assert embedded and unescape(embedded[1]) == saved

@@ -113,9 +113,9 @@ def test_uniform_attention_is_over_the_visible_tokens(opened: Any, family: str, 
         "modernbert": (False, [None, 3, 3]),
     }[family]
     expected = 100 * uniform_between_words(run, 1, renormalised=special == "renormalise")
-    # The filter applies to the model's weights, not to the baseline.
+    # The filter applies to the lines, not to the means and their baseline.
     page = opened(view, f"layer=2&heads=2&units=words&special={special}&keep=top&top=2")
-    assert page.locator(".arc-weights").first.inner_text().count("(uniform attention, unfiltered: ") == 1
+    assert page.locator(".arc-weights").first.inner_text().count("(uniform attention: ") == 1
     (_, _, forward, back), (_, mean) = arc_weights(page)
     assert forward == pytest.approx(np.mean([expected[edge] for edge in EDGES]), abs=0.0501)
     assert back == pytest.approx(np.mean([expected[edge[::-1]] for edge in EDGES]), abs=0.0501)

@@ -124,7 +124,7 @@ def view(
     `state` is the initial state of the page, for example view="matrix", layer=3, heads=[1, 2] (counted from 1),
     units="words", special="hide", theme="dark". Without layer and heads, the page opens on the most clearly labelled
     head, else on the one with the most focused attention. Labels of the built-in models come with the package, unless
-    `results` are given.
+    `results` label heads.
     """
     neurons = _check_options(quantities, neurons, state, has_second=against is not None or against_text is not None)
     encoder = as_encoder(model)
@@ -181,23 +181,18 @@ def _assemble_view(
     state: Mapping[str, Any],
 ) -> View:
     head_labels = labels_from_user(labels or {}, encoder.layers, encoder.heads)
+    shown: dict[str, Any] = {}
     notes = list[str]()
     if results is not None:
         annotations = annotations_from_results(results, encoder, input_)
         notes = annotations.notes
-        added: dict[str, Any] = {
-            "labels": head_labels + annotations.labels,
-            "labelling": annotations.labelling,
-            "measures": annotations.measures,
-            "trees": run.trees + annotations.trees,
-        }
-    else:
-        shipped = shipped_labels(encoder)
-        added = {
-            "labels": head_labels + (shipped.labels if shipped else []),
-            "labelling": shipped.labelling if shipped else "",
-        }
-    runs = [run.model_copy(update=added)]
+        head_labels += annotations.labels
+        trees = run.trees + annotations.trees
+        shown = {"labelling": annotations.labelling, "measures": annotations.measures, "trees": trees}
+    if not shown.get("labelling") and (shipped := shipped_labels(encoder)):
+        head_labels += shipped.labels
+        shown["labelling"] = shipped.labelling
+    runs = [run.model_copy(update={"labels": head_labels, **shown})]
     if second_run is not None:
         runs.append(_with_distinct_name(second_run, run))
     page_title = truncate_title(title if title is not None else _title(input_))
@@ -240,7 +235,7 @@ def opening_state(run: ModelRun, state: Mapping[str, Any]) -> dict[str, Any]:
     if not candidates:
         return dict(state)
     _, _, layer, head = max(candidates)
-    return {"layer": 1 - layer, "heads": [1 - head]} | dict(state)
+    return {**state, "layer": state.get("layer", 1 - layer), "heads": state.get("heads", [1 - head])}
 
 
 def _as_list(value: Any) -> list[Any]:
