@@ -231,10 +231,9 @@ function Grid({ distances, source, selected, choose, palette, update }: GridProp
               aria-label={`Head ${name}: ${known ? formatWeight(value) : "not compared yet"}`}
               title={[`${name}: ${known ? formatWeight(value) : "not compared yet"}`, ...source.labels(layer, head).map(({ label }) => label)].join("\n")}
               style={known ? { background: scale.css(value), color: scale.textColour(value) } : {}}
+              data-value={known && heads <= 12 ? value.toFixed(2).replace(/^0/, "") : ""}
               onClick={() => choose(index)}
-            >
-              {known && heads <= 12 ? value.toFixed(2).replace(/^0/, "") : ""}
-            </button>
+            />
           );
         }),
       ])}
@@ -254,7 +253,7 @@ function Ranking({ ranked, distances, source, selected, choose }: { ranked: numb
             <td>{rank + 1}</td>
             <td><button type="button" data-ranked={rank + 1} aria-pressed={index === selected} onClick={() => choose(index)}>{headName(index, source.heads)}</button></td>
             <td>{formatWeight(distances.values[index])}</td>
-            <th scope="row">{source.labels(Math.trunc(index / source.heads), index % source.heads)[0]?.label ?? ""}</th>
+            <td class="word">{source.labels(Math.trunc(index / source.heads), index % source.heads)[0]?.label ?? ""}</td>
           </tr>
         ))}
       </tbody>

@@ -33,12 +33,17 @@ const MIN_SIDE = 140;
 const MIN_LEFT = 20; // with less space rows have no texts
 const SINE = Math.SQRT1_2; // texts of columns are rotated by 45 degrees
 
+const widths = new Map<string, number>(); // measuring is slow, and tokens repeat
+
 function textWidth(text: string, size: number): number {
-  return widthOf(text, size, FONT);
+  const key = `${size} ${text}`;
+  const width = widths.get(key) ?? widthOf(text, size, FONT);
+  widths.set(key, width);
+  return width;
 }
 
 function fitText(text: string, width: number, size: number): string {
-  return fit(text, width, size, FONT);
+  return textWidth(text, size) <= width ? text : fit(text, width, size, FONT);
 }
 
 /** The largest square of cells, with texts of rows and columns, in a space of this width and height. */

@@ -48,8 +48,9 @@ export function useThumbnails({ source, state, palette }: ViewProps, side: numbe
             started = performance.now();
           }
           if (outdated) return;
-          if (!thumbnails.measures.has(layer, head)) thumbnails.measures.add(layer, head, attention.head(layer, head));
-          const weights = shapeWeights(headWeights.head(layer, head), layout, state);
+          const between = headWeights.head(layer, head);
+          if (!thumbnails.measures.has(layer, head)) thumbnails.measures.add(layer, head, headWeights === attention ? between : attention.head(layer, head));
+          const weights = shapeWeights(between, layout, state);
           const [rows, columns] = [layout.rows.length, layout.columns.length];
           thumbnails.images[layer * source.heads + head] = state.cells === "lines" ? lineThumbnail(weights, rows, columns, side, shades) : heatmap(weights, rows, columns, side, new Scale(shades, largestSize([weights])));
           thumbnails.made++;
