@@ -72,7 +72,7 @@ function stepsOf({ runs: [run] }: Payload, source: Source, { layer, head }: { la
   const [label] = source.labels(layer, head);
   const model = run.model && run.model !== "attention" ? run.model : "MODEL";
   const show: Patch = { view: "head", run: 0, quantity: 0, layer, heads: [head], across: "one", fusion: "each", units: "tokens", special: "fade", keep: "auto", part: "all", token: -1 };
-  const token = Math.max(0, Math.min(run.tokens.length - 2, Math.floor(run.tokens.length / 3)));
+  const token = wordToken(run.tokens.map((each) => (each.special ? "" : each.text)));
   const text = visible(run.tokens[token].text);
   const other = otherLabel(run.labels, label);
   return [
@@ -122,6 +122,14 @@ function stepsOf({ runs: [run] }: Payload, source: Source, { layer, head }: { la
       command: `bertology claims ${model}`,
     },
   ];
+}
+
+/** A token to look at: the first word after a third of the text, else the first token. */
+function wordToken(texts: string[]): number {
+  const third = Math.floor(texts.length / 3);
+  const isWord = (text: string) => /^\p{L}{2}|^\p{Lo}/u.test(text);
+  const after = texts.findIndex((text, index) => index >= third && isWord(text));
+  return after >= 0 ? after : Math.max(0, texts.findIndex(isWord));
 }
 
 /** The clearest label of a relation, which has an arrow. */

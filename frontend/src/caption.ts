@@ -30,7 +30,7 @@ export function captionText({ payload, state, picture, source, selection }: Show
   const ofModel = model && model !== "attention" ? ` of ${model}` : "";
   const subject = `${QUANTITY_NAMES[quantity] ?? quantity}${whichHeads(state, picture, source)}${ofModel}`;
   const text = isolate(shorten(payload.title, 120));
-  const first = `${subject} on “${text}”.`;
+  const first = `${subject} on “${text}”${/[.!?…]\u2069?$/.test(text) ? "" : "."}`;
   if (state.view === "model" || state.view === "difference" || state.view === "neuron") return [first];
   if (selection && state.view === "head") return [first, selectedSentence(picture, selection)];
   const rows = state.part === "all" ? "" : `, from sentence ${state.part[0].toUpperCase()} to sentence ${state.part[1].toUpperCase()}`;

@@ -35,9 +35,11 @@ export function graphemes(text: string): string[] {
   return segmenter ? Array.from(segmenter.segment(text), ({ segment }) => segment) : [...text];
 }
 
-/** The text for the middle of a sentence, so that its direction does not change that of the sentence. */
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** The text for the middle of a sentence, so that text from right to left does not change the order of the sentence. */
 export function isolate(text: string): string {
-  return `\u2068${text}\u2069`;
+  return RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text;
 }
 
 let context: CanvasRenderingContext2D | null | undefined;
