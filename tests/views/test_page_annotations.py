@@ -133,7 +133,9 @@ def test_rollout_can_be_norm_weighted(opened: Any) -> None:
 
 def test_tensors_without_a_model_have_no_norms(opened: Any) -> None:
     attention = np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 3, 4))
-    page = opened(bertology.head_view(list(attention), ["[CLS]", "a", "b", "[SEP]"]), "layer=1&heads=1,2,3&fusion=norm&keep=all")
+    page = opened(
+        bertology.head_view(list(attention), ["[CLS]", "a", "b", "[SEP]"]), "layer=1&heads=1,2,3&fusion=norm&keep=all"
+    )
     assert page.locator("[data-choice='Combine heads'] option").all_inner_texts() == ["separate", "mean", "maximum"]
     np.testing.assert_allclose(next(iter(weights_on(page).values())), attention[0].mean(0), atol=1e-4)
 

@@ -130,7 +130,9 @@ def _parse_state(fragment: str | None) -> dict[str, str]:
     pairs = parse_qsl(fragment or "", keep_blank_values=True)
     if fragment and not pairs:
         raise Refusal(
-            f"--state is {fragment!r}", "settings such as 'layer=3&heads=8'", "Copy the part after # of a page's address"
+            f"--state is {fragment!r}",
+            "settings such as 'layer=3&heads=8'",
+            "Copy the part after # of a page's address",
         )
     return dict(pairs)
 

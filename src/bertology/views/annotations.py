@@ -57,7 +57,8 @@ def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary,
     if not used:
         raise Refusal(
             f"None of the {len(results)} results can be shown in this view. {' '.join(notes)}".strip(),
-            f"results of {model_name(encoder.name)} by head, {', '.join(labelling_analyses())}, or arcs of probes/structural",
+            f"results of {model_name(encoder.name)} by head, {', '.join(labelling_analyses())}, or arcs of "
+            "probes/structural",
             "Run one of these analyses on the model shown, or leave the results out",
         )
     labels = labels_from_results(labelling, encoder.layers, encoder.heads)
