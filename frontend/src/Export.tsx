@@ -1,5 +1,5 @@
 // Exports of the current view: drawing (SVG, PNG), weights (CSV, JSON), and texts: link, caption, papers, command.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Picture } from "./compose";
 import { download, type Figure, pngOf, svgOf } from "./figure";
 
@@ -17,7 +17,7 @@ export function Export({ figure, picture, background, name, view, texts }: Props
   const [isOpen, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => setOpen(false), [view]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOpen) return undefined;
     const onPointer = (event: Event) => event.composedPath().includes(box.current!) || setOpen(false);
     const onKey = (event: KeyboardEvent) => {

@@ -121,7 +121,7 @@ def test_colours_of_heads_do_not_mix_and_widths_do_not_collapse(opened: Any) -> 
 
 
 def test_lines_of_special_tokens_are_faded(opened: Any) -> None:
-    page = opened(shown(), "layer=5&heads=5")
+    page = opened(shown(), "layer=5&heads=3")
     grey = [colour for colour, _ in line_strokes(exported(page, "svg")) if is_grey(colour)]
     page.select_option("[data-choice='Special tokens']", "show")
     page.wait_for_selector(".shown:not(:has-text('faded'))")

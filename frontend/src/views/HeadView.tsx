@@ -117,11 +117,8 @@ function headFigure({ picture, arcs, palette, selection }: ViewProps, { left, ri
   const count = Math.max(picture.rows.length, picture.columns.length);
   const everything: Span = { first: 0, last: count };
   const [top, total] = [26, left + 2 * side + between + right];
-  const unit = selection ? (selection.side === "from" ? picture.rows : picture.columns)[selection.position] : -1;
-  const numbers = selection && meanWeights(picture, selection);
-  const format = columnFormat(largest(numbers ?? []), picture.step);
-  const threshold = lineCutoff(picture, selection, everything).threshold;
-  const drawList = (pen: Pen, kind: "from" | "to") => {
+  const drawList = (pen: Pen, kind: "from" | "to", numbers: number[] | null) => {
+    const format = columnFormat(largest(numbers ?? []), picture.step);
     const isFrom = kind === "from";
     const [x, away] = isFrom ? [left + side - 6, -1] : [left + side + between + 6, 1];
     const anchor = isFrom ? "end" : "start";
@@ -143,12 +140,15 @@ function headFigure({ picture, arcs, palette, selection }: ViewProps, { left, ri
     width: total,
     height: step * count + top + 8,
     draw: (pen: Pen) => {
+      const unit = selection ? (selection.side === "from" ? picture.rows : picture.columns)[selection.position] : -1;
+      const numbers = selection && meanWeights(picture, selection);
+      const { threshold } = lineCutoff(picture, selection, everything);
       const gutter = (width: number, x: number, away: 1 | -1) => ({ tokens: x, width, away, list: side, top, step });
       if (arcs[0]) drawArcs(pen, arcs[0], picture.units, picture.rows, gutter(left, left + side, -1), palette, unit);
       if (arcs[1]) drawArcs(pen, arcs[1], picture.units, picture.columns, gutter(right, total - right - side, 1), palette, unit);
       drawLines(pen, picture, { left: left + side, right: left + side + between, top, step }, { palette, selection, span: everything, threshold, faded });
-      drawList(pen, "from");
-      drawList(pen, "to");
+      drawList(pen, "from", numbers);
+      drawList(pen, "to", numbers);
     },
   };
 }

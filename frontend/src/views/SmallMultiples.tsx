@@ -65,7 +65,7 @@ function Thumbnail(props: ViewProps & { head: number }) {
     const timer = setTimeout(() => {
       if (!canvas.current || !source.quantities[quantity].ready([layer])) return;
       paint(canvas.current, { ...SIZE, draw: (pen) => drawThumbnail(pen, props) });
-    }, 30 + 12 * head);
+    }, (source.nTokens > MAX_LINE_TOKENS ? 160 : 30) + 12 * head);
     return () => clearTimeout(timer);
   }, [source, palette, head, quantity, layer, units, special, part, keep, mass, threshold, top]);
   return <canvas ref={canvas} width={SIZE.width} height={SIZE.height} style={{ width: `${SIZE.width}px`, height: `${SIZE.height}px` }} aria-hidden="true" />;
