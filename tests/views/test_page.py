@@ -173,52 +173,6 @@ def test_heads_and_layers_are_combined(opened: Any, across: str, fusion: str) ->
     np.testing.assert_allclose(combined, expected, atol=2e-4)
 
 
-def test_the_model_view_enlarges_a_head(opened: Any) -> None:
-    page = opened(single(), "view=model")
-    assert page.locator(".model-view .grid button").count() == 64
-    page.click("[data-head='2-3']")
-    page.wait_for_selector(".enlarged h2:has-text('2-3')")
-    assert n_colours(page, ".enlarged canvas") > 3
-    page.click(".enlarged button:has-text('Lines')")
-    page.wait_for_selector(".views[data-ready=head] .legend li:has-text('2-3')")
-
-
-def test_the_matrix_sorts_and_copies(opened: Any) -> None:
-    page, expected = opened(single(), "view=matrix&layer=1&heads=2"), attention(FIRST)[0, 1]
-    assert page.inner_text("[data-cell='4,7']").lstrip(".") == f"{expected[4, 7]:.2f}".split(".")[1]
-    page.click("[data-column='3']")
-    order = [int(row) for row in page.locator("[data-row]").evaluate_all("all => all.map(e => e.dataset.row)")]
-    assert len(order) > 10 and order == sorted(range(len(expected)), key=lambda row: -expected[row, 3])[: len(order)]
-    assert page.locator("[aria-sort=descending]").count() == 1
-    page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve() }")
-    page.click("text=Copy table")
-    lines = [line.split("\t") for line in page.evaluate("window.copied").split("\n")]
-    assert len(lines) == len(expected) + 1 and lines[0][1] == "[CLS]"
-    np.testing.assert_allclose([float(cell) for cell in lines[1][1:]], expected[order[0]], atol=1e-4)
-
-
-def test_the_neuron_view_computes_the_models_attention(opened: Any) -> None:
-    page, expected = opened(single(), "view=neuron&layer=2&heads=3"), attention(FIRST)[1, 2]
-    page.click("[data-token='4']")
-    page.wait_for_selector("[data-token='4'][aria-pressed=true]")
-    for column in (2, 3):  # the softmax computed on the page, and the weight in the model
-        texts = page.locator(f"[data-score='{column}']").all_inner_texts()
-        np.testing.assert_allclose([float(text) for text in texts], expected[4], atol=0.002)
-
-
-def test_the_difference_view_shows_how_much_heads_differ(opened: Any) -> None:
-    view = pair()
-    page = opened(view, "view=difference")
-    first, second = (payload.dequantise(run.quantities[0].weights) for run in view.payload.runs)
-    distances = np.abs(second - first).sum(-1).mean(-1) / 2
-    label = page.get_attribute("[data-head='2-4']", "aria-label")
-    assert float(label.split(": ")[1]) == pytest.approx(distances[1, 3], abs=0.001)
-    page.click("[data-head='2-4']")
-    page.wait_for_selector("h2:has-text('Head 2-4')")
-    largest = page.locator(".difference-view tbody tr").first.inner_text().split("\t")
-    assert abs(float(largest[-1])) == pytest.approx(np.abs(second - first)[1, 3].max(), abs=0.001)
-
-
 def test_the_current_view_can_be_exported(opened: Any) -> None:
     page = opened(single(), "layer=1&heads=1,2&keep=all")
     records = list(csv.DictReader(io.StringIO(exported(page, "csv"))))
@@ -277,21 +231,7 @@ def test_the_legend_explains_the_colours_of_each_view(opened: Any) -> None:
     page.click("[data-view=matrix]")
     page.wait_for_selector(".views[data-ready=matrix]")
     assert "1-8" not in legend.inner_text() and "cell: 0" in legend.inner_text()
+    assert float(legend.inner_text().split()[-1]) == pytest.approx(attention(FIRST)[0, 0].max(), abs=0.001)
     page.click("[data-view=model]")
     page.wait_for_selector(".views[data-ready=model]")
-    assert "the largest weight of the head" in page.locator(".model-view .note").inner_text()
-
-
-def test_all_numbers_of_the_neuron_view_fit_on_a_phone(opened: Any) -> None:
-    page = opened(single(), "view=neuron", width=400)
-    scroller = page.locator(".neuron-view .scroll")
-    assert scroller.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
-    page.click(".more")
-    words = set(ElementTree.fromstring(exported(page, "svg")).itertext())
-    assert {"q·k", "scaled", "softmax", "attention"} <= words
-
-
-def test_weights_of_a_few_thousandths_can_be_distinguished(opened: Any) -> None:
-    page = opened(bertology.view("tiny", "the cat " * 120), "view=matrix")
-    cells = page.locator("[data-cell]").all_inner_texts()
-    assert all(cell.startswith(".00") and len(cell) == 5 for cell in cells) and len(set(cells)) > 1
+    assert "the largest weight of the head" in page.inner_text(".model-view > .note")

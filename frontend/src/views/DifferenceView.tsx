@@ -5,6 +5,7 @@ import { compose, type Picture } from "../compose";
 import type { ViewProps } from "../context";
 import type { Figure } from "../figure";
 import { poolingNote } from "../heatmap";
+import { labelText } from "../labels";
 import { formatWeight } from "../numbers";
 import type { Palette } from "../palette";
 import type { Source } from "../source";
@@ -229,7 +230,7 @@ function Grid({ distances, source, selected, choose, palette, update }: GridProp
               tabIndex={index === selected ? 0 : -1}
               aria-pressed={index === selected}
               aria-label={`Head ${name}: ${known ? formatWeight(value) : "not compared yet"}`}
-              title={[`${name}: ${known ? formatWeight(value) : "not compared yet"}`, ...source.labels(layer, head).map(({ label }) => label)].join("\n")}
+              title={[`${name}: ${known ? formatWeight(value) : "not compared yet"}`, ...source.labels(layer, head).map(labelText)].join("\n")}
               style={known ? { background: scale.css(value), color: scale.textColour(value) } : {}}
               data-value={known && heads <= 12 ? value.toFixed(2).replace(/^0/, "") : ""}
               onClick={() => choose(index)}
@@ -253,7 +254,7 @@ function Ranking({ ranked, distances, source, selected, choose }: { ranked: numb
             <td>{rank + 1}</td>
             <td><button type="button" data-ranked={rank + 1} aria-pressed={index === selected} onClick={() => choose(index)}>{headName(index, source.heads)}</button></td>
             <td>{formatWeight(distances.values[index])}</td>
-            <td class="word">{source.labels(Math.trunc(index / source.heads), index % source.heads)[0]?.label ?? ""}</td>
+            <td class="word">{source.labels(Math.trunc(index / source.heads), index % source.heads).slice(0, 1).map(labelText)}</td>
           </tr>
         ))}
       </tbody>

@@ -4,6 +4,7 @@ import { largestSize, Scale } from "../colours";
 import { compose } from "../compose";
 import type { ViewProps } from "../context";
 import { poolingNote } from "../heatmap";
+import { labelText } from "../labels";
 import { formatWeight } from "../numbers";
 import { ColourBar } from "./ColourBar";
 import { Labels } from "./Details";
@@ -46,7 +47,7 @@ export function EnlargedHead({ source, state, update, palette, picture, measures
   return (
     <div class="enlarged" style={{ width: `${space}px` }}>
       <div class="row">
-        <h2>Head {name}{labels.length > 0 && <span class="labelled"> {labels[0].label}</span>}</h2>
+        <h2>Head {name}{labels.length > 0 && <span class="labelled"> {labelText(labels[0])}</span>}</h2>
         <span class="buttons">
           <button type="button" onClick={() => update({ view: "head", heads: [head] })}>Lines</button>
           <button type="button" onClick={() => update({ view: "matrix", heads: [head] })}>Numbers</button>

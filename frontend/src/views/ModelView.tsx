@@ -4,7 +4,10 @@ import { Scale } from "../colours";
 import type { ViewProps } from "../context";
 import { type Figure, paint } from "../figure";
 import { poolingNote } from "../heatmap";
+import { labelText } from "../labels";
+import { formatScore } from "../numbers";
 import type { Palette } from "../palette";
+import type { HeadLabel } from "../payload";
 import type { Pen } from "../pen";
 import type { State } from "../state";
 import { type Bar, ColourBar, drawBar } from "./ColourBar";
@@ -17,7 +20,7 @@ import { Tip } from "./Tip";
 
 const LEFT = 26;
 const TOP = 18;
-const CELL = { min: 20, max: 104, tag: 68, name: 40, value: 30 };
+const CELL = { min: 20, max: 104, tag: 84, score: 38, name: 40, value: 30 };
 const WIDE = 760; // with less width the enlarged head is below the atlas
 const BAR_HEIGHT = 52;
 const NOTE = 54; // height of the note below
@@ -65,7 +68,7 @@ export function ModelView(props: ViewProps) {
   };
   const lines = (index: number) => [
     `Head ${headName(index, heads)}`,
-    ...source.labels(Math.trunc(index / heads), index % heads).map(({ label }) => label),
+    ...source.labels(Math.trunc(index / heads), index % heads).map(labelText),
     ...(measure ? describeHead(measure, index, ranked.indexOf(index)) : []),
   ];
   const hoveredSlot = slots.indexOf(hovered);
@@ -86,7 +89,7 @@ export function ModelView(props: ViewProps) {
                   key={index}
                   data-head={`${layer + 1}-${head + 1}`}
                   data-index={index}
-                  aria-label={[`Head ${layer + 1}-${head + 1}`, ...labels.map(({ label }) => label), ...(measure ? [`${measure.name} ${formatMeasure(measure.values[index])}`] : [])].join(", ")}
+                  aria-label={[`Head ${layer + 1}-${head + 1}`, ...labels.map(labelText), ...(measure ? [`${measure.name} ${formatMeasure(measure.values[index])}`] : [])].join(", ")}
                   aria-pressed={index === selected}
                   tabIndex={index === selected ? 0 : -1}
                   style={{ left: `${LEFT + (slot % heads) * cell}px`, top: `${TOP + Math.trunc(slot / heads) * cell}px`, width: `${cell}px`, height: `${cell}px` }}
@@ -96,7 +99,7 @@ export function ModelView(props: ViewProps) {
                   onFocus={(event) => (event.currentTarget as HTMLElement).matches(":focus-visible") && setHovered(index)}
                   onBlur={() => setHovered(-1)}
                 >
-                  {labels.length > 0 && (cell >= CELL.tag ? <span class="tag">{labels[0].label}{labels.length > 1 ? ` +${labels.length - 1}` : ""}</span> : <i class="dot" />)}
+                  {labels.length > 0 && <Tag labels={labels} cell={cell} values={state.cells === "values"} />}
                 </button>
               );
             })}
@@ -108,6 +111,13 @@ export function ModelView(props: ViewProps) {
       <p class="note">{readingNote(props, inner, measure)}</p>
     </section>
   );
+}
+
+/** The label of a head in its cell: all of it, its number alone, or a dot, by the space there is. */
+function Tag({ labels, cell, values }: { labels: HeadLabel[]; cell: number; values: boolean }) {
+  const [first] = labels;
+  if (!values && cell >= CELL.tag) return <span class="tag">{labelText(first)}{labels.length > 1 ? ` +${labels.length - 1}` : ""}</span>;
+  return !values && cell >= CELL.score && first.score !== null ? <span class="tag score">{formatScore(first.score)}</span> : <i class="dot" />;
 }
 
 function keyOf({ name, source }: Measure): string {
