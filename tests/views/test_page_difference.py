@@ -99,7 +99,7 @@ def test_inputs_with_different_tokens_are_compared_by_words_or_shown_side_by_sid
     assert page.locator("[data-map]").count() == 2
     words = page.locator(".difference-view tbody th").all_inner_texts()
     assert any("berries" in word for word in words) and "bread" in words
-    page.select_option("[data-choice='Compared layer']", "4")
+    page.select_option("[data-choice='Compared layer']", index=4)
     page.wait_for_selector("h2:has-text('Head 5-')")
     page.click("[data-choice='Compare words']")
     page.wait_for_selector("[data-map='2']")
