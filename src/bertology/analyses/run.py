@@ -618,6 +618,7 @@ def _compute_result(
         data=data,
         provenance={
             "versions": {**versions(), **registry.package_versions(analysis.name)},
+            "question": analysis.question,
             "special_tokens": analysis.special_tokens,
             "citations": list(analysis.citations),
         },

@@ -31,10 +31,27 @@ def match_name(kind: str, name: object, names: Iterable[str]) -> str:
             f"text: one of {', '.join(valid)}",
             "Write the name in quotation marks",
         )
+    matches = matching_names(name, valid)
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise unknown_name(kind, name, valid)
+    raise Refusal(
+        f"{name!r} is part of the names of {len(matches)} {kind}s",
+        f"the name of one of: {', '.join(matches)}",
+        "Write more of the name",
+    )
+
+
+def matching_names(name: str, names: Iterable[str]) -> list[str]:
+    """The names that a text can mean: the one that equals it, else those that begin with it, else that contain it.
+
+    Of a name and its variants in parentheses only the name itself.
+    """
+    valid = list(names)
     if name in valid:
-        return name
+        return [name]
     text = name.casefold()
-    matches: list[str] = []
     tests: list[Callable[[str], bool]] = [
         lambda candidate: candidate == text,
         lambda candidate: candidate.startswith(text),
@@ -43,17 +60,10 @@ def match_name(kind: str, name: object, names: Iterable[str]) -> str:
     for test in tests if text else ():
         matches = [candidate for candidate in valid if test(candidate.casefold())]
         shortest = min(matches, key=len, default="")
-        if matches and all(each == shortest or each.startswith(f"{shortest} (") for each in matches):
-            return shortest
         if matches:
-            break
-    if not matches:
-        raise unknown_name(kind, name, valid)
-    raise Refusal(
-        f"{name!r} is part of the names of {len(matches)} {kind}s",
-        f"the name of one of: {', '.join(matches)}",
-        "Write more of the name",
-    )
+            are_variants = all(each == shortest or each.startswith(f"{shortest} (") for each in matches)
+            return [shortest] if are_variants else matches
+    return []
 
 
 @dataclass(frozen=True, eq=False, repr=False)

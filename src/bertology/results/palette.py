@@ -1,7 +1,8 @@
 """All colours of figures, reports and views, for light and dark backgrounds.
 
-Blue and orange remain distinct under all kinds of colour blindness; series also differ in dashes, marker or number. The
-front-end's constants and style variables are generated from this file (see `bertology.views.typescript`).
+Any two colours of series differ by at least 8 (CIEDE2000) for normal, deuteranopic and protanopic sight; tests simulate
+both. One colour each stands for untrained and published numbers, and grey for simple rules, everywhere. The front-end's
+constants and style variables are generated from this file (see `bertology.views.typescript`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ class Palette:
     above: tuple[str, ...]
     below: tuple[str, ...]
     series: tuple[str, ...]
-    """Categorical colours; the first is the model's."""
+    """Categorical colours, of heads and groups; the first is the model's. They differ under colour blindness too."""
+    untrained: str
+    """The same model with random weights."""
+    published: str
+    """Numbers of a paper."""
+    baseline: str
+    """Simple rules and chance."""
     gold_arc: str
     predicted_arc: str
     holds: str
@@ -55,14 +62,17 @@ _COLOURS: dict[str, tuple[Any, Any]] = {
     ),
     "series": (
         (
-            "#1f5fa8", "#c2570c", "#00806a", "#a3437f", "#6b6f76", "#8a6d00", "#3aa0d8", "#5b3fa0",
-            "#b3261e", "#4c7a12", "#0f4c5c", "#d1568f", "#7a4a21", "#2e8b8b", "#94469e", "#444a52",
+            "#1f5fa8", "#ed6e05", "#0a6450", "#c4195e", "#905b13", "#9744fa", "#5197ea", "#691f31",
+            "#892603", "#12a879", "#bf7fa5", "#817e7e", "#1400c8", "#fc5266", "#83814b", "#5f4274",
         ),
         (
-            "#7fb5f0", "#f2a154", "#45c4a7", "#e58fc4", "#b4bac2", "#e3c74b", "#4fd0e6", "#b39ddb",
-            "#ff8a80", "#a5d364", "#6fa8b8", "#f7a8c9", "#d0a27a", "#7fd6d6", "#d59be0", "#8f98a3",
+            "#7fb5f0", "#f8941e", "#01a87a", "#d92c8e", "#c3b36c", "#b534f2", "#0f829f", "#98f49a",
+            "#f50424", "#eef116", "#dad5f8", "#fc7d94", "#5d822b", "#8e83d0", "#25b9c0", "#b5dbcd",
         ),
     ),
+    "untrained": ("#b35900", "#f2a154"),
+    "published": ("#8e1b5f", "#e58fc4"),
+    "baseline": ("#6b7280", "#8d96a1"),
     "gold_arc": ("#8a5a00", "#e6b53c"),
     "predicted_arc": ("#a3437f", "#e58fc4"),
     "holds": ("#00695c", "#4fc3a8"),
@@ -76,7 +86,8 @@ PALETTES: dict[Theme, Palette] = {
 }
 
 CSS_COLOURS = (
-    "background", "foreground", "muted", "grid", "field", "accent", "holds", "fails", "inconclusive",
+    "background", "foreground", "muted", "grid", "field", "accent", "untrained", "published", "baseline", "holds",
+    "fails", "inconclusive",
 )  # fmt: skip
 
 
@@ -94,3 +105,21 @@ def shade(ramp: tuple[str, ...], strength: float) -> str:
     start, end = ([int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in ramp[first : first + 2])
     mixed = (round(a + (b - a) * (position - first)) for a, b in zip(start, end, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def relative_luminance(colour: str) -> float:
+    """The relative luminance of a colour, 0 for black to 1 for white (WCAG 2)."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast_ratio(first: str, second: str) -> float:
+    """The contrast of two colours, 1 to 21 (WCAG 2)."""
+    dark, light = sorted((relative_luminance(first), relative_luminance(second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def readable_ink(background: str) -> str:
+    """Black or white, whichever is easier to read on a colour; the contrast is at least 4.5."""
+    return max(("#000000", "#ffffff"), key=lambda ink: contrast_ratio(ink, background))

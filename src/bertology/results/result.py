@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from bertology.atomic_files import write_atomically
 from bertology.errors import Refusal
 from bertology.results.answers import Answer
 from bertology.results.palette import Theme
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from bertology.results.caption import CaptionStyle
     from bertology.results.drawing.figure import Figure
     from bertology.results.measure import Measure
 
@@ -178,18 +180,42 @@ class Result(BaseModel):
         keys = self.provenance.get("citations", ())
         return "\n\n".join(bibtex_entry(key) if key in CITATIONS else f"% no reference for {key}" for key in keys)
 
-    def figure(self, *measures: str, theme: Theme = "light") -> Figure:
-        """The figure of the result, or of the named measures; `.svg` is the image."""
+    def caption(self, *, full: bool = False) -> str:
+        """The caption of the figure: one line, or sentences on model, corpus, sample size, intervals, special tokens."""
+        from bertology.results.caption import caption_line, caption_sentences
+
+        return " ".join(caption_sentences(self)) if full else caption_line(self)
+
+    def figure(
+        self,
+        path: str | Path | None = None,
+        *,
+        panels: str | Sequence[str] = (),
+        width: str | None = None,
+        caption: CaptionStyle = "full",
+        theme: Theme | None = None,
+        command: str = "",
+    ) -> Figure:
+        """The figure of the result, also written to a file if a path is given: .svg, .html, .png or .pdf.
+
+        `panels` chooses measures, rows of a table or numbers of sentences, by name or part of a name. `width` is a
+        length such as `85mm`; text keeps its size of 7 to 9 points, and the height follows. PNG files have 300 dots per
+        inch; they and PDF files need the extra `figures`. Without a `theme`, images are light and pages follow the
+        browser. `command` is kept in the file as what makes it again. `.svg` of the returned figure is the image.
+        """
         from bertology.results.drawing.figure import draw_figure
-        from bertology.results.measure import match_name
+        from bertology.results.drawing.files import check_figure_writable, figure_page, save_figure
 
-        return draw_figure(self, theme, [match_name("measure", name, self.measures) for name in measures])
-
-    def save(self, path: str | Path, theme: Theme = "light") -> Path:
-        """Write the figure to a file: .svg, .html, or .png and .pdf, which need the `figures` extra."""
-        from bertology.results.drawing.files import save_figure
-
-        return save_figure(self, Path(path), theme)
+        if path is not None:
+            check_figure_writable(Path(path))
+        figure = draw_figure(self, theme or "light", panels, width=width, caption=caption, command=command)
+        if path is not None and Path(path).suffix.lower() == ".html":
+            themes: list[Theme] = ["light", "dark"] if theme is None else [theme]
+            page = figure_page(self, themes, panels, caption=caption, command=command)
+            write_atomically(Path(path), page.encode())
+        elif path is not None:
+            save_figure(figure, Path(path))
+        return figure
 
     def headline(self) -> list[str]:
         """What to read first: the score before an intervention, the highest and lowest costs, and what stands out."""

@@ -397,10 +397,11 @@ class ArcDiagram(_Shape):
 
 
 class Arcs(_Shape):
-    """Sentences with arcs between their words."""
+    """Sentences with arcs between their words; trees without a root are not `directed`."""
 
     shape: Literal["Arcs"] = "Arcs"
     sentences: tuple[ArcDiagram, ...]
+    directed: bool = False
 
     def rows(self) -> Iterator[Record]:
         """One record per predicted arc."""

@@ -1,142 +1,196 @@
-"""Head grids and matrices as heat maps that are faint at the baseline."""
+"""Head grids: a heat map that is neutral at the baseline, and every head with its interval by layer."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
 from bertology.arrays import FloatArray
-from bertology.estimates.estimate import describe_intervals
 from bertology.results.drawing import svg
+from bertology.results.drawing.axis import Axis
 from bertology.results.drawing.panels import (
+    DEFAULT_WIDTH,
     MISSING_NOTE,
     OVERLAP_NOTE,
+    PANEL_GAP,
     SCALE_HEIGHT,
     ColourScale,
     Drawing,
     MeasureSeries,
     Panel,
+    displayed_series,
+    fit_columns,
     legend,
-    measure_series,
     missing_mark,
 )
-from bertology.results.drawing.style import dashes, series_class
-from bertology.results.shapes import Head, HeadGrid, Matrix
+from bertology.results.drawing.style import SeriesStyle, series_styles
+from bertology.results.shapes import Head, HeadGrid
 
-CELL = 17
-GRID_LEFT, PROFILE_WIDTH, PROFILE_GAP = 34, 130, 18
+GRID_LEFT = 30.0
+MIN_CELL, MAX_CELL, SMALL_CELL = 9.0, 20.0, 14.0
+MIN_PROFILE, MAX_PROFILE, PROFILE_GAP = 84.0, 170.0, 14.0
+MIN_GRID_WIDTH = 130.0
+MAX_PROFILES = 4
+"""Grids of more measures than this are small multiples, without the profile of single heads."""
 MEAN = "mean over heads"
-MAX_SIDE, MAX_CELL = 620, 44
-MAX_WRITTEN_CELLS = 150
-"""Matrices of up to this many cells show their numbers."""
-MAX_NAMES = 36
-"""Rows and columns of larger matrices are not all named."""
-MAX_NARROW_WIDTH = 400
+MEAN_STYLE = SeriesStyle("series-all", "", "dot")
+MIN_LABELLED_CELL, MIN_TWO_DIGIT_CELL = 11.0, 13.0
 
 
-def draw_head_grid(grid: HeadGrid, measures: Collection[str] = ()) -> Drawing:
-    """For each measure a heat map (layers down, heads across) and a profile of all heads by layer."""
-    series = list(measure_series(grid, measures))
-    names = [MEAN, *grid.baselines]
-    panels = [_head_panel(measure, names) for measure in series]
-    notes = [f"Points: heads with {describe_intervals({m.name: m.estimates for m in series})}, by layer", OVERLAP_NOTE]
-    notes += [MISSING_NOTE] if any(measure.has_missing for measure in series) else []
-    columns = min(len(panels), max(1, int(1000 / panels[0].width)))
-    classes = ["series-all", *(series_class(index) for index in range(1, len(names)))]
-    key = legend(names, max(300.0, columns * panels[0].width), lines=True, classes=classes)
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Sizes of a panel; a `profile` of width 0 is not drawn."""
+
+    cell: float
+    profile: float
+    heads: int
+
+    @property
+    def grid_width(self) -> float:
+        return self.heads * self.cell
+
+    @property
+    def width(self) -> float:
+        profile = self.profile + PROFILE_GAP if self.profile else 0.0
+        return max(GRID_LEFT + self.grid_width + profile + 6, MIN_GRID_WIDTH)
+
+
+def draw_head_grid(grid: HeadGrid, measures: Collection[str] = (), width: float = DEFAULT_WIDTH) -> Drawing:
+    """For each measure a heat map (layers down, heads across) and, for few measures, a profile of all heads by layer."""
+    series = displayed_series(grid, measures)
+    columns, layout = _layout(len(series), series[0].estimates.shape[1], width)
+    styles = series_styles(grid.baselines)
+    panels = [_head_panel(measure, grid, styles, layout) for measure in series]
+    notes = ["Points: single heads with their intervals"] if layout.profile else []
+    notes += [OVERLAP_NOTE, *([MISSING_NOTE] if any(measure.has_missing for measure in series) else [])]
+    used = {name for measure in series for name in measure.baselines}
+    entries = {MEAN: MEAN_STYLE, **{name: style for name, style in styles.items() if name in used}}
+    key = legend(entries, max(width, layout.width), lines=True) if layout.profile else None
     return Drawing(panels, columns, tuple(notes), key)
 
 
-def _head_panel(measure: MeasureSeries, names: list[str]) -> Panel:
+def _layout(n_panels: int, heads: int, width: float) -> tuple[int, _Layout]:
+    """Columns and sizes: cells of at least 9 units, so that a narrow figure has fewer columns."""
+    if n_panels > MAX_PROFILES:
+        small = _Layout(SMALL_CELL, 0.0, heads)
+        columns, panel = fit_columns(n_panels, width, min(small.width, max(width, MIN_GRID_WIDTH)), small.width)
+        cell = min(SMALL_CELL, max(MIN_CELL, (panel - GRID_LEFT - 6) / heads))
+        return columns, _Layout(cell, 0.0, heads)
+    least = GRID_LEFT + heads * 13 + PROFILE_GAP + MIN_PROFILE + 6
+    columns, panel = fit_columns(n_panels, width, min(least, width), 400)
+    panel = min(panel, (width - PANEL_GAP * (columns - 1)) / columns)
+    room = panel - GRID_LEFT - PROFILE_GAP - 6
+    cell = min(MAX_CELL, max(MIN_CELL, (room - 110) / heads))
+    profile = room - heads * cell
+    if profile < MIN_PROFILE:
+        cell = min(MAX_CELL, max(MIN_CELL, (room - MIN_PROFILE) / heads))
+        profile = room - heads * cell
+    if profile < MIN_PROFILE:
+        return columns, _Layout(min(MAX_CELL, max(MIN_CELL, (panel - GRID_LEFT - 6) / heads)), 0.0, heads)
+    return columns, _Layout(cell, min(MAX_PROFILE, profile), heads)
+
+
+def _head_panel(
+    measure: MeasureSeries, grid: HeadGrid, styles: Mapping[str, SeriesStyle], layout: _Layout
+) -> Panel:
     layers, heads = measure.estimates.shape
-    neutral, value = measure.neutral_value()
-    scale = ColourScale.of(measure.estimates.value, value)
-    parts = list(_cells(measure, scale))
-    parts += [
-        svg.text(GRID_LEFT - 5, (y + 0.5) * CELL + 4, str(y + 1), anchor="end", class_="muted") for y in range(layers)
-    ]
-    below = layers * CELL
-    step = 1 if heads <= 16 else 2
-    parts += [
-        svg.text(GRID_LEFT + (x + 0.5) * CELL, below + 13, str(x + 1), anchor="middle", class_="muted")
-        for x in range(0, heads, step)
-    ]
-    parts.append(svg.text(GRID_LEFT + heads * CELL / 2, below + 27, "head", anchor="middle", class_="muted"))
-    parts.append(svg.text(9, below / 2, "layer", anchor="middle", class_="muted", rotate=-90))
-    parts.append(scale.bar(GRID_LEFT, below + 34, heads * CELL))
-    left = GRID_LEFT + heads * CELL + PROFILE_GAP
-    parts += _profile(measure, names, left, below)
+    name, neutral = measure.neutral_value()
+    scale = ColourScale.of(measure.estimates.value, neutral, is_p_value=measure.display.is_p_value)
+    parts = list(_cells(measure, scale, layout.cell))
+    parts += _grid_labels(layers, heads, layout.cell)
+    below = layers * layout.cell
+    bar_width = max(layout.grid_width, min(MIN_GRID_WIDTH - GRID_LEFT - 6, layout.width - GRID_LEFT))
+    parts.append(scale.bar(GRID_LEFT, below + 32, bar_width, name))
+    best = grid.extreme_head(measure.name)
+    if best is not None:
+        x, y = GRID_LEFT + best[1] * layout.cell, best[0] * layout.cell
+        size = layout.cell - 1
+        parts.append(svg.element("rect", x=x, y=y, width=size, height=size, class_="best quiet"))
+    if layout.profile:
+        parts += _profile(measure, styles, GRID_LEFT + layout.grid_width + PROFILE_GAP, below, layout)
     low, high = svg.extremes(measure.estimates.value)
     label = f"{measure.name}: {layers} layers, {heads} heads, {low:.3g} to {high:.3g}"
-    caption = "; ".join(filter(None, (measure.unit, neutral)))
+    caption = "; ".join(filter(None, (measure.unit, _describe_best(measure, grid, best))))
     return Panel(
-        measure.name, caption, left + PROFILE_WIDTH + 12, below + 34 + SCALE_HEIGHT, Markup().join(parts), label
+        measure.name, caption, layout.width, below + 32 + SCALE_HEIGHT, Markup().join(parts), label
     )
 
 
-def _cells(measure: MeasureSeries, scale: ColourScale) -> Iterator[Markup]:
-    layers, heads = measure.estimates.shape
-    for layer in range(layers):
-        for head in range(heads):
-            x, y = GRID_LEFT + head * CELL, layer * CELL
-            value = float(measure.estimates.value[layer, head])
-            name = f"head {Head(layer, head)}"
-            if not np.isfinite(value):
-                yield missing_mark(x + CELL / 2, y + 13, name)
-                continue
-            tip, class_ = measure.describe((layer, head), name), scale.class_of(value)
-            yield svg.element("rect", x=x, y=y, width=CELL - 1, height=CELL - 1, class_=class_, tip=tip)
-            if measure.overlaps_baseline((layer, head)):
-                ink = "inverse" if scale.strength(value) > 0.5 else "muted"
-                yield svg.element("circle", cx=x + CELL / 2 - 0.5, cy=y + CELL / 2 - 0.5, r=1.5, class_=f"{ink} quiet")
+def _describe_best(measure: MeasureSeries, grid: HeadGrid, best: Head | None) -> str:
+    """The head that stands out, with its number: "highest 3-8: 93"."""
+    if best is None:
+        return ""
+    value = measure.estimates.value[best[0], best[1]]
+    return f"{'lowest' if measure.name in grid.lowest else 'highest'} {best}: {value:.3g}".replace(": -", ": −")
 
 
-def _profile(measure: MeasureSeries, names: list[str], left: float, height: float) -> Iterator[Markup]:
+def _grid_labels(layers: int, heads: int, cell: float) -> Iterator[Markup]:
+    down = 1 if cell >= MIN_LABELLED_CELL else 2
+    across = 1 if cell >= (MIN_TWO_DIGIT_CELL if heads > 9 else MIN_LABELLED_CELL) else 2
+    for layer in range(0, layers, down):
+        y = (layer + 0.5) * cell + 3.5
+        yield svg.text(GRID_LEFT - 4, y, str(layer + 1), anchor="end", class_="muted small")
+    for head in range(0, heads, across):
+        x = GRID_LEFT + (head + 0.5) * cell - 0.5
+        yield svg.text(x, layers * cell + 11, str(head + 1), anchor="middle", class_="muted small")
+    yield svg.text(GRID_LEFT + heads * cell / 2, layers * cell + 23, "head", anchor="middle", class_="muted small")
+    yield svg.text(9, layers * cell / 2, "layer", anchor="middle", class_="muted small", rotate=-90)
+
+
+def _cells(measure: MeasureSeries, scale: ColourScale, cell: float) -> Iterator[Markup]:
+    for layer, head in np.ndindex(*measure.estimates.shape):
+        x, y = GRID_LEFT + head * cell, layer * cell
+        value = float(measure.estimates.value[layer, head])
+        name = f"head {Head(layer, head)}"
+        if not np.isfinite(value):
+            yield missing_mark(x + cell / 2 - 0.5, y + cell / 2 + 3.5, name)
+            continue
+        tip, class_ = measure.describe((layer, head), name), scale.class_of(value)
+        yield svg.element("rect", x=x, y=y, width=cell - 1, height=cell - 1, class_=class_, tip=tip)
+        if measure.overlaps_baseline((layer, head)):
+            centre = {"cx": x + cell / 2 - 0.5, "cy": y + cell / 2 - 0.5}
+            yield svg.element("circle", **centre, r=1.2, class_=f"on-{class_} quiet", opacity=0.7)
+
+
+def _profile(
+    measure: MeasureSeries, styles: Mapping[str, SeriesStyle], left: float, height: float, layout: _Layout
+) -> Iterator[Markup]:
     """Every head's value and interval, one below another within its layer, with the mean over heads and baselines."""
     layers, heads = measure.estimates.shape
-    low, high = svg.axis_range(measure.all_values())
+    axis = Axis.over(measure.all_values(), is_p_value=measure.display.is_p_value)
 
     def x(value: float) -> float:
-        return left + PROFILE_WIDTH * (value - low) / (high - low)
+        return left + layout.profile * axis.position(value)
 
-    shown = svg.ticks(low, high)
-    for tick in shown:
+    shown = axis.ticks(4 if layout.profile < 120 else 5)
+    for tick, _ in shown:
         yield svg.path([(x(tick), 0), (x(tick), height)], class_="rule")
-    for index in _fitting([x(tick) for tick in shown], [f"{tick:.6g}" for tick in shown]):
-        yield svg.text(x(shown[index]), height + 13, f"{shown[index]:.6g}", anchor="middle", class_="muted small")
+    positions, labels = [x(tick) for tick, _ in shown], [label for _, label in shown]
+    for index in svg.visible_labels(positions, labels, svg.SMALL_SIZE):
+        yield svg.text(positions[index], height + 11, labels[index], anchor="middle", class_="muted small")
+    yield svg.text(left + layout.profile / 2, height + 23, "each head", anchor="middle", class_="muted small")
     intervals, points = "", ""
     for layer, head in np.ndindex(layers, heads):
         estimate = measure.estimates[layer, head]
-        y = (layer + (head + 1) / (heads + 1)) * CELL
+        y = (layer + (head + 1) / (heads + 1)) * layout.cell
         if np.isfinite(estimate.low) and np.isfinite(estimate.high):
             intervals += f"M{x(estimate.low):.1f} {y:.1f}H{x(estimate.high):.1f}"
         if np.isfinite(estimate.value):
             points += f"M{x(estimate.value) - 1.2:.1f} {y:.1f}h2.4"
-    yield svg.group(
-        [svg.element("path", d=intervals, class_="interval thin"), svg.element("path", d=points, class_="line")],
-        class_="s0",
-    )
-    series = {MEAN: measure.estimates.value, **{name: b.value for name, b in measure.baselines.items()}}
-    for name, values in series.items():
-        index = names.index(name)
-        means = _row_means(values)
+    marks = [svg.element("path", d=intervals, class_="interval thin"), svg.element("path", d=points, class_="line")]
+    yield svg.group(marks, class_="s0")
+    by_untrained = sorted(measure.baselines, key=lambda name: styles[name].class_ != "untrained")
+    lines = {name: (measure.baselines[name], styles[name]) for name in by_untrained}
+    for name, (estimates, style) in {**lines, MEAN: (measure.estimates, MEAN_STYLE)}.items():
+        means = _row_means(estimates.value)
         for run in finite_runs(means):
-            line = [(x(float(means[layer])), (layer + 0.5) * CELL) for layer in run]
+            line = [(x(float(means[layer])), (layer + 0.5) * layout.cell) for layer in run]
             line = line if len(line) > 1 else [(line[0][0], line[0][1] - 4), (line[0][0], line[0][1] + 4)]
-            class_ = "series-all" if index == 0 else series_class(index)
-            yield svg.group(
-                [svg.path(line, class_="line thin", stroke_dasharray=dashes(index), tip=name)], class_=class_
-            )
-
-
-def _fitting(positions: list[float], labels: list[str]) -> list[int]:
-    visible: list[int] = []
-    for index, label in enumerate(labels):
-        if not visible or positions[index] - positions[visible[-1]] > svg.text_width(label, 10) + 6:
-            visible.append(index)
-    return visible
+            stroke = svg.path(line, class_="line thin", stroke_dasharray=style.dash, tip=name)
+            yield svg.group([stroke], class_=style.class_)
 
 
 def _row_means(values: FloatArray) -> FloatArray:
@@ -154,64 +208,3 @@ def finite_runs(values: FloatArray) -> list[list[int]]:
         else:
             runs.append([index])
     return runs
-
-
-def draw_matrix(matrix: Matrix, measures: Collection[str] = ()) -> Drawing:
-    """One heat map per measure; small ones show their numbers."""
-    series = list(measure_series(matrix, measures))
-    rows, columns = svg.deduplicate(matrix.row_names), svg.deduplicate(matrix.column_names)
-    cell = max(4, min(MAX_CELL, MAX_SIDE // max(1, len(rows), len(columns))))
-    panels = [_matrix_panel(measure, rows, columns, cell) for measure in series]
-    dots = [OVERLAP_NOTE] if max(len(rows), len(columns)) <= MAX_NAMES else []
-    missing = [MISSING_NOTE] if any(measure.has_missing for measure in series) else []
-    narrow = len(panels) > 1 and len(columns) * cell <= MAX_NARROW_WIDTH
-    return Drawing(panels, 2 if narrow else 1, (*dots, *missing))
-
-
-def _matrix_panel(measure: MeasureSeries, rows: tuple[str, ...], columns: tuple[str, ...], cell: int) -> Panel:
-    neutral, value = measure.neutral_value()
-    scale = ColourScale.of(measure.estimates.value, value)
-    step_down, step_across = (-(-len(names) // MAX_NAMES) for names in (rows, columns))
-    left = 8 + max((svg.text_width(svg.truncate_label(name)) for name in rows[::step_down]), default=0.0)
-    below = 8 + max((svg.text_width(svg.truncate_label(name)) for name in columns[::step_across]), default=0.0)
-    width, height = len(columns) * cell, len(rows) * cell
-    parts = list(_matrix_cells(measure, scale, rows, columns, cell, left))
-    for y in range(0, len(rows), step_down):
-        tip = rows[y] if svg.truncate_label(rows[y]) != rows[y] else ""
-        parts.append(svg.text(left - 6, (y + 0.5) * cell + 4, svg.truncate_label(rows[y]), anchor="end", tip=tip))
-    for x in range(0, len(columns), step_across):
-        tip = columns[x] if svg.truncate_label(columns[x]) != columns[x] else ""
-        at = left + (x + 0.5) * cell + 4
-        parts.append(svg.text(at, height + 6, svg.truncate_label(columns[x]), anchor="end", rotate=-90, tip=tip))
-    scale_width = max(120.0, min(width, 300.0))
-    parts.append(scale.bar(left, height + below + 6, scale_width))
-    caption = "; ".join(filter(None, (measure.unit, neutral)))
-    label = f"{measure.name}: {len(rows)} rows, {len(columns)} columns"
-    total = left + max(width, scale_width) + 10
-    return Panel(measure.name, caption, total, height + below + 6 + SCALE_HEIGHT, Markup().join(parts), label)
-
-
-def _matrix_cells(
-    measure: MeasureSeries, scale: ColourScale, rows: tuple[str, ...], columns: tuple[str, ...], cell: int, left: float
-) -> Iterator[Markup]:
-    numbers, dots = len(rows) * len(columns) <= MAX_WRITTEN_CELLS, max(len(rows), len(columns)) <= MAX_NAMES
-    gap = 1 if dots else 0
-    for i, row in enumerate(rows):
-        for j, column in enumerate(columns):
-            x, y, value = left + j * cell, i * cell, float(measure.estimates.value[i, j])
-            name = f"{row}, {column}"
-            if not np.isfinite(value):
-                yield missing_mark(x + cell / 2, y + cell / 2 + 4, name)
-                continue
-            tip, class_ = measure.describe((i, j), name), scale.class_of(value)
-            yield svg.element("rect", x=x, y=y, width=cell - gap, height=cell - gap, class_=class_, tip=tip)
-            ink = " inverse" if scale.strength(value) > 0.5 else ""
-            if numbers and cell >= 26:
-                yield svg.text(
-                    x + cell / 2, y + cell / 2 + 3, f"{value:.2g}", anchor="middle", class_=f"small quiet{ink}"
-                )
-            if dots and measure.overlaps_baseline((i, j)):
-                shift = cell / 2 - 6 if numbers and cell >= 26 else 0
-                yield svg.element(
-                    "circle", cx=x + cell / 2, cy=y + cell / 2 + shift, r=1.5, class_=f"quiet {ink.strip() or 'muted'}"
-                )
