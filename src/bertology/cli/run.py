@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -61,6 +63,25 @@ def run_command(
         Path | None,
         typer.Option(metavar="FILE", help="Also save the figure to FILE (.svg, .pdf, .png or .html)."),
     ] = None,
+    panels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Panels of the figure: measures, rows of a table or numbers of sentences, separated by commas; part of "
+            "a name is enough.",
+        ),
+    ] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH",
+            help="Width of the figure, such as 85mm (also cm, in, pt, px; 170mm if not given); text keeps its size.",
+        ),
+    ] = None,
+    caption: Annotated[
+        Literal["none", "short", "full"] | None,
+        typer.Option(help="Caption below the figure: none, one line, or sentences and a title (default)."),
+    ] = None,
     head: Annotated[
         str | None,
         typer.Option(metavar="LAYER-HEAD", help="Print what the result says about one head, such as 8-11."),
@@ -75,7 +96,10 @@ def run_command(
             help="Also write the prediction for each item to FILE (.csv or .jsonl), to compare models item by item.",
         ),
     ] = None,
-    theme: Annotated[Literal["light", "dark"], typer.Option(help="Colour theme of the figure.")] = "light",
+    theme: Annotated[
+        Literal["light", "dark"] | None,
+        typer.Option(help="Colour theme of the figure; if not given, images are light and pages follow the browser."),
+    ] = None,
     as_json: options.Json = False,
     help: Annotated[bool, typer.Option("--help", "-h", help="Show this message, or the options of ANALYSIS.")] = False,
 ) -> None:
@@ -105,10 +129,7 @@ def run_command(
     models, partners = options.expand_models(model or []), options.expand_models(against or [])
     if len(names) > 1 or len(models) > 1:
         _check_several(figure=figure, answers=answers, head=head)
-    if figure is not None:
-        from bertology.results.drawing.files import check_figure_writable
-
-        check_figure_writable(figure)
+    _check_figure(figure, panels=panels, width=width, caption=caption, theme=theme)
     if answers is not None:
         preset = find_preset(declared[0], like) if like is not None else None
         _check_answers(declared[0], preset.with_explicit(explicit_options) if preset else explicit_options, answers)
@@ -144,7 +165,9 @@ def run_command(
     if isinstance(value, Result) and answers is not None:
         options.print_message(f"Answers: {value.save_answers(answers)} in {answers}")
     if isinstance(value, Result) and figure is not None:
-        options.print_message(f"Figure: {value.save(figure, theme)}")
+        command = shlex.join(["bertology", *sys.argv[1:]])
+        value.figure(figure, panels=panels or (), width=width, caption=caption or "full", theme=theme, command=command)
+        options.print_message(f"Figure: {figure}")
     if as_json:
         typer.echo(json.dumps(value.to_json(), ensure_ascii=False))
         return
@@ -157,6 +180,27 @@ def run_command(
         if like is not None:
             preset = find_preset(each, like)
             print_published(result, preset, _published_findings(preset))
+
+
+def _check_figure(figure: Path | None, *, width: str | None, **given: str | None) -> None:
+    """Refuse, before any computation, options of a figure without a figure, and one that cannot be made."""
+    from bertology.results.drawing.files import check_figure_writable
+    from bertology.results.drawing.length import parse_width
+
+    for name, value in {"width": width, **given}.items():
+        if value is not None and figure is None:
+            raise Refusal(f"--{name} was given without --figure", "a file for the figure", "Add --figure FILE.svg")
+    if figure is None:
+        return
+    if width is not None and figure.suffix.lower() == ".html":
+        raise Refusal(
+            "--width was given for a page",
+            "an image: .svg, .pdf or .png",
+            "Leave out --width; a page fits the window of its reader",
+        )
+    if width is not None:
+        parse_width(width)
+    check_figure_writable(figure)
 
 
 def _check_several(**single: object) -> None:

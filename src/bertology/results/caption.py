@@ -21,7 +21,7 @@ INTERVAL_NOUNS: dict[Interval, str] = {
     "t": "95 % t intervals",
     "simultaneous": "simultaneous 95 % intervals",
     "range": "ranges over seeds",
-    "exact": "none",
+    "exact": "",
 }
 
 
@@ -41,8 +41,7 @@ def caption_line(result: Result, measures: Collection[str] = ()) -> str:
     corpus = _corpus(result)
     source = f"{models} on {corpus}" if models and corpus else models or corpus
     intervals = _intervals(result, measures)
-    parts = [source, result.sample_size, intervals if intervals != INTERVAL_NOUNS["exact"] else ""]
-    return "; ".join(filter(None, parts)) + "."
+    return "; ".join(filter(None, (source, result.sample_size, intervals))) + "."
 
 
 def caption_sentences(result: Result, measures: Collection[str] = ()) -> list[str]:
@@ -58,7 +57,8 @@ def _sentences(result: Result, measures: Collection[str]) -> Iterator[str]:
         yield f"Corpus: {corpus}."
     yield f"Sample size: {result.sample_size}."
     if isinstance(result.data, MeasuredShape):
-        yield f"Intervals: {_intervals(result, measures)}."
+        intervals = _intervals(result, measures)
+        yield f"Shown with {intervals}." if intervals else "Exact numbers, without intervals."
     if policy := plain_policy(str(result.provenance.get("special_tokens", ""))):
         yield policy
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -46,15 +47,19 @@ def match_name(kind: str, name: object, names: Iterable[str]) -> str:
 def matching_names(name: str, names: Iterable[str]) -> list[str]:
     """The names that a text can mean: the one that equals it, else those that begin with it, else that contain it.
 
-    Of a name and its variants in parentheses only the name itself.
+    The words that all names begin with can be left out: "to [SEP]" is `attention to [SEP]` where every name begins with
+    `attention`. Of a name and its variants in parentheses only the name itself.
     """
     valid = list(names)
     if name in valid:
         return [name]
     text = name.casefold()
+    shared = _shared_start([candidate.casefold() for candidate in valid])
     tests: list[Callable[[str], bool]] = [
         lambda candidate: candidate == text,
+        lambda candidate: candidate.removeprefix(shared) == text,
         lambda candidate: candidate.startswith(text),
+        lambda candidate: candidate.removeprefix(shared).startswith(text),
         lambda candidate: text in candidate,
     ]
     for test in tests if text else ():
@@ -64,6 +69,14 @@ def matching_names(name: str, names: Iterable[str]) -> list[str]:
             are_variants = all(each == shortest or each.startswith(f"{shortest} (") for each in matches)
             return [shortest] if are_variants else matches
     return []
+
+
+def _shared_start(names: list[str]) -> str:
+    """The words that all of several names begin with, and the blank after them."""
+    if len(names) < 2:
+        return ""
+    shared = os.path.commonprefix(names)
+    return shared[: shared.rfind(" ") + 1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

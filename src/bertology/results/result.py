@@ -208,8 +208,11 @@ class Result(BaseModel):
 
         if path is not None:
             check_figure_writable(Path(path))
+        is_page = path is not None and Path(path).suffix.lower() == ".html"
+        if is_page and width is not None:
+            raise Refusal("A page has no width", "an image: .svg, .pdf or .png", "Leave out width")
         figure = draw_figure(self, theme or "light", panels, width=width, caption=caption, command=command)
-        if path is not None and Path(path).suffix.lower() == ".html":
+        if path is not None and is_page:
             themes: list[Theme] = ["light", "dark"] if theme is None else [theme]
             page = figure_page(self, themes, panels, caption=caption, command=command)
             write_atomically(Path(path), page.encode())

@@ -18,7 +18,8 @@ HEADER = "Generated from src/bertology/{} by `python -m bertology.views.typescri
 PRIMITIVE_TYPES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 PALETTE_FIELDS = (
-    "background", "foreground", "muted", "grid", "above", "below", "series", "gold_arc", "predicted_arc",
+    "background", "foreground", "muted", "grid", "above", "below", "series", "untrained", "published", "baseline",
+    "gold_arc", "predicted_arc",
 )  # fmt: skip
 """The colours that the front-end draws with; those of its style are variables of palette.css."""
 

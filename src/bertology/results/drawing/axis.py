@@ -43,10 +43,11 @@ class Axis:
         if self.is_logarithmic:
             powers = range(round(np.log10(self.low)), round(np.log10(self.high)) + 1)
             step = 1 if len(powers) <= max_ticks else 2
-            numbers = [10.0**power for power in powers[:: -step]]
+            numbers = [10.0**power for power in powers[::-step]]
         else:
             numbers = svg.ticks(self.low, self.high, max_ticks)
-        return [(number, format_tick(number)) for number in numbers]
+        lowest = self.low if self.is_logarithmic and self.low == P_VALUE_FLOOR else None
+        return [(number, ("≤ " if number == lowest else "") + format_tick(number)) for number in numbers]
 
 
 def format_tick(number: float) -> str:

@@ -15,7 +15,6 @@ from bertology.results.drawing.axis import Axis
 from bertology.results.drawing.grids import finite_runs
 from bertology.results.drawing.panels import (
     DEFAULT_WIDTH,
-    MISSING_NOTE,
     MODEL_STYLE,
     Drawing,
     MeasureSeries,
@@ -23,6 +22,7 @@ from bertology.results.drawing.panels import (
     displayed_series,
     fit_columns,
     missing_mark,
+    missing_notes,
 )
 from bertology.results.drawing.style import SeriesStyle, series_styles
 from bertology.results.shapes import MODEL_SERIES, Curve, LayerCurve
@@ -68,15 +68,12 @@ def draw_curve(
     return _draw(curve, measures, axis, width, model_name)
 
 
-def _draw(
-    curve: LayerCurve | Curve, measures: Collection[str], axis: _XAxis, width: float, model_name: str
-) -> Drawing:
+def _draw(curve: LayerCurve | Curve, measures: Collection[str], axis: _XAxis, width: float, model_name: str) -> Drawing:
     series = displayed_series(curve, measures)
     columns, panel_width = fit_columns(len(series), width, min(MIN_WIDTH, width), MAX_WIDTH)
     styles = series_styles(curve.baselines)
     panels = [_panel(measure, styles, axis, panel_width, model_name or MODEL_SERIES) for measure in series]
-    missing = [MISSING_NOTE] if any(measure.has_missing for measure in series) else []
-    return Drawing(panels, columns, tuple(missing))
+    return Drawing(panels, columns, tuple(missing_notes(curve, series, measures)))
 
 
 def _panel(

@@ -155,7 +155,9 @@ def draw_figure(
         )
     total = max(units, needed)
     title = figure_title(result) if caption == "full" else ""
-    parts, height = _arrange(drawing, rows, widths, title)
+    parts, height = _arrange(
+        drawing, rows, widths, svg.wrap_label(title, (total - 2 * PADDING) / svg.BOLD, svg.TITLE_SIZE)
+    )
     lines = _caption(result, selection, drawing, caption)
     for line in [line for text in lines for line in svg.wrap_label(text, total - 2 * PADDING, svg.SMALL_SIZE)]:
         parts.append(svg.text(0, height + 9, line, class_="muted small"))
@@ -169,15 +171,15 @@ def draw_figure(
 
 
 def _arrange(
-    drawing: Drawing, rows: Sequence[Sequence[Panel]], widths: Sequence[float], title: str
+    drawing: Drawing, rows: Sequence[Sequence[Panel]], widths: Sequence[float], title: Sequence[str]
 ) -> tuple[list[Markup], float]:
     """The title, the panels in rows and the key, and the height below them."""
     parts: list[Markup] = []
     y = 0.0
-    for line in svg.wrap_label(title, sum(widths) + PANEL_GAP * (len(widths) - 1), svg.TITLE_SIZE) if title else ():
+    for line in filter(None, title):
         parts.append(svg.text(0, y + 11, line, class_="title"))
         y += 15
-    y += 6 if title else 0
+    y += 6 if y else 0
     for row in rows:
         heading = max(_heading_height(panel, w) for panel, w in zip(row, widths, strict=False))
         for index, panel in enumerate(row):
@@ -199,7 +201,8 @@ def _columns(rows: Sequence[Sequence[Panel]]) -> list[list[Panel]]:
 
 def _heading(panel: Panel, width: float) -> tuple[list[str], list[str]]:
     name = svg.wrap_label(panel.name, width / svg.BOLD, svg.NAME_SIZE) if panel.name else []
-    return name, svg.wrap_label(panel.caption, width, svg.SMALL_SIZE) if panel.caption else []
+    caption = [line for part in panel.caption.splitlines() for line in svg.wrap_label(part, width, svg.SMALL_SIZE)]
+    return name, caption
 
 
 def _heading_height(panel: Panel, width: float) -> float:

@@ -13,7 +13,6 @@ from bertology.results.drawing import svg
 from bertology.results.drawing.axis import Axis
 from bertology.results.drawing.panels import (
     DEFAULT_WIDTH,
-    MISSING_NOTE,
     OVERLAP_NOTE,
     PANEL_GAP,
     SCALE_HEIGHT,
@@ -25,6 +24,7 @@ from bertology.results.drawing.panels import (
     fit_columns,
     legend,
     missing_mark,
+    missing_notes,
 )
 from bertology.results.drawing.style import SeriesStyle, series_styles
 from bertology.results.shapes import Head, HeadGrid
@@ -65,7 +65,7 @@ def draw_head_grid(grid: HeadGrid, measures: Collection[str] = (), width: float 
     styles = series_styles(grid.baselines)
     panels = [_head_panel(measure, grid, styles, layout) for measure in series]
     notes = ["Points: single heads with their intervals"] if layout.profile else []
-    notes += [OVERLAP_NOTE, *([MISSING_NOTE] if any(measure.has_missing for measure in series) else [])]
+    notes += [OVERLAP_NOTE, *missing_notes(grid, series, measures)]
     used = {name for measure in series for name in measure.baselines}
     entries = {MEAN: MEAN_STYLE, **{name: style for name, style in styles.items() if name in used}}
     key = legend(entries, max(width, layout.width), lines=True) if layout.profile else None
@@ -75,8 +75,8 @@ def draw_head_grid(grid: HeadGrid, measures: Collection[str] = (), width: float 
 def _layout(n_panels: int, heads: int, width: float) -> tuple[int, _Layout]:
     """Columns and sizes: cells of at least 9 units, so that a narrow figure has fewer columns."""
     if n_panels > MAX_PROFILES:
-        small = _Layout(SMALL_CELL, 0.0, heads)
-        columns, panel = fit_columns(n_panels, width, min(small.width, max(width, MIN_GRID_WIDTH)), small.width)
+        least, most = (_Layout(cell, 0.0, heads).width for cell in (SMALL_CELL - 2, SMALL_CELL))
+        columns, panel = fit_columns(n_panels, width, min(least, max(width, MIN_GRID_WIDTH)), most)
         cell = min(SMALL_CELL, max(MIN_CELL, (panel - GRID_LEFT - 6) / heads))
         return columns, _Layout(cell, 0.0, heads)
     least = GRID_LEFT + heads * 13 + PROFILE_GAP + MIN_PROFILE + 6
@@ -93,9 +93,7 @@ def _layout(n_panels: int, heads: int, width: float) -> tuple[int, _Layout]:
     return columns, _Layout(cell, min(MAX_PROFILE, profile), heads)
 
 
-def _head_panel(
-    measure: MeasureSeries, grid: HeadGrid, styles: Mapping[str, SeriesStyle], layout: _Layout
-) -> Panel:
+def _head_panel(measure: MeasureSeries, grid: HeadGrid, styles: Mapping[str, SeriesStyle], layout: _Layout) -> Panel:
     layers, heads = measure.estimates.shape
     name, neutral = measure.neutral_value()
     scale = ColourScale.of(measure.estimates.value, neutral, is_p_value=measure.display.is_p_value)
@@ -113,18 +111,18 @@ def _head_panel(
         parts += _profile(measure, styles, GRID_LEFT + layout.grid_width + PROFILE_GAP, below, layout)
     low, high = svg.extremes(measure.estimates.value)
     label = f"{measure.name}: {layers} layers, {heads} heads, {low:.3g} to {high:.3g}"
-    caption = "; ".join(filter(None, (measure.unit, _describe_best(measure, grid, best))))
-    return Panel(
-        measure.name, caption, layout.width, below + 32 + SCALE_HEIGHT, Markup().join(parts), label
-    )
+    caption = "\n".join(filter(None, (measure.unit, _describe_best(measure, grid, best))))
+    return Panel(measure.name, caption, layout.width, below + 32 + SCALE_HEIGHT, Markup().join(parts), label)
 
 
 def _describe_best(measure: MeasureSeries, grid: HeadGrid, best: Head | None) -> str:
-    """The head that stands out, with its number: "highest 3-8: 93"."""
+    """The head that stands out, with its number: "highest: 3-8, 93 %"."""
     if best is None:
         return ""
     value = measure.estimates.value[best[0], best[1]]
-    return f"{'lowest' if measure.name in grid.lowest else 'highest'} {best}: {value:.3g}".replace(": -", ": −")
+    sign = f" {measure.display.sign}" if measure.display.sign else ""
+    end = "lowest" if measure.name in grid.lowest else "highest"
+    return f"{end}: {best}, {value:.3g}{sign}".replace(", -", ", −")
 
 
 def _grid_labels(layers: int, heads: int, cell: float) -> Iterator[Markup]:
@@ -150,9 +148,9 @@ def _cells(measure: MeasureSeries, scale: ColourScale, cell: float) -> Iterator[
             continue
         tip, class_ = measure.describe((layer, head), name), scale.class_of(value)
         yield svg.element("rect", x=x, y=y, width=cell - 1, height=cell - 1, class_=class_, tip=tip)
-        if measure.overlaps_baseline((layer, head)):
+        if scale.needs_mark(value) and measure.overlaps_baseline((layer, head)):
             centre = {"cx": x + cell / 2 - 0.5, "cy": y + cell / 2 - 0.5}
-            yield svg.element("circle", **centre, r=1.2, class_=f"on-{class_} quiet", opacity=0.7)
+            yield svg.element("circle", **centre, r=1.1, class_=f"on-{class_} quiet", opacity=0.6)
 
 
 def _profile(

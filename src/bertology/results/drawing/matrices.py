@@ -11,7 +11,6 @@ from markupsafe import Markup
 from bertology.results.drawing import svg
 from bertology.results.drawing.panels import (
     DEFAULT_WIDTH,
-    MISSING_NOTE,
     OVERLAP_NOTE,
     PANEL_GAP,
     SCALE_HEIGHT,
@@ -21,6 +20,7 @@ from bertology.results.drawing.panels import (
     Panel,
     displayed_series,
     missing_mark,
+    missing_notes,
 )
 from bertology.results.shapes import Matrix
 
@@ -42,14 +42,15 @@ def draw_matrix(
     columns = svg.deduplicate(matrix.column_names)
     left = min(0.4 * width, 8 + max((svg.text_width(name) for name in rows.values()), default=0.0))
     two = (width - PANEL_GAP) / 2
-    across = 2 if len(series) > 1 and (two - left - 8) / max(1, len(columns)) >= NUMBER_CELL - 4 else 1
+    beside = two - left - 8
+    fits = beside >= MIN_BAR and beside / max(1, len(columns)) >= NUMBER_CELL - 4
+    across = 2 if len(series) > 1 and fits else 1
     room = (two if across == 2 else width) - left - 8
     side = min(room / max(1, len(columns)), MAX_HEIGHT / max(1, len(rows)))
     cell = max(MIN_CELL, min(MAX_CELL, side))
     panels = [_panel(measure, rows, columns, cell, left) for measure in series]
     dots = [OVERLAP_NOTE] if max(len(rows), len(columns)) <= MAX_NAMES else []
-    missing = [MISSING_NOTE] if any(measure.has_missing for measure in series) else []
-    return Drawing(panels, across, (*dots, *missing))
+    return Drawing(panels, across, (*dots, *missing_notes(matrix, series, measures)))
 
 
 def _panel(measure: MeasureSeries, rows: dict[int, str], columns: Sequence[str], cell: float, left: float) -> Panel:
@@ -78,12 +79,13 @@ def _column_labels(columns: Sequence[str], cell: float, left: float, top: float)
         columns = [found[1] for found in numbers if found]
     level = all(svg.text_width(name) + 4 <= cell for name in columns)
     step = 1 if level else max(1, -(-len(columns) // MAX_NAMES), -(-11 // int(max(cell, 1))))
-    short = max((svg.text_width(name) for name in columns), default=0.0) < 16
+    is_level = level or max((svg.text_width(name) for name in columns), default=0.0) < 24
+    centres = [left + (index + 0.5) * cell for index in range(len(columns))]
     parts: list[Markup] = []
     below = 16.0
-    for index in range(0, len(columns), step):
-        x = left + (index + 0.5) * cell
-        if level or short:
+    for index in svg.visible_labels(centres, columns) if is_level else range(0, len(columns), step):
+        x = centres[index]
+        if is_level:
             parts.append(svg.text(x, top + 13, columns[index], anchor="middle"))
         else:
             shown = svg.fit_label(columns[index], 120)
@@ -114,7 +116,7 @@ def _cells(
                 number = f"{value:.2g}".replace("-", "−") if abs(value) < 10 else f"{value:.0f}"
                 ink = f"small quiet on-{class_}"
                 yield svg.text(x + cell / 2 - 0.5, y + cell / 2 + 3, number, anchor="middle", class_=ink)
-            if dots and measure.overlaps_baseline((i, j)):
+            if dots and scale.needs_mark(value) and measure.overlaps_baseline((i, j)):
                 shift = cell / 2 - 5 if numbers else 0
                 centre = {"cx": x + cell / 2 - 0.5, "cy": y + cell / 2 + shift}
-                yield svg.element("circle", **centre, r=1.2, class_=f"quiet on-{class_}", opacity=0.7)
+                yield svg.element("circle", **centre, r=1.1, class_=f"quiet on-{class_}", opacity=0.6)

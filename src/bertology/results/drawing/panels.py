@@ -15,11 +15,13 @@ from bertology.results.drawing.style import COLOUR_STEPS, SeriesStyle
 from bertology.results.shapes import MODEL_SERIES, MeasuredShape
 from bertology.results.units import P_VALUE_FLOOR, DisplayUnit, display_unit
 
-DEFAULT_WIDTH = 660.0
+DEFAULT_WIDTH = 662.6
 """Width of a drawing in its units, if none is given: two columns of a paper, 170 mm."""
 PANEL_GAP = 24.0
 MISSING_NOTE = f"{svg.MISSING}: {svg.NOT_MEASURED}"
-OVERLAP_NOTE = "•: the interval overlaps that of a baseline"
+OVERLAP_NOTE = "•: coloured, but the interval overlaps that of a baseline"
+MIN_MARKED_STRENGTH = 0.08
+"""Cells fainter than this need no mark."""
 SCALE_HEIGHT = 34
 ZERO_TOLERANCE = 1e-4
 """Ends of a colour bar that are smaller than this fraction of the other end are shown as about 0."""
@@ -101,7 +103,8 @@ class MeasureSeries:
             finite = self.baselines[name].value[np.isfinite(self.baselines[name].value)]
             if finite.size:
                 is_constant = np.ptp(finite) <= ZERO_TOLERANCE * abs(finite.mean())
-                return name if is_constant else f"{name}, mean", float(finite.mean())
+                label = name if is_constant else f"{name}, mean"
+                return "0" if name == "zero" else label, float(finite.mean())
         return "", None
 
     def all_values(self) -> FloatArray:
@@ -116,15 +119,26 @@ class MeasureSeries:
 
 
 def measure_series(shape: MeasuredShape, measures: Collection[str] = ()) -> Iterator[MeasureSeries]:
-    """The measures of a shape; only the given ones, if it has any of them."""
-    selected = [name for name in shape.measures if name in measures] or list(shape.measures)
+    """The measures of a shape; only the given ones, if it has any of them, in their order if they have one."""
+    order = measures if isinstance(measures, Sequence) else shape.measures
+    selected = [name for name in order if name in shape.measures and name in measures] or list(shape.measures)
     for name in selected:
         yield MeasureSeries(name, shape.units.get(name, ""), shape.measures[name], shape.baselines_of(name))
 
 
 def displayed_series(shape: MeasuredShape, measures: Collection[str] = ()) -> list[MeasureSeries]:
-    """The measures of a shape in the units that figures show."""
-    return [series.displayed() for series in measure_series(shape, measures)]
+    """The measures of a shape in the units that figures show; those without any number only if they are asked for."""
+    series = [each.displayed() for each in measure_series(shape, measures)]
+    measured = [each for each in series if np.isfinite(each.estimates.value).any()]
+    return series if measures or not measured else measured
+
+
+def missing_notes(shape: MeasuredShape, series: Sequence[MeasureSeries], measures: Collection[str] = ()) -> list[str]:
+    """What the sign for missing values means, if there are any, and which measures are not drawn at all."""
+    notes = [MISSING_NOTE] if any(each.has_missing for each in series) else []
+    drawn = {each.name for each in series}
+    absent = [name for name in shape.measures if name not in drawn and (not measures or name in measures)]
+    return notes + ([f"Not measured: {', '.join(absent)}"] if absent else [])
 
 
 def fit_columns(n_panels: int, width: float, least: float, most: float) -> tuple[int, float]:
@@ -165,6 +179,10 @@ class ColourScale:
         step = round(min(1.0, self.strength(value)) * (COLOUR_STEPS - 1))
         return f"{'down' if value < self.neutral and not self.is_p_value else 'up'}{step}"
 
+    def needs_mark(self, value: float) -> bool:
+        """Whether the colour of a value is strong enough to be taken for an effect."""
+        return self.strength(value) >= MIN_MARKED_STRENGTH
+
     def _position(self, value: float) -> float:
         if self.is_p_value:
             return float(np.log10(value / self.low) / np.log10(self.high / self.low))
@@ -188,13 +206,13 @@ class ColourScale:
             number = self._format(value)
             prefix = "≤ " if self.is_p_value and end == 0 else ""
             parts.append(svg.text(x + width * end, y + 17, prefix + number, anchor=anchor, class_="muted small"))
-        if neutral_name:
+        if neutral_name and not (neutral_name == "0" and 0.0 in (self.low, self.high)):
             at = x + width * min(1.0, max(0.0, self._position(self.neutral)))
             name = neutral_name if neutral_name == "0" else f"{neutral_name} {self._format(self.neutral)}"
             shown = svg.fit_label(name, width, svg.SMALL_SIZE)
             half = svg.text_width(shown, svg.SMALL_SIZE) / 2
             label = min(max(at, x + half), x + width - half) if 2 * half < width else x + width / 2
-            parts.append(svg.path([(at, y - 2), (at, y + 20)], class_="axis"))
+            parts.append(svg.path([(at, y - 3), (at, y + 8)], class_="axis"))
             tip = name if shown != name else ""
             parts.append(svg.text(label, y + 29, shown, anchor="middle", class_="muted small halo", tip=tip))
         return svg.group(parts)
@@ -234,9 +252,9 @@ def marker(kind: str, x: float, y: float, size: float, *, tip: str = "") -> Mark
 MODEL_STYLE = SeriesStyle("s0", "", "dot")
 
 
-def legend(entries: Mapping[str, SeriesStyle], width: float, *, lines: bool) -> Panel | None:
-    """The names of series with their lines or markers, in as many rows as they need; none for a single series."""
-    if len(entries) < 2:
+def legend(entries: Mapping[str, SeriesStyle], width: float, *, lines: bool, least: int = 2) -> Panel | None:
+    """The names of series with their lines or markers, in as many rows as they need; none for fewer than `least`."""
+    if len(entries) < least:
         return None
     parts: list[Markup] = []
     x, y = 0.0, svg.LINE_HEIGHT / 2

@@ -26,9 +26,7 @@ AXIS_NAMES = {"x": "first dimension", "y": "second dimension"}
 class _Plane:
     """A square plane around all points, and the classes of their groups."""
 
-    def __init__(
-        self, points: FloatArray, groups: Sequence[str], axis_names: tuple[str, str], width: float
-    ) -> None:
+    def __init__(self, points: FloatArray, groups: Sequence[str], axis_names: tuple[str, str], width: float) -> None:
         finite = points[np.isfinite(points).all(-1)]
         low, high = (finite.min(0), finite.max(0)) if len(finite) else (np.zeros(2), np.ones(2))
         self.centre = (low + high) / 2
@@ -98,7 +96,9 @@ def draw_scatter(scatter: Scatter, width: float = DEFAULT_WIDTH) -> Drawing:
     positions = [plane.at(point) for point in scatter.points[shown]]
     labels: list[Markup] = []
     placed = _LabelPlacer(plane, positions)
-    names = ((label, group) for label, group, is_shown in zip(scatter.labels, scatter.groups, shown, strict=True) if is_shown)
+    names = (
+        (label, group) for label, group, is_shown in zip(scatter.labels, scatter.groups, shown, strict=True) if is_shown
+    )
     for (x, y), point, (label, name) in zip(positions, scatter.points[shown], names, strict=True):
         first, second = plane.axis_names
         tip = f"{label}\n{name}\n{first} {point[0]:.3g}, {second} {point[1]:.3g}"

@@ -28,7 +28,9 @@ def select_panels(shape: Shape, panels: str | Sequence[str]) -> PanelSelection:
         return PanelSelection()
     measures = list(shape.measures) if isinstance(shape, MeasuredShape) else []
     rows = list(dict.fromkeys(shape.row_names)) if isinstance(shape, Table | Matrix) else []
-    count = len(shape.sentences) if isinstance(shape, Arcs) else len(shape.examples) if isinstance(shape, Examples) else 0
+    count = (
+        len(shape.sentences) if isinstance(shape, Arcs) else len(shape.examples) if isinstance(shape, Examples) else 0
+    )
     numbers = [str(number) for number in range(1, count + 1)]
     valid = [*measures, *rows, *numbers]
     if not valid:

@@ -73,6 +73,7 @@ def _arc_panel(number: int, sentence: ArcDiagram, directed: bool, width: float) 
     weights = [abs(arc.weight) for arc in sentence.arcs if math.isfinite(arc.weight)]
     largest = max(weights, default=0.0) or 1.0
     parts: list[Markup] = []
+    labels = _ArcLabels()
     for arc in sentence.arcs:
         agrees = not gold or _edge(arc, directed) in gold
         finite = math.isfinite(arc.weight)
@@ -80,11 +81,11 @@ def _arc_panel(number: int, sentence: ArcDiagram, directed: bool, width: float) 
         weight = f"{arc.weight:.3g}" if finite else svg.NOT_MEASURED
         verdict = (", in the gold tree" if agrees else ", not in the gold tree") if gold else ""
         style = _ArcStyle("arc-agrees" if agrees else "rule-baseline", thickness, not agrees, directed)
-        parts += _arc(sentence, arc, words, first, -1, style, f"{PREDICTED}{verdict}, weight {weight}")
+        parts += _arc(sentence, arc, words, first, -1, style, f"{PREDICTED}{verdict}, weight {weight}", labels)
     for arc in sentence.gold:
         found = _edge(arc, directed) in predicted
         style = _ArcStyle("arc-gold", 1.3, not found, directed)
-        parts += _arc(sentence, arc, words, second, 1, style, f"{GOLD}, {'found' if found else 'not found'}")
+        parts += _arc(sentence, arc, words, second, 1, style, f"{GOLD}, {'found' if found else 'not found'}", labels)
     parts += _words(sentence.words, words, first)
     across = second + after + MARGIN
     label = f"Sentence {number}: {' '.join(sentence.words)}"
@@ -116,8 +117,29 @@ class _ArcStyle:
     has_arrow: bool
 
 
+class _ArcLabels:
+    """Labels of arcs, left out where they would overlap an earlier one; tooltips have them all."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[float, float, float]] = []
+
+    def place(self, x: float, y: float, label: str) -> list[Markup]:
+        half = svg.text_width(label, svg.SMALL_SIZE) / 2 + 1
+        if any(x - half < end and start < x + half and abs(y - height) < 10 for start, end, height in self.taken):
+            return []
+        self.taken.append((x - half, x + half, y))
+        return [svg.text(x, y, label, anchor="middle", class_="small muted halo quiet")]
+
+
 def _arc(
-    sentence: ArcDiagram, arc: Arc, words: _Words, base: float, sign: int, style: _ArcStyle, description: str
+    sentence: ArcDiagram,
+    arc: Arc,
+    words: _Words,
+    base: float,
+    sign: int,
+    style: _ArcStyle,
+    description: str,
+    labels: _ArcLabels,
 ) -> Iterator[Markup]:
     """Half an ellipse; its ends stand a little apart so that arcs of a word do not overlap."""
     side = 1 if arc.end >= arc.start else -1
@@ -148,7 +170,7 @@ def _arc(
     yield svg.group(marks, class_=style.class_)
     if arc.label and not words.is_vertical and svg.text_width(arc.label, svg.SMALL_SIZE) < 2 * radius:
         y = base + sign * reach + (9 if sign > 0 else -2)
-        yield svg.text((start + end) / 2, y, arc.label, anchor="middle", class_="small muted halo quiet")
+        yield from labels.place((start + end) / 2, y, arc.label)
 
 
 def draw_examples(examples: Examples, width: float = DEFAULT_WIDTH, numbers: Collection[int] = ()) -> Drawing:
@@ -164,12 +186,12 @@ def draw_examples(examples: Examples, width: float = DEFAULT_WIDTH, numbers: Col
         return Drawing(())
     label = f"{len(chosen or examples.examples)} example sentences"
     entries = {kind: SeriesStyle(series_class(index), "", "square") for index, kind in enumerate(kinds)}
-    return Drawing([Panel("", "", width, y, Markup().join(parts), label)], legend=legend(entries, width, lines=False))
+    return Drawing(
+        [Panel("", "", width, y, Markup().join(parts), label)], legend=legend(entries, width, lines=False, least=1)
+    )
 
 
-def _example(
-    example: HighlightedSentence, kinds: list[str], y: float, width: float
-) -> tuple[list[Markup], float]:
+def _example(example: HighlightedSentence, kinds: list[str], y: float, width: float) -> tuple[list[Markup], float]:
     """The caption and the words, broken into lines, and the height below them."""
     score = f"score {example.score:.3g}" if math.isfinite(example.score) else ""
     caption = " · ".join(filter(None, (example.caption, score)))

@@ -9,6 +9,8 @@ from bertology.results.palette import PALETTES, Theme, readable_ink, shade
 
 COLOUR_STEPS = 16
 """Steps of the colour scale on either side of the baseline."""
+STRONGEST = 0.85
+"""Where the colour scale ends on the ramps of the palette."""
 SANS = "'Liberation Sans', Helvetica, Arial, sans-serif"
 DASHES = ("4 2", "1.5 1.5", "7 2 1.5 2", "7 3", "3 1", "1 3", "10 3", "3 4")
 """Dash patterns of baselines that are simple rules; lines of models are solid."""
@@ -78,7 +80,7 @@ def figure_css(theme: Theme) -> str:
     rules += [f".ordered{index} {{ color: {colour}; }}" for index, colour in enumerate(ordered)]
     for name, ramp in (("up", palette.above), ("down", palette.below)):
         for step in range(COLOUR_STEPS):
-            colour = shade(ramp, step / (COLOUR_STEPS - 1))
+            colour = shade(ramp, STRONGEST * step / (COLOUR_STEPS - 1))
             rules.append(f".{name}{step} {{ fill: {colour}; }} .on-{name}{step} {{ fill: {readable_ink(colour)}; }}")
     return "\n".join(f".drawing {rule.replace('} .', '} .drawing .')}" for rule in rules)
 

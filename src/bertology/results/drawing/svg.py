@@ -97,7 +97,7 @@ def document(
         body,
         xmlns="http://www.w3.org/2000/svg",
         class_="drawing",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        viewBox=f"0 0 {_number(width)} {_number(height)}",
         width=shown_width,
         height=shown_height,
         role="img",
@@ -147,7 +147,7 @@ def wrap_label(content: str, width: float, size: float = FONT_SIZE) -> list[str]
 
 def fit_label(content: str, width: float, size: float = FONT_SIZE) -> str:
     """The text, cut with an ellipsis if it is wider than `width`."""
-    if text_width(content, size) <= width:
+    if text_width(content, size) <= width + 0.5:
         return content
     length = len(content)
     while length > 1 and text_width(content[:length] + "…", size) > width:

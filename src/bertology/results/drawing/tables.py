@@ -21,6 +21,7 @@ from bertology.results.drawing.panels import (
     legend,
     marker,
     missing_mark,
+    missing_notes,
     model_and_baselines,
 )
 from bertology.results.drawing.style import SeriesStyle, series_styles
@@ -30,7 +31,7 @@ MIN_WIDTH, MAX_WIDTH, MAX_COLUMNS = 120.0, 300.0, 3
 NAME_SHARE = 0.42
 """Names of rows take at most this share of the width."""
 ROW, TIGHT_ROW, MAX_SPACED_ROWS = 17.0, 13.0, 30
-BOTTOM, INSET = 20.0, 6.0
+BOTTOM, INSET = 20.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ def draw_table(
     notes: list[str] = []
     if any(not np.isfinite(measure.estimates.value[list(rows.names)]).all() for measure in series):
         notes.append(MISSING_NOTE)
+    absent = [note for note in missing_notes(table, series, measures) if note != MISSING_NOTE]
+    notes += absent
     if empty:
         notes.append(f"Not measured ({len(empty)} rows): {', '.join(names[index] for index in empty)}")
     used = {name: style for name, style in styles.items() if any(name in measure.baselines for measure in series)}
