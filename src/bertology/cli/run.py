@@ -67,8 +67,8 @@ def run_command(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Panels of the figure: measures, rows of a table or numbers of sentences, separated by commas; part of "
-            "a name is enough.",
+            help="Panels of the figure: measures, rows of a table or numbers of sentences, separated by commas; part "
+            "of a name is enough.",
         ),
     ] = None,
     width: Annotated[

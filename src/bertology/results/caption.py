@@ -59,7 +59,7 @@ def _sentences(result: Result, measures: Collection[str]) -> Iterator[str]:
     if isinstance(result.data, MeasuredShape):
         intervals = _intervals(result, measures)
         yield f"Shown with {intervals}." if intervals else "Exact numbers, without intervals."
-    if policy := plain_policy(str(result.provenance.get("special_tokens", ""))):
+    if policy := plain_policy(str(result.provenance.get("special_tokens", "")), result.options):
         yield policy
 
 
@@ -119,8 +119,12 @@ def short_name(name: str) -> str:
     return PurePath(name.replace("\\", "/")).name or name if is_path else name
 
 
-def plain_policy(policy: str) -> str:
-    """The treatment of special tokens without the options that would change it."""
+def plain_policy(policy: str, options: Mapping[str, Any] | None = None) -> str:
+    """The treatment of special tokens without the options that would change it; if one is set, the text says so."""
+    for flag, values in re.findall(r"--([\w-]+) ([\w-]+(?: or [\w-]+)*)", policy):
+        if (options or {}).get(flag.replace("-", "_")) in values.split():
+            text = re.sub(r"--([\w-]+)", lambda found: f"the option {found[1].replace('-', ' ')}", policy)
+            return f"{text.replace('`', '')} This option is set here."
     text = re.sub(r"\s*\([^()]*--[^()]*\)", "", policy.replace("`", ""))
     text = re.sub(r"(?:;|,? and| or)?(?: with)? --[^.;]*", "", text)
     text = re.sub(r", except \[CLS\](?=\.|$)", "", text) if "--pooling" in policy else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -75,8 +75,8 @@ def _shared_start(names: list[str]) -> str:
     """The words that all of several names begin with, and the blank after them."""
     if len(names) < 2:
         return ""
-    shared = os.path.commonprefix(names)
-    return shared[: shared.rfind(" ") + 1]
+    columns = itertools.takewhile(lambda words: len(set(words)) == 1, zip(*(name.split(" ") for name in names)))
+    return "".join(f"{words[0]} " for words in columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -181,7 +181,7 @@ class Result(BaseModel):
         return "\n\n".join(bibtex_entry(key) if key in CITATIONS else f"% no reference for {key}" for key in keys)
 
     def caption(self, *, full: bool = False) -> str:
-        """The caption of the figure: one line, or sentences on model, corpus, sample size, intervals, special tokens."""
+        """The caption of the figure: one line, or a sentence each on model, corpus, n, intervals and special tokens."""
         from bertology.results.caption import caption_line, caption_sentences
 
         return " ".join(caption_sentences(self)) if full else caption_line(self)

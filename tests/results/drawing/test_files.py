@@ -21,7 +21,7 @@ def table() -> Result:
 
 def test_the_suffix_determines_the_format(table: Result, tmp_path: Path) -> None:
     assert table.save(tmp_path / "a.svg").read_text("utf-8").startswith("<svg ")
-    assert table.save(str(tmp_path / "a.PNG"), theme="dark").read_bytes().startswith(b"\x89PNG")
+    assert table.figure(str(tmp_path / "a.PNG"), theme="dark").read_bytes().startswith(b"\x89PNG")
     assert table.save(tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     assert table.save(tmp_path / "a.html").read_text("utf-8").startswith("<!doctype html>")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.PNG", "a.html", "a.pdf", "a.svg"]

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from bertology.estimates.estimate import Estimate
-from bertology.results.drawing.svg import element, format_estimate, text, text_width, ticks, truncate_label
+from bertology.results.drawing.svg import (
+    element,
+    fit_label,
+    format_estimate,
+    text,
+    text_width,
+    ticks,
+    truncate_label,
+    wrap_label,
+)
 
 
 def test_text_and_attributes_are_escaped() -> None:
@@ -45,8 +54,21 @@ def test_estimates_are_formatted_with_what_they_have() -> None:
     assert format_estimate(Estimate(0.25, nan, nan, 1)) == "0.25, n = 1"
     assert format_estimate(Estimate(0.5, 0.5, 0.5, 0, "exact")) == "0.5"
     assert format_estimate(Estimate(nan, nan, nan, 0)) == "not measured"
+    assert format_estimate(Estimate(25.0, 12.5, 50.0, 9), "%") == "25 % [12.5, 50], n = 9"
 
 
 def test_long_labels_are_cut_and_wide_characters_count_twice() -> None:
     assert truncate_label("a" * 30, 10) == "a" * 9 + "…" and truncate_label("short", 10) == "short"
-    assert text_width("东京") == 2 * text_width("ab") and text_width("e\u0301") == text_width("e")
+    assert text_width("东京", 10) == 20 and text_width("e\u0301") == text_width("e")
+
+
+def test_widths_are_those_of_helvetica() -> None:
+    assert text_width("i", 1000) == 222 and text_width("W", 1000) == 944 and text_width("i", 10, 0.6) == 6
+
+
+def test_lines_and_labels_fit_their_width() -> None:
+    words = "attention to the previous token of a sentence with many words"
+    lines = wrap_label(words, 100)
+    assert " ".join(lines) == words and all(text_width(line) <= 100 for line in lines) and len(lines) > 2
+    cut = fit_label(words, 100)
+    assert cut.endswith("…") and text_width(cut) <= 100.5 and fit_label("short", 100) == "short"

@@ -84,7 +84,7 @@ def figure_page(
     )
 
 
-def _converter():  # noqa: ANN202  # the type of an optional module
+def _converter():  # the type of an optional module
     """The package that renders SVG; a refusal if it is not installed."""
     try:
         import vl_convert

@@ -59,7 +59,7 @@ class _Layout:
 
 
 def draw_head_grid(grid: HeadGrid, measures: Collection[str] = (), width: float = DEFAULT_WIDTH) -> Drawing:
-    """For each measure a heat map (layers down, heads across) and, for few measures, a profile of all heads by layer."""
+    """A heat map of each measure (layers down, heads across) and, of few measures, a profile of all heads by layer."""
     series = displayed_series(grid, measures)
     columns, layout = _layout(len(series), series[0].estimates.shape[1], width)
     styles = series_styles(grid.baselines)

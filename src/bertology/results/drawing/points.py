@@ -173,7 +173,7 @@ class _LabelPlacer:
         return []
 
     def _is_free(self, box: FloatArray) -> bool:
-        inside = LEFT <= box[0] and TOP <= box[1] and box[2] <= LEFT + self.plane.side + 8
+        inside = box[0] >= LEFT and box[1] >= TOP and box[2] <= LEFT + self.plane.side + 8
         if not inside or box[3] > TOP + self.plane.side:
             return False
         boxes = self.boxes
