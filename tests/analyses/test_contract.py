@@ -237,8 +237,8 @@ def test_every_output_names_models_corpus_and_options(
     names += [f"{name}={value}" for name, value in result.options.items() if value != ""]
     with redirect_stdout(io.StringIO()) as printed:
         print_result(result, analysis)
-    result.save(tmp_path / "figure.svg")
-    result.save(tmp_path / "figure.html")
+    result.figure(tmp_path / "figure.svg")
+    result.figure(tmp_path / "figure.html")
     figure, page = ((tmp_path / f"figure.{suffix}").read_text("utf-8") for suffix in ("svg", "html"))
     texts = [printed.getvalue(), unescape(re.sub("<[^>]*>", " ", figure)), unescape(re.sub("<[^>]*>", " ", page))]
     if answers := result.answers():

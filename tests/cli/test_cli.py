@@ -95,8 +95,26 @@ def test_a_figure_that_cannot_be_saved_is_refused_before_the_computation(
     assert_refused(bertology(*arguments, "figure.gif"), ".gif", ".svg, .png, .pdf, .html")
     assert_refused(bertology(*arguments, str(tmp_path / "no" / "figure.svg")), "no folder")
     assert_refused(bertology(*arguments, "figure.svg", "--theme", "blue"), "light", "dark")
+    assert_refused(bertology(*arguments, "figure.svg", "--caption", "long"), "none", "short", "full")
+    assert_refused(bertology(*arguments, "figure.svg", "--width", "85"), "not a length", "85mm")
+    assert_refused(bertology(*arguments, "figure.html", "--width", "85mm"), "for a page", ".svg, .pdf or .png")
+    for option, value in (("--panels", "entropy"), ("--width", "85mm"), ("--caption", "none"), ("--theme", "dark")):
+        assert_refused(bertology(*arguments[:-1], option, value), f"{option} was given without --figure")
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     assert_refused(bertology(*arguments, "figure.png"), "pip install 'bertology[figures]'")
+
+
+def test_panels_width_and_caption_of_a_figure_are_chosen(treebank: Path, tmp_path: Path) -> None:
+    path = tmp_path / "targets.svg"
+    arguments = ("run", "attention/targets", "-m", "tiny", "-c", str(treebank), "--figure", str(path))
+    completed = bertology(*arguments, "--panels", "to previous,to [SEP]", "--width", "85mm", "--caption", "none")
+    assert completed.status == 0, completed.err
+    svg = path.read_text("utf-8")
+    names = re.findall(r'class="name">([^<]+)<', svg)
+    assert names == ["attention to previous token", "attention to [SEP]"] and 'width="85.00mm"' in svg
+    assert "% of a token&#39;s attention" in svg and "--panels" in svg.partition("</metadata>")[0]
+    refused = bertology(*arguments, "--panels", "to previous,entropi")
+    assert_refused(refused, "no panel called 'entropi'", "attention to [CLS]")
 
 
 def test_one_head_or_all_heads_are_printed(treebank: Path) -> None:

@@ -109,9 +109,9 @@ def test_notebooks_show_a_small_table_and_the_figure() -> None:
 
 def test_the_figure_can_be_of_some_measures() -> None:
     both = result(SHAPES["HeadGrid"])
-    assert "no panel of any" in both.figure().svg and "no panel of any" not in both.figure("mass").svg
-    with pytest.raises(Refusal, match="no measure called"):
-        both.figure("entropy")
+    assert "no panel of any" in both.figure().svg and "no panel of any" not in both.figure(panels="mass").svg
+    with pytest.raises(Refusal, match="no panel called"):
+        both.figure(panels="entropy")
 
 
 def test_the_papers_of_an_analysis_as_bibtex() -> None:

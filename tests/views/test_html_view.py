@@ -18,7 +18,7 @@ READY = "html[data-ready]"
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_shape_is_shown_offline(opened: Any, name: str) -> None:
     page = opened(bertology.show(result(SHAPES[name])), ready=READY)
-    assert page.locator("#figure svg.drawing").bounding_box()["height"] > 100
+    assert page.locator("#figure svg.drawing").first.bounding_box()["height"] > 50
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
@@ -32,18 +32,48 @@ def test_every_page_has_its_numbers_and_one_script(name: str) -> None:
 @pytest.mark.parametrize(("theme", "dark", "green"), [("auto", True, 24), ("light", True, 255), ("dark", False, 24)])
 def test_a_page_follows_its_theme(opened: Any, theme: Any, dark: bool, green: int) -> None:
     page = opened(bertology.show(result(SHAPES["Table"]), theme), dark=dark, width=360, ready=READY)
-    for element, property_ in (("html", "backgroundColor"), (".drawing .background", "fill")):
-        colour = page.locator(element).evaluate(f"e => getComputedStyle(e).{property_}")
-        assert abs(int(re.findall(r"\d+", colour)[1]) - green) < 3
+    colour = page.locator("html").evaluate("e => getComputedStyle(e).backgroundColor")
+    assert abs(int(re.findall(r"\d+", colour)[1]) - green) < 3
+    text = page.locator(".drawing text:not([class])").first.evaluate("e => getComputedStyle(e).fill")
+    assert (int(re.findall(r"\d+", text)[1]) > 128) == (green < 128)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_a_mark_shows_its_numbers_under_the_pointer(opened: Any) -> None:
     page = opened(bertology.show(result(SHAPES["HeadGrid"])), ready=READY)
     page.locator(".drawing rect:has(title)").first.hover()
-    assert page.inner_text(".tip").startswith("head 1-1: 0.2 [0.15, 0.25], n = 7")
+    assert page.inner_text(".tip").startswith("head 1-1: 20 % [15, 25], n = 7")
     page.mouse.move(1, 1)
     page.wait_for_selector(".tip", state="hidden")
+
+
+def test_the_arrow_keys_move_between_marks(opened: Any) -> None:
+    page = opened(bertology.show(result(SHAPES["HeadGrid"])), ready=READY)
+    page.keyboard.press("Tab")
+    assert page.inner_text(".tip").startswith("head 1-1:")
+    for key, head in (("ArrowDown", "2-1"), ("ArrowRight", "2-2"), ("ArrowRight", "2-3"), ("ArrowUp", "1-3")):
+        page.keyboard.press(key)
+        assert page.inner_text(".tip").startswith(f"head {head}:")
+    assert "uniform attention" in page.inner_text(".tip") and page.locator(".current").count() == 1
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".tip", state="hidden")
+    page.keyboard.press("Tab")  # one stop for each drawing
+    assert page.evaluate("document.activeElement === document.querySelectorAll('.drawing')[1]")
+
+
+def test_a_tap_shows_the_numbers_of_a_mark(opened: Any) -> None:
+    page = opened(bertology.show(result(SHAPES["LayerCurve"])), width=390, ready=READY)
+    page.locator(".drawing circle:has(title)").first.dispatch_event("pointerdown", {"bubbles": True})
+    assert page.inner_text(".tip").startswith("layer 1: 20 %")
+    page.locator("h1").dispatch_event("pointerdown", {"bubbles": True})
+    page.wait_for_selector(".tip", state="hidden")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_no_page_is_wider_than_a_phone(opened: Any, name: str) -> None:
+    page = opened(bertology.show(result(SHAPES[name])), width=390, ready=READY)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert all(box["x"] + box["width"] <= 390 for box in (d.bounding_box() for d in page.locator(".drawing").all()))
 
 
 def test_a_slider_selects_the_layer_of_a_trajectory(opened: Any) -> None:

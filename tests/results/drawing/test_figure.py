@@ -41,17 +41,19 @@ def test_every_shape_has_a_figure_in_both_themes(name: str, theme: Theme) -> Non
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_figure_states_model_n_special_tokens_and_options(name: str) -> None:
+def test_every_figure_states_model_corpus_n_and_special_tokens_and_no_options(name: str) -> None:
     text = " ".join(figure(name).text.split())
     sample_size = result(SHAPES[name]).sample_size
-    for fact in ("group/name", "a-model on a-corpus", sample_size, SPECIAL_TOKENS, "show=layers", "seed=1"):
+    for fact in ("Group: name", "Model: a-model", "Corpus: a-corpus", sample_size, SPECIAL_TOKENS):
         assert fact in text, fact
+    assert "seed" not in text and "show=" not in text
+    assert "seed=1" in figure(name).svg  # in the metadata
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_measures_are_shown_with_unit_and_baselines(name: str) -> None:
     text = figure(name).text
-    assert "proportion, 0 to 1" in text and "uniform attention" in text
+    assert "%" in text.split() and "uniform attention" in text
     assert LONG_NAME[:30] in text
     if name != "Matrix":
         assert "untrained model" in text
@@ -64,14 +66,15 @@ def test_measures_are_shown_with_unit_and_baselines(name: str) -> None:
         ("HeadGrid", "polyline", "uniform attention", 1 + 1),
         ("HeadGrid", "text", "not measured", 1),
         ("LayerCurve", "circle", "layer ", 5 + 4),
-        ("LayerCurve", "polyline", "model", 1 + 2 + 1),  # one run, two around the missing value, the untrained model
+        ("LayerCurve", "polyline", "model", 1 + 2 + 1),  # a-model: one run, two around the gap; the untrained model
         ("LayerCurve", "text", "not measured", 1),
         ("Curve", "circle", "examples ", 4 + 3),
         ("Curve", "polyline", "untrained model", 1),
         ("Matrix", "rect", "", 25 + 24),
         ("Matrix", "text", "not measured", 1),
         ("Table", "circle", ", model: ", 5 + 4),
-        ("Table", "polygon", ", uniform attention: ", 5 + 5),
+        ("Table", "polygon", ", uniform attention: 50", 5),
+        ("Table", "polygon", ", uniform attention: 0.5", 5),
         ("Table", "polygon", ", untrained model: ", 5),
         ("Table", "text", "not measured", 1),
         ("Scatter", "circle", "", 3),
@@ -85,7 +88,7 @@ def test_marks_are_the_data(name: str, tag: str, tip: str, count: int) -> None:
 
 
 def test_tooltips_have_value_interval_n_and_baselines() -> None:
-    (tip,) = figure("HeadGrid").marks("rect", "head 1-1: 0.2 [0.15, 0.25], n = 7\nuniform attention: 0.5\nuntrained")
+    (tip,) = figure("HeadGrid").marks("rect", "head 1-1: 20 % [15, 25], n = 7\nuniform attention: 50 %\nuntrained")
     assert tip.endswith("95 % CI")
 
 
@@ -93,13 +96,13 @@ def test_intervals_bands_and_lines_have_gaps_at_missing_values() -> None:
     intervals = "".join(node.get("d", "") for node in figure("HeadGrid").elements("interval"))
     assert intervals.count("M") == 12 + 11
     assert len(figure("LayerCurve").elements("band")) == 2 + 1 + 1  # model around the gap, untrained, the other measure
-    assert len(figure("Table").elements("interval")) == 5 + 4 + 5
+    assert len(figure("Table").elements("interval")) == 5 + 4
     assert len(figure("Trajectory").elements("thin")) == 3 and len(figure("Examples").elements("word")) == 3 + 60
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_missing_values_are_explained(name: str) -> None:
-    assert "× not measured" in figure(name).text
+    assert "×: not measured" in figure(name).text
 
 
 def test_points_without_coordinates_are_counted() -> None:
@@ -113,12 +116,14 @@ def test_layers_and_heads_count_from_one() -> None:
 
 
 def test_only_heads_whose_interval_overlaps_a_baseline_have_a_dot() -> None:
-    value = np.array([[0.1, 0.5, 0.9, np.nan]])
+    value = np.array([[0.1, 0.6, 0.9, np.nan]])
     with_interval = Estimates(value=value, low=value - 0.05, high=value + 0.05, n=np.full((1, 4), 5))
     missing = {"low": np.full((1, 4), np.nan), "high": np.full((1, 4), np.nan)}
-    baseline = {"uniform attention": {"m": Estimates.exact(np.full((1, 4), 0.52))}}
+    baseline = {"uniform attention": {"m": Estimates.exact(np.full((1, 4), 0.56))}}
     for measure, n_dots in ((with_interval, 1), (with_interval.model_copy(update=missing), 3)):
-        assert len(ParsedFigure(HeadGrid(measures={"m": measure}, baselines=baseline)).elements("quiet")) == n_dots
+        parsed = ParsedFigure(HeadGrid(measures={"m": measure}, baselines=baseline))
+        dots = [mark for mark in parsed.elements("quiet") if mark.tag.endswith("circle")]
+        assert len(dots) == n_dots
 
 
 @pytest.mark.parametrize(
@@ -156,7 +161,7 @@ def test_a_result_without_any_value_has_only_gaps(name: str) -> None:
 def test_ranges_over_seeds_are_not_called_confidence_intervals(name: str) -> None:
     shape: Any = SHAPES[name]
     ranges = {measure: e.model_copy(update={"interval": "range"}) for measure, e in shape.measures.items()}
-    bootstrap, seeds = "95 % CI", "[min, max] over seeds"
+    bootstrap, seeds = "95 % bootstrap intervals", "ranges over seeds"
     assert bootstrap in ParsedFigure(shape).text and seeds not in ParsedFigure(shape).text
     parsed = ParsedFigure(shape.model_copy(update={"measures": ranges}))
     assert seeds in parsed.text and bootstrap not in parsed.text
@@ -173,7 +178,7 @@ def test_rows_with_the_same_name_are_numbered() -> None:
 
 @pytest.mark.parametrize("name", EMPTY_SHAPES)
 def test_an_empty_result_is_drawn(name: str) -> None:
-    assert "group/name" in ParsedFigure(EMPTY_SHAPES[name]).text
+    assert "No data" in ParsedFigure(EMPTY_SHAPES[name]).text or name == "Scatter"
 
 
 def test_edges_join_points() -> None:
@@ -199,7 +204,55 @@ def test_the_head_of_a_row_stands_beside_its_numbers() -> None:
     names = ("det", "amod", "obj")
     table = Table(**measures_and_baselines(3, missing=False), row_names=names, attributes=attributes)
     text = ParsedFigure(table).text
-    assert "det (8-11)" in text and "amod (4-10, best 7-6)" in text and "obj (" not in text
+    assert "det 8-11" in text and "amod 4-10, best 7-6" in text and "obj 8" not in text
     heads = ("1-1", "1-2")  # rows that are heads themselves do not repeat their names
     same = Table(**measures_and_baselines(2, missing=False), row_names=heads, attributes={"head": heads})
-    assert "(1-1)" not in ParsedFigure(same).text
+    assert "1-1 1-1" not in ParsedFigure(same).text
+
+
+def test_heads_of_a_table_say_what_they_do() -> None:
+    attributes = {"head": ("1-1", "1-2"), "function": ("next word", None), "closest_function": ("next word", "det")}
+    heads = Table(**measures_and_baselines(2, missing=False), row_names=("1-1", "1-2"), attributes=attributes)
+    text = ParsedFigure(heads).text
+    assert "1-1 next word" in text and "1-2 closest: det" in text
+
+
+def test_the_best_head_is_marked_with_its_number() -> None:
+    parsed = figure("HeadGrid")
+    assert len(parsed.elements("best")) == 2 and "highest: 3-4, 80 %" in parsed.text
+    lowest = SHAPES["HeadGrid"].model_copy(update={"lowest": ("mass",)})
+    assert "lowest: 1-1, 20 %" in ParsedFigure(lowest).text
+
+
+def test_cells_of_a_narrow_figure_can_still_be_read() -> None:
+    grid = result(HeadGrid(**measures_and_baselines(12, 12, missing=False)))
+    root = ElementTree.fromstring(grid.figure(width="85mm").svg)
+    cells = [node for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.find("{*}title") is not None]
+    assert len(cells) == 2 * 144 and min(float(cell.get("width", 0)) for cell in cells) >= 8  # and a gap of 1
+
+
+def test_measures_without_numbers_are_named_instead_of_drawn() -> None:
+    measures = {"known": estimates(4, missing=False), "unknown": Estimates.empty(4)}
+    curve = LayerCurve(measures=measures, baselines={"chance": {"known": estimates(4, missing=False)}})
+    text = ParsedFigure(curve).text
+    assert "Not measured: unknown." in text
+    assert len(ParsedFigure(curve).elements("name")) == 1
+    chosen = result(curve).figure(panels="unknown").svg
+    assert ">unknown<" in chosen
+
+
+def test_rows_of_a_table_are_chosen() -> None:
+    table = result(Table(**measures_and_baselines(3, missing=False), row_names=("det", "amod", "obj")))
+    root = ElementTree.fromstring(table.figure(panels="mass,obj").svg)
+    text = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "obj" in text and "det" not in text and text.count("mass") == 1
+
+
+def test_names_of_panels_in_one_row_are_aligned() -> None:
+    names = {f"measure {number}": estimates(4, missing=False) for number in range(2)}
+    units = {"measure 0": "a unit that is so long that its line must be broken to fit above a panel of this width"}
+    curve = LayerCurve(measures=names, baselines={"chance": names}, units=units)
+    parsed = ParsedFigure(curve)
+    assert len({name.get("y") for name in parsed.elements("name")}) == 1
+    panels = [panel.get("transform", "").split()[-1] for panel in parsed.elements("panel")]
+    assert len(panels) == 2 and len(set(panels)) == 1
