@@ -19,7 +19,6 @@ from bertology.results.palette import (
     shade,
 )
 
-
 DEUTERANOPIA = np.array(
     [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
 )

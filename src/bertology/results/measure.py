@@ -75,7 +75,8 @@ def _shared_start(names: list[str]) -> str:
     """The words that all of several names begin with, and the blank after them."""
     if len(names) < 2:
         return ""
-    columns = itertools.takewhile(lambda words: len(set(words)) == 1, zip(*(name.split(" ") for name in names)))
+    split = [name.split(" ") for name in names]
+    columns = itertools.takewhile(lambda words: len(set(words)) == 1, zip(*split, strict=False))
     return "".join(f"{words[0]} " for words in columns)
 
 

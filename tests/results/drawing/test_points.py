@@ -24,7 +24,7 @@ def test_labels_are_inside_the_plane_and_do_not_overlap(width: float) -> None:
     assert len(boxes) > 10
     side = min(440.0, width - LEFT - 8)
     for index, (left, top, right, bottom) in enumerate(boxes):
-        assert LEFT <= left and right <= LEFT + side + 8 and top >= TOP - 1 and bottom <= TOP + side + 1
+        assert left >= LEFT and right <= LEFT + side + 8 and top >= TOP - 1 and bottom <= TOP + side + 1
         for a, b, c, d in boxes[:index]:
             assert right <= a + 0.2 or c <= left + 0.2 or bottom <= b + 0.2 or d <= top + 0.2
 

@@ -36,7 +36,9 @@ def test_directed_edges_have_arrowheads_and_match_in_one_direction() -> None:
 @pytest.mark.parametrize("width", [90.0, 330.0])
 def test_a_sentence_that_is_too_wide_runs_down(width: float) -> None:
     drawing = draw_arcs(Arcs(sentences=(SENTENCE,)), width)
-    positions = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="middle" class="word">', str(drawing.panels[0].body))
+    positions = re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="middle" class="word">', str(drawing.panels[0].body)
+    )
     across, down = (len({position[axis] for position in positions}) for axis in (0, 1))
     assert len(positions) == 5 and (across, down) == ((1, 5) if width < 200 else (5, 1))
 

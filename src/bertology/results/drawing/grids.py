@@ -25,6 +25,7 @@ from bertology.results.drawing.panels import (
     legend,
     missing_mark,
     missing_notes,
+    overlap_dot,
 )
 from bertology.results.drawing.style import SeriesStyle, series_styles
 from bertology.results.shapes import Head, HeadGrid
@@ -149,8 +150,7 @@ def _cells(measure: MeasureSeries, scale: ColourScale, cell: float) -> Iterator[
         tip, class_ = measure.describe((layer, head), name), scale.class_of(value)
         yield svg.element("rect", x=x, y=y, width=cell - 1, height=cell - 1, class_=class_, tip=tip)
         if scale.needs_mark(value) and measure.overlaps_baseline((layer, head)):
-            centre = {"cx": x + cell / 2 - 0.5, "cy": y + cell / 2 - 0.5}
-            yield svg.element("circle", **centre, r=1.1, class_=f"on-{class_} quiet", opacity=0.6)
+            yield overlap_dot(x + cell / 2 - 0.5, y + cell / 2 - 0.5, class_)
 
 
 def _profile(

@@ -21,6 +21,7 @@ from bertology.results.drawing.panels import (
     displayed_series,
     missing_mark,
     missing_notes,
+    overlap_dot,
 )
 from bertology.results.shapes import Matrix
 
@@ -118,5 +119,4 @@ def _cells(
                 yield svg.text(x + cell / 2 - 0.5, y + cell / 2 + 3, number, anchor="middle", class_=ink)
             if dots and scale.needs_mark(value) and measure.overlaps_baseline((i, j)):
                 shift = cell / 2 - 5 if numbers else 0
-                centre = {"cx": x + cell / 2 - 0.5, "cy": y + cell / 2 + shift}
-                yield svg.element("circle", **centre, r=1.1, class_=f"quiet on-{class_}", opacity=0.6)
+                yield overlap_dot(x + cell / 2 - 0.5, y + cell / 2 + shift, class_)

@@ -227,6 +227,11 @@ def missing_mark(x: float, y: float, location: str) -> Markup:
     return svg.text(x, y, svg.MISSING, anchor="middle", class_="muted missing", tip=f"{location}: {svg.NOT_MEASURED}")
 
 
+def overlap_dot(x: float, y: float, class_: str) -> Markup:
+    """The sign for an interval that overlaps that of a baseline, on a cell of a colour class."""
+    return svg.element("circle", cx=x, cy=y, r=1.1, class_=f"on-{class_} quiet", opacity=0.6)
+
+
 _MARKERS: dict[str, tuple[tuple[float, float], ...]] = {
     "triangle": ((0, -1.1), (1.1, 0.9), (-1.1, 0.9)),
     "diamond": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),

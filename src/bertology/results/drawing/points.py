@@ -92,14 +92,12 @@ def draw_scatter(scatter: Scatter, width: float = DEFAULT_WIDTH) -> Drawing:
             line = svg.path([plane.at(scatter.points[start]), plane.at(scatter.points[end])], class_="line thin")
             parts.append(svg.group([line], class_=plane.class_of(scatter.groups[start]), opacity=0.6))
     many = len(scatter.labels) > MANY_POINTS
-    shown = np.isfinite(scatter.points).all(-1)
-    positions = [plane.at(point) for point in scatter.points[shown]]
+    shown = np.flatnonzero(np.isfinite(scatter.points).all(-1)).tolist()
+    positions = [plane.at(scatter.points[index]) for index in shown]
     labels: list[Markup] = []
     placed = _LabelPlacer(plane, positions)
-    names = (
-        (label, group) for label, group, is_shown in zip(scatter.labels, scatter.groups, shown, strict=True) if is_shown
-    )
-    for (x, y), point, (label, name) in zip(positions, scatter.points[shown], names, strict=True):
+    for (x, y), index in zip(positions, shown, strict=True):
+        point, label, name = scatter.points[index], scatter.labels[index], scatter.groups[index]
         first, second = plane.axis_names
         tip = f"{label}\n{name}\n{first} {point[0]:.3g}, {second} {point[1]:.3g}"
         circle = svg.element("circle", cx=x, cy=y, r=2.4 if many else 3.2, class_="point", opacity=0.85, tip=tip)
