@@ -43,6 +43,15 @@ class AnalysisCache:
         handed_on = {} if progress is None else {"progress": progress}
         return self.get_or_compute(function, arguments, lambda: function(**arguments, **handed_on))
 
+    def lookup(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """The stored value of a function for these arguments; None if there is none that can be read."""
+        if self.directory is None:
+            return None
+        try:
+            return json.loads(self.file(cache_key(function, arguments), ".json").read_text("utf-8"))["value"]
+        except (OSError, ValueError, LookupError, TypeError):  # not stored, or damaged
+            return None
+
     def get_or_compute(
         self, function: Callable[..., Any], arguments: Mapping[str, Any], compute: Callable[[], Any]
     ) -> Any:

@@ -424,6 +424,27 @@ class ProgressEstimate:
             self.callback(round(1000 * done), round(1000 * (self.completed + max(self.remaining, step_seconds))))
 
 
+def stored_result(analysis: Analysis, inputs: RunInputs, options: Mapping[str, Any] | None = None) -> Result | None:
+    """The result that an earlier run with `cache_results` stored; None if there is none. Nothing is computed."""
+    if inputs.store is None or inputs.encoder is None:
+        return None
+    resolved = _resolve_options(analysis, options or {}, inputs)
+    stored = AnalysisCache(inputs.store).lookup(analysis.function, _result_arguments(analysis, resolved, inputs))
+    return None if stored is None else Result.from_json(stored)
+
+
+def _result_arguments(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> dict[str, Any]:
+    """All that a result depends on, which it is stored under."""
+    return {
+        "analysis": analysis.name,
+        "version": analysis.version,
+        "options": options,
+        "files": files_in_options(options),
+        "names": [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None],
+        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name != "store"},
+    }
+
+
 def _cached_result(
     analysis: Analysis,
     options: Mapping[str, Any],
@@ -434,14 +455,7 @@ def _cached_result(
     """The result stored by an earlier run, or computed now."""
     if not cache_results or inputs.store is None or inputs.encoder is None or inputs.recording is not None:
         return _compute_result(analysis, options, inputs, recordings)
-    arguments = {
-        "analysis": analysis.name,
-        "version": analysis.version,
-        "options": options,
-        "files": files_in_options(options),
-        "names": [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None],
-        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name != "store"},
-    }
+    arguments = _result_arguments(analysis, options, inputs)
     stored = recordings.cache.get_or_compute(
         analysis.function, arguments, lambda: _compute_result(analysis, options, inputs, recordings).to_json()
     )

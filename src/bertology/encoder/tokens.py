@@ -185,6 +185,11 @@ class Tokeniser:
         """A hash of the definition and of the roles of the special tokens."""
         return hashlib.sha256((self._definition + json.dumps(self._roles)).encode()).hexdigest()[:32]
 
+    @property
+    def token_strings(self) -> Sequence[str]:
+        """The string of each token id."""
+        return self._strings
+
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
         """Tokens of each input, special tokens included, without truncation."""
         texts = [tuple(segment.text for segment in text_input.segments) for text_input in inputs]

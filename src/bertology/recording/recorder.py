@@ -84,6 +84,24 @@ def record(
     return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts, store=store)
 
 
+def find_recording(
+    encoder: Encoder,
+    corpus: Corpus,
+    sites: Iterable[str | Site],
+    *,
+    config: RecordingConfig = RecordingConfig(),
+    store: Path,
+) -> Recording | None:
+    """The recording of an encoder and a corpus in a store, if all shards of these sites are there; nothing is run."""
+    resolved = resolve_sites(sites, encoder.task_heads)
+    key = {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+    folder = RecordingFolder(store / recording_hash(key))
+    plan = load_plan(folder, key, corpus)
+    if plan is None or any(len(folder.shards(site.storage_key)) < len(plan.shards) for site in resolved):
+        return None
+    return record(encoder, corpus, resolved, config=config, store=store)
+
+
 def encoder_summary(encoder: Encoder) -> EncoderSummary:
     """The description of an encoder that is stored with its recordings."""
     return EncoderSummary(

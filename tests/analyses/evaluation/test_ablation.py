@@ -181,7 +181,9 @@ def test_mean_outputs_are_over_tokens_without_padding() -> None:
             with torch.no_grad():
                 encoder.forward(ModelInputs(*(tensor[row : row + 1, :n] for tensor in tensors)), on_layer=collect)
     expected = torch.stack([torch.cat(layer, 1).mean(1) for layer in outputs])
-    torch.testing.assert_close(mean_head_outputs(encoder, evaluation), expected, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        mean_head_outputs(encoder, [batch.inputs for batch in evaluation.batches]), expected, atol=1e-6, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", ["bert", "albert"])

@@ -295,7 +295,10 @@ def test_disabled_heads(name: str, kind: str, full_passes: bool) -> None:
     masks = head_masks(encoder)
     intact = by_hooks.forward()
     torch.testing.assert_close(
-        mean_head_outputs(encoder, evaluation(by_hooks)), by_hooks.mean_outputs, atol=1e-5, rtol=1e-5
+        mean_head_outputs(encoder, [b.inputs for b in evaluation(by_hooks).batches]),
+        by_hooks.mean_outputs,
+        atol=1e-5,
+        rtol=1e-5,
     )
     for method in METHODS:
         runner = AblationRunner(encoder, method, by_hooks.mean_outputs if method == "mean" else None, full_passes)

@@ -21,7 +21,7 @@ from bertology.analyses.evaluation.evaluation import Evaluation, EvaluationBatch
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.arrays import BoolArray
 from bertology.encoder.attention_hook import Gates, LayerActivations
-from bertology.encoder.encoder import Encoder, ModelOutput, TaskEncoder
+from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, TaskEncoder
 from bertology.encoder.partial_forward import HeadOutputs
 from bertology.encoder.resumable_encoder import ForwardTrace, ResumableEncoder, make_resumable
 from bertology.errors import Refusal
@@ -200,16 +200,18 @@ def prepare_ablation(
     """A runner for interventions on an encoder; refused if it has no heads, or has gates already."""
     if not isinstance(encoder, TaskEncoder) or encoder.gates is not None:
         raise Refusal(f"{encoder.name} has no heads or layers to ablate", "a transformer", "Choose another model")
-    mean_outputs = mean_head_outputs(encoder, evaluation) if method == "mean" else None
+    mean_outputs = None
+    if method == "mean":
+        mean_outputs = mean_head_outputs(encoder, [batch.inputs for batch in evaluation.batches])
     return AblationRunner(encoder, method, mean_outputs, full_passes)
 
 
-def mean_head_outputs(encoder: Encoder, evaluation: Evaluation) -> Tensor:
-    """(layer, head, size) mean output of each head over all tokens of the examples, special tokens included."""
+def mean_head_outputs(encoder: Encoder, batches: Sequence[ModelInputs]) -> Tensor:
+    """(layer, head, size) mean output of each head over all tokens of the batches, special tokens included."""
     sums: dict[int, Tensor] = {}
     n_tokens = 0
-    for batch in evaluation.batches:
-        token_mask = batch.inputs.attention_mask.bool()
+    for batch in batches:
+        token_mask = batch.attention_mask.bool()
         n_tokens += int(token_mask.sum())
 
         def add_outputs(layer: LayerActivations, token_mask: Tensor = token_mask) -> None:
@@ -218,5 +220,5 @@ def mean_head_outputs(encoder: Encoder, evaluation: Evaluation) -> Tensor:
             sums[layer.layer] = sums.get(layer.layer, 0) + batch_sum
 
         with torch.no_grad():
-            encoder.forward(batch.inputs, on_layer=add_outputs)
+            encoder.forward(batch, on_layer=add_outputs)
     return torch.stack([sums[layer] for layer in range(encoder.layers)]).float() / n_tokens

@@ -1,0 +1,233 @@
+"""All that is known of one head over the corpus: numbers of stored results, claims, examples, histograms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from bertology.analyses.head_selection.functions import POSITION_LABELS, RAREST_WORD, TO_DEPENDENT, TO_GOVERNOR
+from bertology.analyses.link_index.head_profile import (
+    LinkHistogram,
+    link_histograms,
+    missed_examples,
+    random_examples,
+    similar_heads,
+    strongest_examples,
+)
+from bertology.analyses.link_index.index import LinkIndex
+from bertology.encoder.encoder import Head
+from bertology.estimates.estimate import Estimate, Estimates
+from bertology.results.result import Result
+from bertology.results.shapes import HeadGrid, Table
+from bertology.server.link_search import LinkExample, link_example
+from bertology.views.head_labels import labels_from_results
+from bertology.views.payload import HeadLabel
+
+CARD_ANALYSES = (
+    "attention/entropy", "attention/targets", "attention/distance", "heads/functions", "interventions/head_ablation",
+)  # fmt: skip
+"""The analyses that a head card shows; a job for each fills it."""
+N_STRONGEST, N_RANDOM, N_MISSED, N_SIMILAR = 10, 10, 5, 3
+
+
+class HeadNumber(BaseModel):
+    """A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most).
+
+    `effect_size` is the distance from the mean of all heads in standard deviations of the heads.
+    """
+
+    analysis: str
+    measure: str
+    unit: str
+    value: float | None
+    low: float | None
+    high: float | None
+    interval: str
+    n: int
+    baselines: dict[str, float | None]
+    rank: int | None
+    n_heads: int
+    effect_size: float | None
+
+
+class HeadClaim(BaseModel):
+    """A published finding whose numbers are those of this head."""
+
+    id: str
+    claim: str
+    paper: str
+    verdict: str
+    explanation: str
+
+
+class SimilarHeadAnswer(BaseModel):
+    """A head that attends most to the same words, in this proportion of `n` words; `mean` is that of all heads."""
+
+    head: str
+    agreement: float
+    mean: float
+    n: int
+
+
+class MissingPart(BaseModel):
+    """A part of the card that has not been computed, and the job that computes it."""
+
+    part: str
+    kind: str
+    analysis: str = ""
+
+
+class HeadCard(BaseModel):
+    """One head over the corpus; what has not been computed is in `missing`, not left out in silence."""
+
+    head: str
+    model: str
+    corpus: str
+    labels: list[HeadLabel]
+    numbers: list[HeadNumber]
+    claims: list[HeadClaim]
+    cost_of_removal: list[HeadNumber]
+    similar: list[SimilarHeadAnswer]
+    strongest: list[LinkExample]
+    random: list[LinkExample]
+    missed: list[LinkExample]
+    missed_label: str
+    missed_note: str
+    histograms: list[LinkHistogram]
+    missing: list[MissingPart]
+
+
+def build_card(
+    head: Head,
+    shape: tuple[int, int],
+    results: Mapping[str, Result | None],
+    index: LinkIndex | None,
+    claim_records: Sequence[Mapping[str, Any]],
+    *,
+    model: str,
+    corpus: str,
+) -> HeadCard:
+    """The card of a head from the results by analysis, the link index and the records of tested claims."""
+    available = [result for result in results.values() if result is not None]
+    labels = [label for label in labels_from_results(available, *shape) if (label.layer, label.head) == tuple(head)]
+    numbers = [number for result in available for number in _numbers(result, head)]
+    costs = [number for number in numbers if number.analysis == "interventions/head_ablation"]
+    label = _function_label(results.get("heads/functions"), head)
+    missing = [MissingPart(part=name, kind="analysis", analysis=name) for name, r in results.items() if r is None]
+    if index is None:
+        missing.append(MissingPart(part="links", kind="links"))
+    if not claim_records:
+        missing.append(MissingPart(part="claims", kind="claims"))
+    missed = missed_examples(index, head, label, N_MISSED) if index is not None and label else []
+    return HeadCard(
+        head=str(head),
+        model=model,
+        corpus=corpus,
+        labels=labels,
+        numbers=[number for number in numbers if number not in costs],
+        claims=_claims(claim_records, head),
+        cost_of_removal=costs,
+        similar=[_similar(each) for each in similar_heads(index, head, N_SIMILAR)] if index is not None else [],
+        strongest=[link_example(index, e) for e in strongest_examples(index, head, N_STRONGEST)] if index else [],
+        random=[link_example(index, each) for each in random_examples(index, head, N_RANDOM)] if index else [],
+        missed=[link_example(index, each) for each in missed] if index is not None else [],
+        missed_label=label,
+        missed_note=_missed_note(label, results.get("heads/functions"), index),
+        histograms=link_histograms(index, head) if index is not None else [],
+        missing=missing,
+    )
+
+
+def _similar(similar: Any) -> SimilarHeadAnswer:
+    return SimilarHeadAnswer(**{**asdict(similar), "head": str(similar.head)})
+
+
+def _missed_note(label: str, functions: Result | None, index: LinkIndex | None) -> str:
+    if functions is None or index is None:
+        return "Needs the results of heads/functions and the index of links."
+    if not label:
+        return "The head has no function by heads/functions, so that nothing is expected of it."
+    return f"Words from which a head with the function {label!r} should attend elsewhere."
+
+
+def _function_label(result: Result | None, head: Head) -> str:
+    """The function that heads/functions assigns to the head; empty if it confirms none."""
+    if result is None or not isinstance(result.data, Table):
+        return ""
+    table = result.data
+    for row in range(len(table.row_names)):
+        if table.attribute("head", row) == str(head) and table.attribute("function", row):
+            label = str(table.attribute("function", row))
+            is_known = label in POSITION_LABELS.values() or label == RAREST_WORD
+            return label if is_known or label.endswith((TO_GOVERNOR, TO_DEPENDENT)) else ""
+    return ""
+
+
+def _numbers(result: Result, head: Head) -> list[HeadNumber]:
+    data = result.data
+    if isinstance(data, HeadGrid):
+        return [
+            _number(result, name, estimates, (head[0], head[1]), data.baselines_of(name), name in data.lowest)
+            for name, estimates in data.measures.items()
+        ]
+    if not isinstance(data, Table) or "head" not in data.attributes:
+        return []
+    rows = [row for row in range(len(data.row_names)) if data.attribute("head", row) == str(head)]
+    return [
+        _number(result, name, estimates, (row,), data.baselines_of(name), False)
+        for row in rows
+        for name, estimates in data.measures.items()
+    ]
+
+
+def _number(
+    result: Result,
+    measure: str,
+    estimates: Estimates,
+    index: tuple[int, ...],
+    baselines: Mapping[str, Estimates],
+    lowest: bool,
+) -> HeadNumber:
+    estimate: Estimate = estimates[index]
+    values = estimates.value[np.isfinite(estimates.value)]
+    is_number = math.isfinite(estimate.value)
+    better = (values < estimate.value) if lowest else (values > estimate.value)
+    spread = float(values.std()) if len(values) > 1 else 0.0
+    is_grid = len(index) == 2
+    return HeadNumber(
+        analysis=result.analysis,
+        measure=measure,
+        unit=getattr(result.data, "units", {}).get(measure, ""),
+        value=_finite(estimate.value),
+        low=_finite(estimate.low),
+        high=_finite(estimate.high),
+        interval=estimate.interval,
+        n=estimate.n,
+        baselines={name: _finite(baseline[index].value) for name, baseline in baselines.items()},
+        rank=int(better.sum()) + 1 if is_number else None,
+        n_heads=len(values),
+        effect_size=(estimate.value - float(values.mean())) / spread if is_grid and is_number and spread else None,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _claims(records: Sequence[Mapping[str, Any]], head: Head) -> list[HeadClaim]:
+    return [
+        HeadClaim(
+            id=record["id"],
+            claim=record["claim"],
+            paper=record["paper"],
+            verdict=record["verdict"],
+            explanation=record["explanation"],
+        )
+        for record in records
+        if record.get("head") == str(head)
+    ]

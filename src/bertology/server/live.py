@@ -1,0 +1,312 @@
+"""One text in one model, now: attention of the layers asked for, numbers of every head, predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from bertology.encoder.encoder import TaskEncoder, describe_changes
+from bertology.encoder.predictions import LayerPredictions, Predictions, predictions_by_layer, read_predictions
+from bertology.encoder.token_batch import RecordedInput, TokenBatch
+from bertology.encoder.tokens import SpecialToken
+from bertology.lazy import torch
+from bertology.numerics.attention_rollout import AttentionRollout, residual_attention
+from bertology.server.interventions import InterventionRequest
+from bertology.server.texts import TextRequest
+from bertology.views.dependency_arcs import gold_tree
+from bertology.views.model_run import QUANTITIES, SITES, VALUE_NORMS, view_tokens
+from bertology.views.payload import ModelRun, QuantisedRows, Quantity, quantise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bertology.encoder.attention_hook import LayerActivations
+    from bertology.encoder.encoder import ModelOutput
+
+LiveQuantity = Literal["attention", "norm", "gradient"]
+LAYER_READING = (
+    "Read at each layer by the task head of the last layer, which was trained on the last layer only: a low "
+    "probability below it need not mean that nothing is known there."
+)
+OBJECTIVES_BY_HEAD = frozenset({"label", "nsp", "choice", "sop"})
+
+
+class LiveRequest(TextRequest):
+    """What is looked at: only these layers (from 1; none: all) and quantities are computed and sent.
+
+    `client` and `sequence` let a newer request of the same page end an older one.
+    """
+
+    intervention: InterventionRequest = InterventionRequest()
+    layers: list[int] | None = Field(default=None, max_length=200)
+    quantities: list[LiveQuantity] = Field(default=["attention"], max_length=3)
+    neurons: bool = False
+    rollout: bool = False
+    measures: bool = True
+    strips: bool = False
+    predictions: bool = True
+    layer_predictions: bool = False
+    n_candidates: int = Field(default=10, ge=1, le=50)
+    client: str = Field(default="", max_length=64)
+    sequence: int = Field(default=0, ge=0)
+
+
+class SentenceMeasure(BaseModel):
+    """A number of every head on this one text: (layer, head), and what uniform attention gives.
+
+    The latter is null in causal models, where each token sees another number of tokens.
+    """
+
+    name: str
+    unit: str
+    values: list[list[float]]
+    uniform: float | None
+
+
+class StrongestTargets(BaseModel):
+    """The token that each token attends to most, and its weight, in every head: (layer, head, token)."""
+
+    targets: list[list[list[int]]]
+    weights: list[list[list[float]]]
+
+
+class LiveAnswer(BaseModel):
+    """One text in one model.
+
+    The chunks of `run` are the layers in `layers`, by their numbers in the unchanged model; `running_layers` are those
+    that run. `rollout` has one head. `changes` says what was changed in the model.
+    """
+
+    model: str
+    scope: str = "one text"
+    sequence: int
+    n_tokens: int
+    running_layers: list[int]
+    layers: list[int]
+    run: ModelRun
+    rollout: QuantisedRows | None
+    measures: list[SentenceMeasure]
+    strips: StrongestTargets | None
+    predictions: Predictions | None
+    layer_predictions: list[LayerPredictions]
+    changes: dict[str, list[str]]
+    notes: list[str]
+    milliseconds: float
+
+
+@dataclass
+class _Collector:
+    """What is kept of each layer while a pass runs; `check` may end the pass."""
+
+    batch: TokenBatch
+    request: LiveRequest
+    numbers: Sequence[int]
+    check: Callable[[], None]
+    arrays: dict[str, dict[int, NDArray[np.float32]]] = field(default_factory=dict[str, Any])
+    measures: list[Any] = field(default_factory=list[Any])
+    strongest: list[Any] = field(default_factory=list[Any])
+    rollout: AttentionRollout = field(default_factory=AttentionRollout)
+
+    def on_layer(self, layer: LayerActivations) -> None:
+        self.check()
+        if self.request.measures:
+            self.measures.append(_head_measures(layer.attention[0].float(), self.batch))
+        if self.request.strips:
+            weights, targets = layer.attention[0].float().max(-1)
+            self.strongest.append((targets.tolist(), weights.tolist()))
+        rollout = None
+        if self.request.rollout:
+            rollout = self.rollout.add(residual_attention(layer.attention.float(), "mean", 0.5))
+        number = self.numbers[layer.layer]
+        if self.request.layers is not None and number not in self.request.layers:
+            return
+        self._keep("attention", layer.layer, layer.attention[0])
+        self._keep("value_norms", layer.layer, VALUE_NORMS.reduce(layer, self.batch, None)[0].unsqueeze(1))
+        if rollout is not None:
+            self._keep("rollout", layer.layer, rollout)
+        if "norm" in self.request.quantities:
+            self._keep("norm", layer.layer, SITES["norm"].reduce(layer, self.batch, None)[0])
+        if self.request.neurons:
+            assert layer.query is not None and layer.key is not None, "a forward pass has queries and keys"
+            self._keep("query", layer.layer, layer.query[0])
+            self._keep("key", layer.layer, layer.key[0])
+
+    def on_gradient_layer(self, layer: LayerActivations) -> None:
+        self.check()
+        if self.request.layers is None or self.numbers[layer.layer] in self.request.layers:
+            self._keep("gradient", layer.layer, SITES["gradient"].reduce(layer, self.batch, None)[0])
+
+    def _keep(self, name: str, layer: int, values: Tensor) -> None:
+        self.arrays.setdefault(name, {})[layer] = values.detach().float().cpu().numpy()
+
+    def stack(self, name: str) -> NDArray[np.float32] | None:
+        """(layer, head, row, size) of the layers that were kept."""
+        layers = self.arrays.get(name)
+        return np.stack([layers[index] for index in sorted(layers)]) if layers else None
+
+
+def compute_live(
+    encoder: TaskEncoder,
+    recorded: RecordedInput,
+    request: LiveRequest,
+    *,
+    running_layers: Sequence[int],
+    check: Callable[[], None],
+    reference: Predictions | None = None,
+) -> LiveAnswer:
+    """Run the model on the text; the encoder has the intervention already."""
+    start = perf_counter()
+    with torch.inference_mode():
+        batch = TokenBatch([recorded], encoder.device)
+        collector = _Collector(batch, request, running_layers, check)
+        output = encoder.forward(batch.model_inputs, on_layer=collector.on_layer)
+    notes: list[str] = []
+    if "gradient" in request.quantities:
+        notes.append(_add_gradients(encoder, recorded, collector))
+    predictions, by_layer = None, list[LayerPredictions]()
+    if request.predictions:
+        predictions = predict(encoder, recorded, output, request.n_candidates, reference)
+    if request.layer_predictions:
+        check()
+        by_layer, note = layer_readings(encoder, recorded, request.n_candidates)
+        notes.append(note)
+    rollout = collector.stack("rollout")
+    return LiveAnswer(
+        model=encoder.name,
+        sequence=request.sequence,
+        n_tokens=len(recorded.tokens),
+        running_layers=list(running_layers),
+        layers=[running_layers[index] for index in sorted(collector.arrays.get("attention", {}))],
+        run=_model_run(encoder, recorded, request, collector),
+        rollout=None if rollout is None else quantise(rollout),
+        measures=_named_measures(encoder, collector.measures, recorded),
+        strips=_strips(collector.strongest),
+        predictions=predictions,
+        layer_predictions=by_layer,
+        changes=describe_changes(encoder),
+        notes=notes,
+        milliseconds=1000 * (perf_counter() - start),
+    )
+
+
+def predict(
+    encoder: TaskEncoder,
+    recorded: RecordedInput,
+    output: ModelOutput,
+    n_candidates: int = 10,
+    reference: Predictions | None = None,
+) -> Predictions:
+    """The predictions of a forward pass on one text."""
+    return read_predictions(encoder, recorded.tokens, output.logits, n_candidates=n_candidates, reference=reference)
+
+
+def layer_readings(
+    encoder: TaskEncoder, recorded: RecordedInput, n_candidates: int
+) -> tuple[list[LayerPredictions], str]:
+    """The predictions read at every layer, and what that means; none where the model cannot be read so."""
+    if not encoder.task_heads:
+        return [], f"{encoder.name} has no task head, so that nothing is read at its layers."
+    resumable = None if encoder.gates is not None else _resumable(encoder)
+    if resumable is None:
+        return [], "The layers of this model, as it is changed, cannot be read one by one."
+    with torch.inference_mode():
+        inputs = TokenBatch([recorded], encoder.device).model_inputs
+        return predictions_by_layer(resumable, recorded.tokens, inputs, n_candidates=n_candidates), LAYER_READING
+
+
+@lru_cache(8)
+def _resumable(encoder: TaskEncoder) -> Any:
+    from bertology.encoder.resumable_encoder import make_resumable
+
+    return make_resumable(encoder)
+
+
+def _add_gradients(encoder: TaskEncoder, recorded: RecordedInput, collector: _Collector) -> str:
+    from bertology.recording.objectives import build_objective, objective_task_head
+
+    name = "prediction" if encoder.task_heads & OBJECTIVES_BY_HEAD else "auto"
+    batch = TokenBatch([recorded], encoder.device)
+    fed, objective = build_objective(encoder, name, batch, 0)
+    collector.batch = TokenBatch([recorded], encoder.device, fed)
+    encoder.forward(fed, on_layer=collector.on_gradient_layer, objective=objective)
+    masked = int((fed.input_ids != batch.model_inputs.input_ids).sum())
+    return f"Gradients are of the task head {objective_task_head(encoder, name)}" + (
+        f", with {masked} tokens masked for its loss." if masked else "."
+    )
+
+
+def _model_run(encoder: TaskEncoder, recorded: RecordedInput, request: LiveRequest, collector: _Collector) -> ModelRun:
+    quantities = [
+        Quantity(name=name, description=QUANTITIES[name], weights=quantise(values))
+        for name in dict.fromkeys(("attention", *request.quantities))
+        if (values := collector.stack(name)) is not None
+    ]
+    value_norms, query, key = (collector.stack(name) for name in ("value_norms", "query", "key"))
+    has_norms = value_norms is not None and bool(np.isfinite(value_norms).all())
+    tree = gold_tree(recorded.text) if not request.edits else None
+    return ModelRun(
+        name=encoder.name,
+        tokens=view_tokens(recorded.tokens),
+        words=list(recorded.text.words),
+        is_pair=len(recorded.text.segments) > 1,
+        causal=encoder.causal,
+        attention_windows=list(encoder.attention_windows),
+        quantities=quantities,
+        value_norms=quantise(value_norms) if has_norms and value_norms is not None else None,
+        query=None if query is None else quantise(query),
+        key=None if key is None else quantise(key),
+        labels=[],
+        trees=[tree] if tree else [],
+    )
+
+
+_UNITS = {
+    "entropy": "nats, 0 to log n",
+    "highest weight": "0 to 1",
+    "attention to the previous token": "share, 0 to 1",
+    "attention to the next token": "share, 0 to 1",
+    "attention to itself": "share, 0 to 1",
+    "attention to special tokens": "share, 0 to 1",
+}
+
+
+def _head_measures(attention: Tensor, batch: TokenBatch) -> list[list[float]]:
+    """[measure][head]: means over all tokens of (head, from, to) attention."""
+    n = attention.shape[-1]
+    entropy = torch.special.entr(attention).sum(-1).mean(-1)
+    diagonals = [attention.diagonal(offset, -2, -1).sum(-1) / max(1, n - abs(offset)) for offset in (-1, 1, 0)]
+    special = attention[..., batch.special_kinds[0] != SpecialToken.NONE].sum(-1).mean(-1)
+    return [values.tolist() for values in (entropy, attention.max(-1).values.mean(-1), *diagonals, special)]
+
+
+def _named_measures(
+    encoder: TaskEncoder, layers: Sequence[Sequence[Sequence[float]]], recorded: RecordedInput
+) -> list[SentenceMeasure]:
+    if not layers:
+        return []
+    n_tokens = len(recorded.tokens)
+    n_special = int((recorded.tokens.special_kinds != SpecialToken.NONE).sum())
+    each = 1 / n_tokens
+    uniform = (float(np.log(n_tokens)), each, each, each, each, n_special / n_tokens)
+    return [
+        SentenceMeasure(
+            name=name,
+            unit=unit,
+            values=[list(layer[i]) for layer in layers],
+            uniform=None if encoder.causal else uniform[i],
+        )
+        for i, (name, unit) in enumerate(_UNITS.items())
+    ]
+
+
+def _strips(strongest: Sequence[tuple[Any, Any]]) -> StrongestTargets | None:
+    if not strongest:
+        return None
+    return StrongestTargets(targets=[targets for targets, _ in strongest], weights=[w for _, w in strongest])
