@@ -1,4 +1,4 @@
-"""Interventions on a loaded model: heads off, uniform, replaced by their mean or the only ones kept; layers left out."""
+"""Interventions on a model: heads off, uniform, replaced by their mean or the only ones kept; layers left out."""
 
 from __future__ import annotations
 

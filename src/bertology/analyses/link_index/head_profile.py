@@ -108,7 +108,7 @@ def missed_examples(index: LinkIndex, head: Head, label: str, n: int, seed: int 
     missed: list[Link] = []
     for number in np.random.default_rng([seed, *head, 1]).permutation(len(index.inputs)).tolist():
         links = index.links(head)[number]
-        gold = [link for link in function_links(index.recording.inputs[number], frequencies, frequent)]
+        gold = list(function_links(index.recording.inputs[number], frequencies, frequent))
         wrong = [
             link.source
             for link in gold

@@ -56,7 +56,7 @@ class LinkIndex:
     """The strongest links of all heads in a recording; those of a head are read when they are first needed."""
 
     def __init__(self, recording: Recording) -> None:
-        self.recording = recording
+        self.recording = recording.with_sites((strongest_links_site(),))
         self._links = lru_cache(CACHED_HEADS)(self._read_head)
 
     @cached_property

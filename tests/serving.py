@@ -1,0 +1,118 @@
+"""A workbench with a test client, and a real server in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from starlette.testclient import TestClient
+
+from bertology.server.app import build_app
+from bertology.server.model_session import Sources
+from bertology.server.security import AccessPolicy
+from bertology.server.workbench import Workbench
+
+TOKEN = "a-token-for-the-tests"
+PORT = 8000
+SENTENCE = "The old man opened the door of the house ."
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """The first true value of a condition; fails if there is none in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError("the condition was never true")
+
+
+@contextmanager
+def served_workbench(
+    store: Path, models: list[str] | None = None, corpora: list[str] | None = None, against: str = ""
+) -> Generator[tuple[TestClient, Workbench]]:
+    """A client with the token, and the workbench behind it, when model and corpus are loaded."""
+    workbench = Workbench(Sources.from_names(models or ["tiny"], corpora or ["english"]), store, against=against)
+    app = build_app(workbench, AccessPolicy(TOKEN, PORT))
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers) as client:
+        client.get("/")
+        wait_for(lambda: all_ready(client.get("/api/state").json()))
+        yield client, workbench
+
+
+def all_ready(state: dict[str, Any]) -> bool:
+    """Whether the first model and all corpora are loaded."""
+    return state["models"][0]["status"] == "ready" and all(c["status"] == "ready" for c in state["corpora"])
+
+
+def finished_job(client: Any, job_id: str, seconds: float = 120.0) -> dict[str, Any]:
+    """The job when it is done, failed or cancelled."""
+    states = ("done", "failed", "cancelled")
+
+    def job() -> dict[str, Any] | None:
+        answer = client.get(f"/api/jobs/{job_id}").json()
+        return answer if answer["state"] in states else None
+
+    return wait_for(job, seconds)
+
+
+class RealServer:
+    """`bertology serve` in a process of its own, on a free port of this machine."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        environment = {**os.environ, "BERTOLOGY_HOME": str(home), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "bertology", "serve", "tiny", "--port", "0", *arguments]
+        self.log = (home / "server.log").open("ab")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=environment, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        assert self.address, (home / "server.log").read_text()
+        parts = urlsplit(self.address)
+        self.base, self.port, self.token = f"http://{parts.netloc}", int(parts.port or 0), parts.query[len("token=") :]
+
+    def client(self, **arguments: Any) -> httpx.Client:
+        """A client with the token."""
+        headers = {"authorization": f"Bearer {self.token}"}
+        return httpx.Client(base_url=self.base, headers=headers, timeout=60, **arguments)
+
+    def wait_until_ready(self) -> None:
+        """Return when the model and the corpus are loaded."""
+        with self.client() as client:
+            wait_for(lambda: all_ready(client.get("/api/state").json()), 180)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+
+    def stop(self) -> int:
+        """Ask it to end; returns its exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        status = self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.log.close()
+        return status
+
+
+@contextmanager
+def real_server(home: Path, *arguments: str) -> Generator[RealServer]:
+    """A server that is stopped at the end."""
+    home.mkdir(parents=True, exist_ok=True)
+    server = RealServer(home, *arguments)
+    try:
+        yield server
+    finally:
+        server.stop()
