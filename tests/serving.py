@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +25,14 @@ from bertology.server.workbench import Workbench
 TOKEN = "a-token-for-the-tests"
 PORT = 8000
 SENTENCE = "The old man opened the door of the house ."
+
+
+def write_sample(folder: Path, n_sentences: int) -> str:
+    """A file with the first sentences of the built-in English corpus."""
+    text = (resources.files("bertology.corpus") / "data" / "english.conllu").read_text("utf-8")
+    file = folder / "sample.conllu"
+    file.write_text("\n\n".join(text.split("\n\n")[:n_sentences]) + "\n\n", "utf-8")
+    return str(file)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:

@@ -7,14 +7,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from bertology.server.workbench import Workbench
-from serving import served_workbench
+from serving import served_workbench, write_sample
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[TestClient, Workbench]]:
-    """A workbench of the model `tiny` on the English corpus, shared by the tests of a module."""
-    store: Path = tmp_path_factory.mktemp("store")
-    with served_workbench(store, models=["tiny", "random:tiny"]) as both:
+    """A workbench of the model `tiny` on the first sentences of the English corpus, shared by the tests of a module."""
+    folder: Path = tmp_path_factory.mktemp("served")
+    with served_workbench(folder / "store", ["tiny", "random:tiny"], [write_sample(folder, 60)]) as both:
         yield both
 
 

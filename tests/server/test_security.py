@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import PORT, SENTENCE, TOKEN
 from starlette.testclient import TestClient
 
 from bertology.errors import Refusal
@@ -16,6 +15,7 @@ from bertology.server.problems import hide_paths
 from bertology.server.security import AccessPolicy
 from bertology.server.serve import check_access
 from bertology.server.workbench import Workbench
+from serving import PORT, SENTENCE, TOKEN
 
 BASE = f"http://127.0.0.1:{PORT}"
 

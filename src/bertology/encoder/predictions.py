@@ -153,7 +153,7 @@ def _top(logits: Tensor, names: Sequence[str], n: int, compared: TokenPrediction
 
 
 def _classes(encoder: TaskEncoder, task_head: str, logits: Tensor) -> ClassPrediction:
-    names = CLASS_NAMES.get(task_head, encoder.labels)
+    names: Sequence[str] = CLASS_NAMES.get(task_head) or encoder.labels
     if len(logits) == 1:
         return ClassPrediction(task_head, (), float(logits[0]))
     probabilities = logits.softmax(-1).tolist()

@@ -17,7 +17,7 @@ from bertology.server.compute import CheckFunction
 from bertology.server.corpus_browser import CorpusPage, CorpusRequest, browse
 from bertology.server.head_card import HeadCard
 from bertology.server.interventions import InterventionRequest, random_control
-from bertology.server.jobs import JobAnswer, JobRequest
+from bertology.server.jobs import JobAnswer, JobRequest, OptionValue
 from bertology.server.keep import (
     KeepRequest,
     KeptCommands,
@@ -183,7 +183,7 @@ def _corpus_job(request: InterveneRequest, model: str) -> JobRequest | None:
     if len(used) != 1 or changes.keep or changes.layers_off:
         return None
     ((method, heads),) = used.items()
-    options = {"ablation": method, "head_sets": ",".join(heads)}
+    options: dict[str, OptionValue] = {"ablation": method, "head_sets": ",".join(heads)}
     return JobRequest(kind="analysis", analysis="interventions/head_ablation", options=options, model=model)
 
 

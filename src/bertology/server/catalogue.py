@@ -53,7 +53,7 @@ class ClaimAnswer(BaseModel):
     statement: str
     paper: str
     section: str
-    analysis: str
+    analyses: list[str]
     slow: bool
 
 
@@ -72,7 +72,7 @@ def list_claims() -> list[ClaimAnswer]:
             statement=claim.statement,
             paper=claim.paper,
             section=claim.section,
-            analysis=claim.analysis,
+            analyses=[run.analysis for run in claim.all_runs.values()],
             slow=claim.slow,
         )
         for claim in all_claims()

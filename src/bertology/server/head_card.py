@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from pydantic import BaseModel
 from bertology.analyses.head_selection.functions import POSITION_LABELS, RAREST_WORD, TO_DEPENDENT, TO_GOVERNOR
 from bertology.analyses.link_index.head_profile import (
     LinkHistogram,
+    SimilarHead,
     link_histograms,
     missed_examples,
     random_examples,
@@ -143,8 +143,8 @@ def build_card(
     )
 
 
-def _similar(similar: Any) -> SimilarHeadAnswer:
-    return SimilarHeadAnswer(**{**asdict(similar), "head": str(similar.head)})
+def _similar(similar: SimilarHead) -> SimilarHeadAnswer:
+    return SimilarHeadAnswer(head=str(similar.head), agreement=similar.agreement, mean=similar.mean, n=similar.n)
 
 
 def _missed_note(label: str, functions: Result | None, index: LinkIndex | None) -> str:

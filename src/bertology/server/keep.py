@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
@@ -152,7 +152,7 @@ def _flag(name: str, value: object) -> list[str]:
     return [f"--{flag}", str(value)]
 
 
-def _keywords(values: dict[str, object]) -> list[str]:
+def _keywords(values: Mapping[str, object]) -> list[str]:
     return [f"{name}={value!r}" for name, value in values.items()]
 
 

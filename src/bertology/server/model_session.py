@@ -209,7 +209,8 @@ def load_public(source: str, name: str) -> TaskEncoder:
     encoder: Any = load(source)
     if not isinstance(encoder, TaskEncoder) or not encoder.layers:
         raise Refusal(f"{name} has static vectors and no attention", "a transformer", "Serve another model")
-    return encoder if encoder.name == name else replace(encoder, name=name)
+    named: Any = encoder
+    return encoder if encoder.name == name else replace(named, name=name)
 
 
 def read_public(source: str, name: str) -> Corpus:

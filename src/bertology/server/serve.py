@@ -33,8 +33,12 @@ class TimedProtocol(H11Protocol):
         super().connection_made(transport)
         self.loop.call_later(LIMITS.header_seconds, self._close_if_silent)
 
+    def _has_no_request(self) -> bool:
+        cycle: Any = self.cycle  # None until the first request, which its type does not say
+        return cycle is None
+
     def _close_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+        if self._has_no_request() and not self.transport.is_closing():
             self.transport.close()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,10 +60,11 @@ RANDOM_SOURCE = "all words of the corpus"
 def link_histograms(index: LinkIndex, head: Head, min_weight: float = COMPLETE_ABOVE) -> list[LinkHistogram]:
     """Links above a weight by offset, by part of speech of source and target, and by dependency relation."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("offset", "source", "target", "relation")}
-    base: dict[str, Counter[str]] = {name: Counter() for name in counts}
+    base: dict[str, dict[str, float]] = {name: defaultdict(float) for name in counts}
     for words, links in zip(index.inputs, index.links(head), strict=True):
         shown = np.flatnonzero(words.has_tokens).tolist()
-        base["source"].update(words.pos[word] or "" for word in shown)
+        for word in shown:
+            base["source"][words.pos[word] or ""] += 1
         for source, target, _ in _strong_links(links, min_weight):
             counts["source"][words.pos[source] or ""] += 1
             others = [word for word in shown if word != source]
@@ -151,16 +152,20 @@ def _strongest(links: HeadLinks, number: int, source: int) -> Link:
 
 
 def _histogram(
-    name: str, base_name: str, counts: Counter[str], base: Counter[str], order: Sequence[str] = ()
+    name: str, base_name: str, counts: Mapping[str, int], base: Mapping[str, float], order: Sequence[str] = ()
 ) -> LinkHistogram:
     n, n_base = sum(counts.values()), sum(base.values())
-    categories = list(order) or [category for category, _ in (counts + base).most_common()]
+    categories = list(order) or sorted({*counts, *base}, key=lambda name: -counts.get(name, 0))
     bars = [
-        HistogramBar(category, counts[category], counts[category] / max(1, n), base[category] / (n_base or 1))
+        _bar(category, counts.get(category, 0), n, base.get(category, 0.0) / (n_base or 1))
         for category in categories
         if category
     ]
     return LinkHistogram(name, base_name, n, tuple(bars))
+
+
+def _bar(category: str, count: int, n: int, base_rate: float) -> HistogramBar:
+    return HistogramBar(category, count, count / max(1, n), base_rate)
 
 
 def _offset_name(offset: int) -> str:
