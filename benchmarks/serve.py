@@ -82,9 +82,13 @@ def bare_forward(model: str, n: int) -> float:
     with torch.inference_mode():
         for _ in range(n):
             start = time.perf_counter()
-            encoder.forward(batch, on_layer=lambda layer: None)
+            encoder.forward(batch, on_layer=ignore)
             times.append(1000 * (time.perf_counter() - start))
     return median(times)
+
+
+def ignore(layer: object) -> None:
+    """Do nothing with a layer."""
 
 
 def latency(model: str, address: str, n: int) -> None:
@@ -135,8 +139,10 @@ def typing(address: str, n_clients: int, seconds: float) -> None:
     for thread in threads:
         thread.join()
     errors = {status: count for status, count in statuses.items() if status not in {200, 409}}
-    print(f"\n{n_clients} clients typing for {seconds:.0f} s: {sum(statuses.values())} requests, "
-          f"median {median(times):.0f} ms, p95 {quantiles(times, n=20)[-1]:.0f} ms, errors {errors or 'none'}")  # fmt: skip
+    print(
+        f"\n{n_clients} clients typing for {seconds:.0f} s: {statuses.total()} requests, "
+        f"median {median(times):.0f} ms, p95 {quantiles(times, n=20)[-1]:.0f} ms, errors {errors or 'none'}"
+    )
 
 
 def memory(address: str, process_id: int, n: int) -> None:

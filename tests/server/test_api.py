@@ -145,7 +145,10 @@ def test_what_is_kept_opens_offline_and_names_how_to_make_it(client: TestClient)
 def test_pins_become_one_page(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     from bertology.views import page
 
-    monkeypatch.setattr(page, "asset", lambda name: f"/* {name} */")
+    def asset(name: str) -> str:
+        return f"/* {name} */"
+
+    monkeypatch.setattr(page, "asset", asset)
     pin = {
         "live": {"text": SENTENCE},
         "against": {"text": SENTENCE, "intervention": {"off": ["1-1"]}},

@@ -23,17 +23,21 @@ def top_probabilities(encoder: Any, text: str, position: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("changes", "derive"),
+    ("changes", "calls"),
     [
-        ({"off": ["1-2", "2-1"]}, lambda e: e.without("1-2", "2-1")),
-        ({"uniform": ["2-3"]}, lambda e: e.uniform("2-3")),
-        ({"keep": ["1-1", "2-2"]}, lambda e: e.keeping("1-1", "2-2")),
-        ({"layers_off": [1]}, lambda e: e.with_layers(2)),
-        ({"off": ["2-1"], "layers_off": [1]}, lambda e: e.without("2-1").with_layers(2)),
+        ({"off": ["1-2", "2-1"]}, {"without": ("1-2", "2-1")}),
+        ({"uniform": ["2-3"]}, {"uniform": ("2-3",)}),
+        ({"keep": ["1-1", "2-2"]}, {"keeping": ("1-1", "2-2")}),
+        ({"layers_off": [1]}, {"with_layers": (2,)}),
+        ({"off": ["2-1"], "layers_off": [1]}, {"without": ("2-1",), "with_layers": (2,)}),
     ],
 )
-def test_an_intervention_is_that_of_the_library(client: TestClient, changes: dict[str, Any], derive: Any) -> None:
-    encoder: Any = derive(bertology.load("tiny"))
+def test_an_intervention_is_that_of_the_library(
+    client: TestClient, changes: dict[str, Any], calls: dict[str, Any]
+) -> None:
+    encoder: Any = bertology.load("tiny")
+    for method, arguments in calls.items():
+        encoder = getattr(encoder, method)(*arguments)
     answer = client.post("/api/live", json={"text": MASKED, "intervention": changes}).json()
     expected = top_probabilities(encoder, MASKED, 4)
     strings = encoder.tokeniser.token_strings

@@ -91,12 +91,11 @@ def test_fifty_clients_at_once_get_the_same_answer(server: RealServer) -> None:
     def ask(number: int) -> Any:
         with server.client() as client:
             request = {"text": "The old man [MASK] the door .", "client": f"client {number}", "sequence": 1}
-            for _ in range(20):
-                response = client.post("/api/live", json=request)
-                if response.status_code != 503:
-                    return response
+            answer = client.post("/api/live", json=request)
+            while answer.status_code == 503:
                 time.sleep(0.2)
-            return response
+                answer = client.post("/api/live", json=request)
+            return answer
 
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(ask, range(50)))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bertology.encoder.resumable_encoder import ResumableEncoder
 
 MAX_ANSWER_TOKENS = 30
-CLASS_NAMES = {"nsp": ("next sentence", "random sentence"), "sop": ("in order", "swapped")}
+CLASS_NAMES: Mapping[str, tuple[str, ...]] = {"nsp": ("next sentence", "random sentence"), "sop": ("in order", "swapped")}
 """Classes of the pretraining heads that read the first token; configurations do not name them."""
 
 
@@ -153,7 +153,7 @@ def _top(logits: Tensor, names: Sequence[str], n: int, compared: TokenPrediction
 
 
 def _classes(encoder: TaskEncoder, task_head: str, logits: Tensor) -> ClassPrediction:
-    names: Sequence[str] = CLASS_NAMES.get(task_head) or encoder.labels
+    names: tuple[str, ...] = CLASS_NAMES.get(task_head) or encoder.labels
     if len(logits) == 1:
         return ClassPrediction(task_head, (), float(logits[0]))
     probabilities = logits.softmax(-1).tolist()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertology.server.api import ENDPOINTS
+from bertology.server.api import ENDPOINTS, Endpoint
 from bertology.server.openapi import request_models
 from bertology.views.payload import Payload
 
@@ -38,9 +38,12 @@ def api_types() -> str:
 
 def _declaration(name: str, schema: Mapping[str, Any]) -> str:
     description = " ".join(str(schema.get("description", "")).split())
-    required = set(schema.get("required", ()))
+    # What has a default may be left out of a request; an answer has all fields.
+    optional = (
+        set(schema.get("properties", {})) - set(schema.get("required", ())) if name.endswith("Request") else set()
+    )
     fields = "".join(
-        f"  {field}{'' if field in required else '?'}: {_type(kind)};\n"
+        f"  {field}{'?' * (field in optional)}: {_type(kind)};\n"
         for field, kind in schema.get("properties", {}).items()
     )
     return f"\n/** {description} */\nexport interface {name} {{\n{fields}}}\n"
@@ -50,10 +53,16 @@ def _paths() -> str:
     """Request and answer of each endpoint by method and path, relative to the page."""
     lines = [
         f'  "{endpoint.method} api/{endpoint.path}": {{ request: {endpoint.request.__name__}; answer: '
-        f"{endpoint.answer.__name__ if endpoint.answer else 'unknown' if 'json' in endpoint.media_type else 'string'} }};\n"
+        f"{_answer_type(endpoint)} }};\n"
         for endpoint in ENDPOINTS
     ]
     return f"\n/** Request and answer of each endpoint. */\nexport interface Endpoints {{\n{''.join(lines)}}}\n"
+
+
+def _answer_type(endpoint: Endpoint) -> str:
+    if endpoint.answer is not None:
+        return endpoint.answer.__name__
+    return "unknown" if endpoint.media_type == "application/json" else "string"
 
 
 def _type(kind: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from bertology.server.jobs import JobAnswer, JobRequest
 from bertology.server.limits import LIMITS
 from bertology.server.model_session import CorpusState, ModelSession, ModelState, Sources
 from bertology.server.problems import ApiError
+from bertology.server.texts import RequestModel
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus
@@ -222,7 +223,7 @@ class Workbench:
         return list(records.values())
 
 
-class HeadRequest(BaseModel):
+class HeadRequest(RequestModel):
     """A head by name, such as 4-4."""
 
     head: str = Field(pattern=r"^\d{1,3}-\d{1,4}$")
