@@ -139,10 +139,11 @@ def store_entries(root: Path) -> list[StoreEntry]:
 def foreign_files(root: Path) -> list[str]:
     """What lies in the store and was not written by bertology, relative to the store."""
     from bertology.atomic_files import is_partial
+    from bertology.recording.store import WORKBENCH_FOLDER
 
     if not root.is_dir():
         return []
-    known = {*_folders(root), *_cache_files(root), *(root / name for name in _cache_folders())}
+    known = {root / WORKBENCH_FOLDER, *_folders(root), *_cache_files(root), *(root / name for name in _cache_folders())}
     others = [path for path in root.iterdir() if path not in known]
     for folder in (root / name for name in _cache_folders()):
         others += [path for path in folder.iterdir() if path not in known] if folder.is_dir() else []

@@ -26,6 +26,8 @@ from bertology.recording.shards import SHARD_NAME, is_complete
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
+WORKBENCH_FOLDER = "workbench"
+"""The folder of the jobs of `bertology serve` beside the recordings."""
 
 
 def default_root() -> Path:

@@ -145,17 +145,17 @@ async def _answer(workbench: Workbench, request: Request) -> Response:
     endpoint, path_values = matching[0]
     values = await _request_values(request) | path_values
     try:
-        asked = endpoint.request.model_validate(values)
+        parsed = endpoint.request.model_validate(values)
     except ValidationError as error:
         raise ApiError(422, _validation_refusal(error, endpoint.request)) from error
     if endpoint.in_model_thread:
-        client, sequence = getattr(asked, "client", ""), getattr(asked, "sequence", 0)
+        client, sequence = getattr(parsed, "client", ""), getattr(parsed, "sequence", 0)
         future = workbench.model_thread.submit(
-            lambda check: _serialise(endpoint.handler(workbench, asked, check)), client, sequence
+            lambda check: _serialise(endpoint.handler(workbench, parsed, check)), client, sequence
         )
         content = await asyncio.wrap_future(future)
     else:
-        content = await run_in_threadpool(lambda: _serialise(endpoint.handler(workbench, asked, lambda: None)))
+        content = await run_in_threadpool(lambda: _serialise(endpoint.handler(workbench, parsed, lambda: None)))
     headers = {"content-disposition": f'attachment; filename="{endpoint.file_name}"'} if endpoint.file_name else {}
     return Response(content, media_type=endpoint.media_type, headers=headers)
 
@@ -170,13 +170,13 @@ def _find_endpoints(path: str) -> list[tuple[Any, dict[str, str]]]:
     """The endpoints of a path, with the values in it."""
     from bertology.server.api import ENDPOINTS
 
-    found: list[tuple[Any, dict[str, str]]] = []
+    endpoints: list[tuple[Any, dict[str, str]]] = []
     for endpoint in ENDPOINTS:
         match = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", endpoint.path), path)
         if match is not None:
-            found.append((endpoint, match.groupdict()))
-    exact = [entry for entry in found if not entry[1]]
-    return exact or found
+            endpoints.append((endpoint, match.groupdict()))
+    exact = [entry for entry in endpoints if not entry[1]]
+    return exact or endpoints
 
 
 async def _request_values(request: Request) -> dict[str, Any]:

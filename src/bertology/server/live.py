@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bertology.encoder.attention_hook import LayerActivations
-    from bertology.encoder.encoder import ModelOutput
 
 LiveQuantity = Literal["attention", "norm", "gradient"]
 LAYER_READING = (
@@ -172,7 +171,9 @@ def compute_live(
         notes.append(_add_gradients(encoder, recorded, collector))
     predictions, by_layer = None, list[LayerPredictions]()
     if request.predictions:
-        predictions = predict(encoder, recorded, output, request.n_candidates, reference)
+        predictions = read_predictions(
+            encoder, recorded.tokens, output.logits, n_candidates=request.n_candidates, reference=reference
+        )
     if request.layer_predictions:
         check()
         by_layer, note = layer_readings(encoder, recorded, request.n_candidates)
@@ -194,17 +195,6 @@ def compute_live(
         notes=notes,
         milliseconds=1000 * (perf_counter() - start),
     )
-
-
-def predict(
-    encoder: TaskEncoder,
-    recorded: RecordedInput,
-    output: ModelOutput,
-    n_candidates: int = 10,
-    reference: Predictions | None = None,
-) -> Predictions:
-    """The predictions of a forward pass on one text."""
-    return read_predictions(encoder, recorded.tokens, output.logits, n_candidates=n_candidates, reference=reference)
 
 
 def layer_readings(

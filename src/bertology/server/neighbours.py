@@ -57,13 +57,13 @@ def find_neighbours(
         # Explicit attention, as in the recording, so that the same text has the same states.
         output = encoder.forward(batch.model_inputs, on_layer=lambda _: None, hidden=True)
         state = output.hidden_states[request.layer][0, positions].float().mean(0).cpu().numpy()
-    found = index.nearest(state, request.layer, request.count)
+    nearest = index.nearest(state, request.layer, request.count)
     inputs = index.recording.inputs
     return NeighbourAnswer(
         word=recorded.text.words[word],
         layer=request.layer,
-        n=found.n,
-        chance=found.chance,
+        n=nearest.n,
+        chance=nearest.chance,
         neighbours=[
             NeighbourWord(
                 example=inputs[neighbour.input_index].example_index,
@@ -71,6 +71,6 @@ def find_neighbours(
                 word=neighbour.word_index,
                 cosine=neighbour.cosine,
             )
-            for neighbour in found.neighbours
+            for neighbour in nearest.neighbours
         ],
     )

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from bertology import __version__
 from bertology.errors import Refusal
+from bertology.recording.store import WORKBENCH_FOLDER
 from bertology.server.compute import CheckFunction, ModelThread
 from bertology.server.gallery import GALLERY, GallerySentence
 from bertology.server.job_queue import JobQueue
@@ -59,7 +60,7 @@ class Workbench:
         self.against = against
         self.session = ModelSession(sources)
         self.model_thread = ModelThread()
-        self.jobs = JobQueue(store / "workbench", store)
+        self.jobs = JobQueue(store / WORKBENCH_FOLDER, store)
         self._parts: dict[str, Any] = {}
         self._parts_lock = threading.Lock()
         self._cards: OrderedDict[tuple[Any, ...], HeadCard] = OrderedDict()

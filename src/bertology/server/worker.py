@@ -55,7 +55,7 @@ class ProgressFile:
         return update
 
 
-def main(folder: Path) -> int:
+def run_job(folder: Path) -> int:
     """Compute the job of a folder."""
     (folder / "pid").write_text(str(os.getpid()))
     _end_with_parent()
@@ -184,4 +184,4 @@ def _end_with_parent() -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(run_job(Path(sys.argv[1])))
