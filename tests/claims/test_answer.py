@@ -283,7 +283,11 @@ def test_layers_that_may_be_the_peak_are_explained() -> None:
 def test_a_head_without_threshold_and_baselines_has_an_answer() -> None:
     claim = Claim.model_validate(
         {
-            "id": "c", "statement": "A head does it.", "section": "1", "published_value": "one", "analysis": "a/b",
+            "id": "c",
+            "statement": "A head does it.",
+            "section": "1",
+            "published_value": "one",
+            "analysis": "a/b",
             "test": {"kind": "any head", "measure": "m"},
         }
     )

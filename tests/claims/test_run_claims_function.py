@@ -63,7 +63,7 @@ def test_what_the_corpus_lacks_is_filled_from_the_built_in_corpus(own_claims: Pa
     assert results["broad-first-layer"].filled_from == "" and results["broad-first-layer"].corpora == ("text",)
     filled = results["own-det-head"]
     assert filled.filled_from == "english.conllu" and filled.corpora == ("english.conllu",)
-    assert filled.verdict.outcome != "not applicable" and "built-in corpus english.conllu" in filled.explanation
+    assert filled.verdict.outcome != "not applicable" and "built-in corpus english.conllu" in filled.answer
     assert "1 claim needs" in results.filling_note()
     treebank = bertology.claims("tiny", load_corpus("english", limit=30), claims=own_claims)
     assert treebank["own-det-head"].verdict == filled.verdict and not treebank.filling_note()

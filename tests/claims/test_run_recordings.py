@@ -63,7 +63,10 @@ def test_every_claim_has_a_verdict_on_a_recording(name: str) -> None:
     results = judged(RECORDINGS[name]())
     assert set(results) == set(CLAIMS)
     for result in results.values():
-        assert result.verdict.obstacle
+        assert bool(result.verdict.obstacle) == (result.verdict.outcome == "not applicable")
+        assert (
+            result.answer.startswith(("Yes", "No.", "Undecided, because ", "Not tested. ")) and "{" not in result.answer
+        )
         assert result.as_record()["verdict"] == result.verdict.outcome
 
 
@@ -107,13 +110,13 @@ def test_a_comparison_that_is_impossible_does_not_spoil_other_claims() -> None:
 
 def test_an_untrained_model_that_was_not_recorded_is_named_with_the_command() -> None:
     recording = recorded("tiny", "attention", "hidden")
-    verdict = judged(RunInputs(recording=recording), "anisotropy")["anisotropy"].verdict
-    assert verdict.label == "holds, untrained model not measured"
+    result = judged(RunInputs(recording=recording), "anisotropy")["anisotropy"]
+    assert result.verdict.label == "holds, untrained model not measured"
     command = "bertology record random:tiny english.conllu --sites attention,hidden -o DIR"
-    assert f"record it with `{command}` and name it with --untrained-recording DIR" in verdict.obstacle
+    assert f"record it with `{command}` and name it with --untrained-recording DIR" in result.answer
     untrained = recorded("random:tiny@1", "attention", "hidden")
     inputs = RunInputs(recording=recording, untrained_recording=untrained)
-    assert "--untrained-recording" not in judged(inputs, "anisotropy")["anisotropy"].verdict.obstacle
+    assert "--untrained-recording" not in judged(inputs, "anisotropy")["anisotropy"].answer
 
 
 def test_arrays_of_another_program_have_no_untrained_model_to_record() -> None:

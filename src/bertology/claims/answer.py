@@ -446,4 +446,5 @@ def _sentence(text: str) -> str:
     text = text.strip()
     if not text:
         return ""
-    return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.?!' else '.'}"
+    start = text[0] if "/" in text.split()[0] else text[0].upper()  # not the name of an analysis
+    return f"{start}{text[1:]}{'' if text[-1] in '.?!' else '.'}"

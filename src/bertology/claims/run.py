@@ -603,7 +603,7 @@ def _untrained_remedy(inputs: RunInputs) -> str:
     if recording is None or inputs.untrained_recording is not None:
         return ""
     if recording.config.get("source") == "arrays":
-        return "arrays of another program have no untrained model; use --model and --corpus instead of --recording"
+        return "arrays of another program have none; give the model itself"
     sites = ",".join(sorted(name for name, arrays in recording.sites.items() if not isinstance(arrays, ComputedArrays)))
     record = f"bertology record random:{recording.encoder.name} {recording.corpus.name} --sites {sites} -o DIR"
     return f"record it with `{record}` and name it with --untrained-recording DIR"
