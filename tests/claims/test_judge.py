@@ -22,6 +22,7 @@ from bertology.claims.verdict import (
 )
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
 from bertology.results.result import Result
 from bertology.results.shapes import (
     Curve,
@@ -443,6 +444,45 @@ def test_noise_is_rarely_called_specific() -> None:
         verdict = judge(claim(rises), {"": result(with_untrained(model, untrained, half=0.098))})
         specific += verdict.specificity in SPECIFIC
     assert specific <= 20
+
+
+def paired_curve(model: Any, untrained: Any) -> LayerCurve:
+    """A curve by bootstrap from (sentence, layer) values of the model and of the untrained model."""
+    measured, control = (bootstrap_mean(np.asarray(values), seed=0) for values in (model, untrained))
+    data = LayerCurve(measures={"m": measured}, baselines={"untrained model": {"m": control}}, first_layer=1)
+    return data.with_paired_differences()
+
+
+@pytest.mark.parametrize("test", [layers_greater([12, 12], [1, 1]), {**layers_greater([9, 12], [1, 1]), "right": 0.1}])
+def test_the_control_is_compared_on_the_same_examples(test: dict[str, Any]) -> None:
+    """Sentences differ more than model and control do on each of them: their intervals overlap."""
+    generator = np.random.default_rng(0)
+    sentences = generator.normal(scale=0.3, size=(60, 1)) * np.arange(12) / 11
+    noise = 0.02 * generator.normal(size=(2, 60, 12))
+    rising = np.arange(12) / 11
+    data = paired_curve(0.6 * rising + sentences + noise[0], 0.5 * rising + sentences + noise[1])
+    verdict = judge(claim(test), {"": result(data)})
+    assert verdict.label == "holds, more than without training"
+    difference = verdict.controls[0].difference
+    assert difference is not None and 0 < difference.low < difference.value < difference.high < 0.15
+    unpaired = data.model_copy(update={"paired_differences": {}})
+    assert judge(claim(test), {"": result(unpaired)}).label == "holds, also without training"
+    falls = {"kind": "each layer", "measure": "m", "layers": [1, 1], "others": [12, 12], "lowest": True}
+    verdict = judge(claim(falls), {"": result(data)})
+    assert verdict.label == "holds, more than without training"
+    assert judge(claim(falls), {"": result(unpaired)}).label == "holds, also without training"
+
+
+def test_paired_noise_is_rarely_called_specific() -> None:
+    """Two models with the same curve differ beyond the paired interval in at most 5 % of samples."""
+    generator = np.random.default_rng(1)
+    specific = 0
+    for _ in range(200):
+        sentences = np.arange(12) / 11 + generator.normal(scale=0.3, size=(40, 1))
+        model, untrained = (sentences + 0.1 * generator.normal(size=(40, 12)) for _ in range(2))
+        verdict = judge(claim(layers_greater([12, 12], [1, 1])), {"": result(paired_curve(model, untrained))})
+        specific += verdict.specificity in SPECIFIC
+    assert specific <= 10
 
 
 def test_nothing_is_decided_on_a_handful_of_examples() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bertology.estimates.estimate import Estimate, Estimates, describe_intervals
+from bertology.estimates.resampling import bootstrap_mean, percentile_interval
 
 
 def estimates_of(*values: float, interval: str = "bootstrap") -> Estimates:
@@ -69,3 +70,29 @@ def test_rounding_errors_decide_nothing() -> None:
     assert not Estimate(0.35, 0.1 + 0.2, 0.4, 10).clearly_above(Estimate(0.2, 0.1, 0.3, 10))
     assert Estimate(0.3, 1e-6, 0.6, 10).clearly_above(0.0) and Estimate(-0.3, -0.6, -1e-6, 10).clearly_below(0.0)
     assert not Estimate(0.3, np.nan, np.nan, 1).clearly_above(0.0)
+
+
+def test_resampled_values_follow_their_estimates() -> None:
+    """Whatever is done to estimates, resampled values at the same place are those of the same number."""
+    values = np.random.default_rng(0).normal(size=(30, 2, 3))
+    estimates = bootstrap_mean(values, seed=0)
+
+    def limits(part: Estimates) -> None:
+        assert part.resampled is not None and part.resampled.shape == (1000, *part.shape)
+        low, high = percentile_interval(part.resampled)
+        np.testing.assert_allclose((part.low, part.high), (low, high), atol=1e-9)
+
+    limits(estimates)
+    limits(estimates[1])
+    limits(estimates[:, None, 1:])
+    limits(estimates[..., 2])
+    limits(estimates.by_name(("a", "b", "c"))["b"])
+    limits(estimates[:, 0][:, None].broadcast_to((2, 5)))
+    limits(estimates[0].broadcast_to((4, 3)))
+    limits(Estimates.stack([estimates, estimates], axis=1))
+    limits(Estimates.stack([estimates, estimates], axis=-1))
+    limits(Estimates.concatenate([estimates, estimates[:1]]))
+    limits(estimates.map(lambda number: -2 * number))
+    limits(estimates.with_n(3))
+    assert Estimates.stack([estimates, Estimates.empty((2, 3))]).resampled is None
+    assert estimates.with_resampled(None).resampled is None

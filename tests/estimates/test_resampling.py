@@ -12,7 +12,9 @@ from bertology.estimates.resampling import (
     bootstrap_mean,
     bootstrap_proportion,
     bootstrap_ratio,
+    bootstrap_sentences_and_seeds,
     exact_where_unanimous,
+    paired_difference,
     percentile_interval,
     range_over_seeds,
     ratio,
@@ -145,3 +147,41 @@ def test_limits_that_differ_from_zero_by_rounding_errors_are_zero() -> None:
     low, high = percentile_interval(resampled)
     assert low[0] < -0.2 and high[0] == 0 and not np.signbit(high[0])
     assert high[1] == 1e-9  # all numbers of this column are small
+
+
+def test_paired_differences_are_narrower_and_cover_the_truth() -> None:
+    """Sentences differ far more than the two models do on each of them."""
+    generator = np.random.default_rng(7)
+    sentences = generator.normal(size=(80, 400))
+    first, second = (sentences + mean + 0.2 * generator.normal(size=(80, 400)) for mean in (0.1, 0.0))
+    estimates = [bootstrap_mean(values, seed=0, resamples=500) for values in (first, second)]
+    difference = paired_difference(*estimates)
+    assert difference is not None
+    np.testing.assert_allclose(difference.value, (first - second).mean(0))
+    coverage = np.mean((difference.low < 0.1) & (difference.high > 0.1))
+    assert 0.9 < coverage < 0.98
+    widths = [np.mean(e.high - e.low) for e in (difference, *estimates)]
+    assert widths[0] < 0.4 * min(widths[1:])
+    np.testing.assert_array_equal(difference.n, 80)
+
+
+def test_seeds_of_two_probes_are_paired_as_well() -> None:
+    generator = np.random.default_rng(2)
+    shared = generator.normal(size=(3, 1, 1)) + generator.normal(size=(3, 50, 1))
+    first, second = (
+        bootstrap_sentences_and_seeds(shared + shift, lambda sums: sums[..., 0] / 150, seed=0) for shift in (0.5, 0.0)
+    )
+    difference = paired_difference(first, second)
+    assert difference is not None and difference[()].low == pytest.approx(0.5) == difference[()].high
+
+
+def test_estimates_without_spread_have_no_paired_interval() -> None:
+    """All cases right says nothing about how often they would be in other cases."""
+    correct = np.array([[1.0, 0.0], [1.0, 1.0]] * 20)
+    other = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]] * 10)
+    first, second = (bootstrap_proportion(values, np.ones((40, 2)), seed=0) for values in (correct, other))
+    difference = paired_difference(first, second)
+    assert difference is not None
+    np.testing.assert_array_equal(np.isnan(difference.low), [True, False])
+    assert difference[1].low < 0 < difference[1].high
+    assert paired_difference(first, range_over_seeds(np.ones((3, 2)))) is None

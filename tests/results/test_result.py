@@ -9,6 +9,7 @@ import pytest
 
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.estimates.resampling import bootstrap_mean
 from bertology.results.result import Result
 from bertology.results.shapes import LayerCurve, Scatter, Shape, Table
 from results.example_results import SHAPES, estimates, result
@@ -24,6 +25,24 @@ def test_json_round_trips(shape: Shape) -> None:
     restored = Result.from_json(json.dumps(record, allow_nan=False))
     assert restored.to_json() == record
     assert type(restored.data) is type(shape)
+
+
+def test_paired_differences_survive_json_and_resampled_values_do_not() -> None:
+    values = np.random.default_rng(0).normal(size=(20, 3))
+    measured, control = (bootstrap_mean(sample, seed=0) for sample in (values, values / 2))
+    zero = Estimates.exact(np.zeros(3))
+    data = LayerCurve(measures={"m": measured}, baselines={"untrained model": {"m": control}, "zero": {"m": zero}})
+    paired = data.with_paired_differences()
+    assert list(paired.paired_differences) == ["untrained model"]
+    difference = paired.paired_differences["untrained model"]["m"]
+    np.testing.assert_allclose(difference.value, values.mean(0) / 2)
+    assert paired.measures["m"] == measured and paired.measures["m"].resampled is None
+    assert paired.baselines["untrained model"]["m"].resampled is None
+    record = json.loads(json.dumps(result(paired).to_json(), allow_nan=False))
+    restored = Result.from_json(record)
+    assert isinstance(restored.data, LayerCurve)
+    assert restored.data.paired_differences["untrained model"]["m"] == difference
+    assert "paired_differences" not in result(data).to_json()["data"]
 
 
 def test_missing_values_survive_json() -> None:

@@ -621,6 +621,8 @@ def _compute_result(
     with recordings.progress_estimate.step(analysis.name, analysis.cost.estimate(recordings.n_words)):
         recorded = {role: recordings[role] for role in analysis.inputs if role in ROLE_NAMES}
         data = analysis(*((recorded | arguments)[role] for role in analysis.inputs), **options)
+        if not isinstance(data, UnmeasuredShape):
+            data = data.with_paired_differences()
     main = recorded.get("recording")
     n_texts = len(main) if main is not None else sum(len(example.text_inputs) for example in corpus or ())
     return Result(

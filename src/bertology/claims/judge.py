@@ -24,8 +24,9 @@ applied to the control's numbers on the same examples.
 | undecided | the control does not pass, but the difference may be zero |
 | not measured | the results have no numbers of the control |
 
-The interval of the difference combines the two as if they were independent. They are of the same examples and their
-errors go the same way, so that it is wider than necessary.
+Model and control are measured on the same examples. Where both were resampled together, the difference is paired
+(`paired_differences` of the result). Else, as for the best heads of the two, its interval combines both as if they were
+independent: wider than necessary, as their errors go the same way.
 
 Nothing is decided on fewer than 10 examples, or by a probe that would still learn from more training data.
 """
@@ -145,14 +146,15 @@ def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict
             beyond = _Judge(claim, results).verdict(control.test)
             relations: dict[Outcome, Specificity] = {"holds": "specific", "fails": "earned too"}
             return ControlVerdict(control.name, relations.get(beyond.outcome, "undecided"), beyond.comparisons)
-        same_test = _Judge(claim, results, control.name).verdict(claim.test)
+        judging = _Judge(claim, results, control.name)
+        same_test = judging.verdict(claim.test)
     except MissingNumberError:
         return ControlVerdict(control.name, "not measured")
     passes = same_test.outcome == "holds"
     if isinstance(claim.test, Between):  # a number within a range is not larger or smaller than another one
         relation: Specificity = "earned too" if passes else "specific" if same_test.outcome == "fails" else "undecided"
         return ControlVerdict(control.name, relation, same_test.comparisons)
-    differences = _differences(claim.test, verdict, same_test)
+    differences = judging.differences(claim.test, verdict, same_test)
     n_larger = sum(difference.clearly_above(0.0) for difference in differences)
     if differences and n_larger >= (verdict.n_required or len(differences)):
         relation = "stronger" if passes else "specific"
@@ -162,27 +164,7 @@ def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict
     return ControlVerdict(control.name, relation, same_test.comparisons, smallest)
 
 
-def _differences(test: Test, verdict: Verdict, control: Verdict) -> list[Estimate]:
-    """How much larger each effect is in the model than in the control: of the best heads, or of each comparison."""
-    if isinstance(test, AnyHead):
-        return [_difference(verdict.comparisons[0].value.estimate, control.comparisons[0].value.estimate)]
-    by_row = {comparison.value.row: comparison for comparison in control.comparisons}
-    pairs = (
-        [(c, by_row[c.value.row]) for c in verdict.comparisons if c.value.row in by_row]
-        if isinstance(test, AnyRow)
-        else zip(verdict.comparisons, control.comparisons, strict=True)
-    )
-    differences: list[Estimate] = []
-    for model, other in pairs:
-        # The number that both are compared with cancels out.
-        if model.lower == other.lower and not model.is_below:
-            differences.append(_difference(model.value.estimate, other.value.estimate))
-        else:
-            differences.append(_difference(model.effect, other.effect))
-    return differences
-
-
-def _difference(left: Estimate, right: Estimate) -> Estimate:
+def _independent_difference(left: Estimate, right: Estimate) -> Estimate:
     """The difference of two estimates, with the interval of independent ones."""
     value = left.value - right.value
     low = value - float(np.hypot(left.value - left.low, right.high - right.value))
@@ -277,6 +259,46 @@ class _Judge:
                 if max(gain.high, -gain.low) > MAX_LEARNING_GAIN + ROUNDING_ERROR or size < MIN_TRAINING_SENTENCES
             ]
         return caveats
+
+    def differences(self, test: Test, verdict: Verdict, control: Verdict) -> list[Estimate]:
+        """How much larger each effect is in the model than in the control: of the best heads, or of each comparison."""
+        if isinstance(test, AnyHead):
+            return [self._difference(verdict.comparisons[0].value, control.comparisons[0].value)]
+        by_row = {comparison.value.row: comparison for comparison in control.comparisons}
+        pairs = (
+            [(c, by_row[c.value.row]) for c in verdict.comparisons if c.value.row in by_row]
+            if isinstance(test, AnyRow)
+            else zip(verdict.comparisons, control.comparisons, strict=True)
+        )
+        return [self._effect_difference(model, other) for model, other in pairs]
+
+    def _effect_difference(self, model: Comparison, control: Comparison) -> Estimate:
+        """The effect in the model minus that in the control."""
+        if model.lower == control.lower and not model.is_below:  # the number that both are compared with cancels out
+            return self._difference(model.value, control.value)
+        value = self._paired_difference(model.value, control.value)
+        lower: Estimate | None = Estimate(0.0, 0.0, 0.0, 0)
+        if isinstance(model.lower, Measurement) and isinstance(control.lower, Measurement):
+            lower = self._paired_difference(model.lower, control.lower)
+        if value is None or lower is None:
+            return _independent_difference(model.effect, control.effect)
+        return Comparison(replace(model.value, estimate=value), Measurement("", lower), is_below=model.is_below).effect
+
+    def _difference(self, model: Measurement, control: Measurement) -> Estimate:
+        paired = self._paired_difference(model, control)
+        return paired or _independent_difference(model.estimate, control.estimate)
+
+    def _paired_difference(self, model: Measurement, control: Measurement) -> Estimate | None:
+        """The paired difference of two numbers at the same place, corrected for as many candidates as they are."""
+        if self._series is None or replace(control, baseline=None, estimate=model.estimate) != model:
+            return None
+        difference = self._numbers.paired_difference(model, self._series)
+        expected = model.estimate.value - control.estimate.value
+        if difference is None or not np.isclose(difference.value, expected, rtol=1e-9, atol=ROUNDING_ERROR):
+            return None
+        return (
+            _bonferroni(difference.broadcast_to((1,)), model.n_candidates)[0] if model.n_candidates > 1 else difference
+        )
 
     def _greater(self, test: Greater) -> Verdict:
         left, right = self._numbers.measurement(test.left), test.right

@@ -12,7 +12,17 @@ from bertology.claims.claim import Claim, LayerCount, Layers, NumberSelector
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, change_measure, gain_measure
+from bertology.results.shapes import (
+    Curve,
+    Head,
+    HeadGrid,
+    LayerCurve,
+    Matrix,
+    Table,
+    UnmeasuredShape,
+    change_measure,
+    gain_measure,
+)
 
 POSITIONS = frozenset({"expected layer"})
 """Measures of probes that are no scores: more training data may move them either way."""
@@ -177,6 +187,18 @@ class ResultNumbers:
                 size = by_row[row] if by_row is not None else size
         return LearningGain(gain, int(size or 0), unit, may_fall=gains is None)
 
+    def paired_difference(self, number: Measurement, baseline: str) -> Estimate | None:
+        """A number of the model minus that of a baseline, resampled on the same examples; None if it was not."""
+        data = self._results[number.run].data
+        if isinstance(data, UnmeasuredShape) or number.measure in POSITIONS:
+            return None
+        estimates = data.paired_differences.get(baseline, {}).get(number.measure)
+        cells = _cells(number, data)
+        if estimates is None or cells is None:
+            return None
+        difference = _mean(estimates[cells])
+        return difference if np.isfinite(estimates[cells].low).all() else None
+
     def _locate(self, selector: NumberSelector, estimate: Estimate) -> Measurement:
         data = self._results[selector.run].data
         head, layers, n_layers, x, x_name, n_cases, variant = None, None, 0, None, "", 0, ""
@@ -215,6 +237,23 @@ class ResultNumbers:
         count = len(next(iter(data.measures.values())).value)
         rows = self.layer_indices(span, count, first)
         return (rows[0] + first, rows[-1] + first), count - (first == 0)
+
+
+def _cells(number: Measurement, data: Any) -> Any:
+    """An index of the cells that a number is the mean of, as arrays; None for shapes that are not looked up."""
+    layers = number.layers
+    match data:
+        case HeadGrid() if number.head is not None:
+            return [number.head[0]], [number.head[1]]
+        case HeadGrid() | LayerCurve():
+            first = data.first_layer if isinstance(data, LayerCurve) else 1
+            return slice(None) if layers is None else slice(layers[0] - first, layers[1] + 1 - first)
+        case Table() if number.row in data.row_names and layers is None:
+            return [data.row_names.index(number.row)]
+        case Curve() if number.x is not None:
+            return [int(np.abs(data.x - number.x).argmin())]
+        case _:
+            return None
 
 
 def _index(name: str | None, names: Sequence[str], kind: str) -> int:

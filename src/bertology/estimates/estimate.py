@@ -10,7 +10,15 @@ from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    PrivateAttr,
+    WithJsonSchema,
+    model_validator,
+)
 
 from bertology.arrays import FloatArray, IntArray
 
@@ -96,7 +104,11 @@ class Estimate:
 
 
 class Estimates(BaseModel):
-    """An array of estimates of one quantity; indexing gives an `Estimate` or a smaller array."""
+    """An array of estimates of one quantity; indexing gives an `Estimate` or a smaller array.
+
+    Estimates by bootstrap carry their resampled values, (resample, ...), until a result is made of them: two estimates
+    of the same rows with the same seed are resampled together, so that their difference has a paired interval.
+    """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
 
@@ -105,6 +117,7 @@ class Estimates(BaseModel):
     high: FloatArrayField
     n: CountArrayField
     interval: Interval = "bootstrap"
+    _resampled: FloatArray | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _check_same_shape(self) -> Estimates:
@@ -130,22 +143,41 @@ class Estimates(BaseModel):
     @classmethod
     def stack(cls, estimates: Sequence[Estimates] | Sequence[Estimate], axis: int = 0) -> Estimates:
         """Estimates of equal shape, joined along a new axis."""
-        return cls._join(estimates, partial(np.stack, axis=axis))
+        along = axis + 1 if axis >= 0 else axis  # the first axis of resampled values is that of resamples
+        return cls._join(estimates, partial(np.stack, axis=axis), partial(np.stack, axis=along))
 
     @classmethod
     def concatenate(cls, estimates: Sequence[Estimates]) -> Estimates:
         """Estimates joined along their first axis."""
-        return cls._join(estimates, np.concatenate)
+        return cls._join(estimates, np.concatenate, partial(np.concatenate, axis=1))
 
     @classmethod
-    def _join(cls, estimates: Sequence[Estimates] | Sequence[Estimate], join: Callable[..., Any]) -> Estimates:
+    def _join(
+        cls,
+        estimates: Sequence[Estimates] | Sequence[Estimate],
+        join: Callable[..., Any],
+        join_resampled: Callable[..., FloatArray],
+    ) -> Estimates:
         kinds = {e.interval for e in estimates} - {"exact"}
         if len(kinds) > 1:
             raise ValueError(f"estimates with different intervals cannot be joined: {', '.join(sorted(kinds))}")
         arrays: dict[str, Any] = {
             name: join([np.asarray(getattr(e, name)) for e in estimates]) for name in ("value", "low", "high", "n")
         }
-        return cls(**arrays, interval=cast(Interval, kinds.pop() if kinds else "exact"))
+        joined = cls(**arrays, interval=cast(Interval, kinds.pop() if kinds else "exact"))
+        resampled = [e.resampled for e in estimates if isinstance(e, Estimates) and e.resampled is not None]
+        return joined.with_resampled(join_resampled(resampled) if len(resampled) == len(estimates) else None)
+
+    @property
+    def resampled(self) -> FloatArray | None:
+        """(resample, ...) resampled values; None if the interval is not by bootstrap, or after storing."""
+        return self._resampled
+
+    def with_resampled(self, resampled: FloatArray | None) -> Estimates:
+        """The same estimates with these resampled values, or without any."""
+        copy = self.model_copy()
+        copy._resampled = resampled
+        return copy
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> Estimates:
         """A monotonic function of value and interval; if it decreases, `low` and `high` change places."""
@@ -156,12 +188,17 @@ class Estimates(BaseModel):
             high=np.where(np.isnan(low) | np.isnan(high), high, np.maximum(low, high)),
             n=self.n,
             interval=self.interval,
-        )
+        ).with_resampled(None if self._resampled is None else function(self._resampled))
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Estimates:
         """The estimates repeated along new or unit axes, by NumPy's rules; a first axis of layers needs `[:, None]`."""
         value, low, high = (np.broadcast_to(array, shape) for array in (self.value, self.low, self.high))
-        return Estimates(value=value, low=low, high=high, n=np.broadcast_to(self.n, shape), interval=self.interval)
+        n, resampled = np.broadcast_to(self.n, shape), self._resampled
+        if resampled is not None:
+            aligned = resampled.reshape(len(resampled), *(1,) * (len(shape) - self.value.ndim), *self.shape)
+            resampled = np.broadcast_to(aligned, (len(resampled), *shape))
+        broadcast = Estimates(value=value, low=low, high=high, n=n, interval=self.interval)
+        return broadcast.with_resampled(resampled)
 
     def with_n(self, n: ArrayLike) -> Estimates:
         """The same estimates with other sample sizes."""
@@ -181,7 +218,11 @@ class Estimates(BaseModel):
         value, low, high, n = self.value[index], self.low[index], self.high[index], self.n[index]
         if np.ndim(value) == 0:
             return Estimate(float(value), float(low), float(high), int(n), self.interval)
-        return Estimates(value=value, low=low, high=high, n=n, interval=self.interval)
+        part = Estimates(value=value, low=low, high=high, n=n, interval=self.interval)
+        if self._resampled is None:
+            return part
+        keys: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
+        return part.with_resampled(self._resampled[(slice(None), *keys)])
 
     def __eq__(self, other: object) -> bool:
         return (

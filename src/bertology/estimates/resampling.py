@@ -119,7 +119,32 @@ def bootstrap_sentences_and_seeds(
     is_unbounded = np.isnan(resampled_values).mean(0) > max_undefined
     low, high = (np.where(is_unbounded, np.nan, limit) for limit in (np.fmin(low, value), np.fmax(high, value)))
     n = np.where(np.isfinite(value), sums.shape[1], 0)
-    return Estimates(value=value, low=low, high=high, n=n)
+    return Estimates(value=value, low=low, high=high, n=n).with_resampled(resampled_values)
+
+
+def paired_difference(first: Estimates, second: Estimates) -> Estimates | None:
+    """The first minus the second, with the interval of their differences in the same resamples of the same rows.
+
+    None if either was not resampled. There is no interval (NaN) where all resamples of either are the same, as of
+    proportions on which all cases agree: such resamples do not say how far the proportion is known.
+    """
+    if first.resampled is None or second.resampled is None or first.resampled.shape != second.resampled.shape:
+        return None
+    value = first.value - second.value
+    low, high = percentile_interval(first.resampled - second.resampled)
+    is_constant = np.isclose(np.minimum(*(_spread(e.resampled) for e in (first, second))), 0.0, atol=ROUNDING_ERROR)
+    is_unknown = is_constant | np.isnan(first.low) | np.isnan(second.low)
+    low, high = (np.where(is_unknown, np.nan, limit) for limit in (np.fmin(low, value), np.fmax(high, value)))
+    return Estimates(value=value, low=low, high=high, n=np.minimum(first.n, second.n))
+
+
+def _spread(resampled: FloatArray | None) -> FloatArray:
+    """The range of the resampled values; 0 if none is a number."""
+    assert resampled is not None
+    measured = np.isfinite(resampled)
+    highest = np.max(resampled, axis=0, where=measured, initial=-np.inf)
+    lowest = np.min(resampled, axis=0, where=measured, initial=np.inf)
+    return np.where(measured.any(0), highest - lowest, 0.0)
 
 
 def range_over_seeds(values: Array) -> Estimates:
@@ -222,7 +247,10 @@ def _percentile_estimates(
 ) -> Estimates:
     low, high = percentile_interval(resampled, level=level)
     low[n < 2] = high[n < 2] = np.nan
-    return Estimates(value=value.reshape(shape), low=low.reshape(shape), high=high.reshape(shape), n=n.reshape(shape))
+    estimates = Estimates(
+        value=value.reshape(shape), low=low.reshape(shape), high=high.reshape(shape), n=n.reshape(shape)
+    )
+    return estimates.with_resampled(resampled.reshape(len(resampled), *shape))
 
 
 @lru_cache(maxsize=1)

@@ -80,7 +80,7 @@ class Result(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """A JSON object with the keys analysis, version, options, inputs, shape, n, data, baselines, provenance."""
         data = _SHAPE_ADAPTER.dump_python(self.data, mode="json")
-        for name in ("reference", "costs", "lowest", "removal_orders"):  # most analyses evaluate no task
+        for name in ("reference", "costs", "lowest", "removal_orders", "paired_differences"):  # few analyses have all
             if name in data and not data[name]:
                 del data[name]
         fields = self.model_dump(mode="json", exclude={"data"})

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from bertology.encoder.encoder import Head as Head
 from bertology.errors import count_noun
 from bertology.estimates.estimate import Estimates, FloatArrayField
+from bertology.estimates.resampling import paired_difference
 from bertology.results.answers import Answer, AnswerSource
 
 Measures = Mapping[str, Estimates]
@@ -111,11 +112,13 @@ class _MeasuredShape(_Shape):
     `units` gives the unit and range of each measure, `sample` the sizes of what was measured: training and test
     examples, labels, skipped sentences. `not_measured` gives the reason for each measure that could not be taken.
     `reference` is the score that others are compared with, if the analysis trains or evaluates a task. `costs` says
-    how to read the measures of an intervention that removes parts one by one.
+    how to read the measures of an intervention that removes parts one by one. `paired_differences` are measures minus
+    baselines that were resampled on the same examples; their intervals are those of the differences.
     """
 
     measures: Measures
     baselines: Baselines
+    paired_differences: Baselines = Field(default_factory=dict)
     units: Mapping[str, str] = Field(default_factory=dict)
     sample: Mapping[str, int | float] = Field(default_factory=dict)
     not_measured: Mapping[str, str] = Field(default_factory=dict)
@@ -137,6 +140,24 @@ class _MeasuredShape(_Shape):
                 if estimates.shape != self.measures[measure].shape:
                     raise ValueError(f"baseline {name!r} and measure {measure!r} differ in shape")
         return self
+
+    def with_paired_differences(self) -> Self:
+        """The same numbers with their paired differences from the baselines, and without resampled values."""
+        differences = {
+            name: {
+                measure: difference
+                for measure, estimates in measures.items()
+                if (difference := paired_difference(self.measures[measure], estimates)) is not None
+            }
+            for name, measures in self.baselines.items()
+        }
+        return self.model_copy(
+            update={
+                "measures": _without_resampled(self.measures),
+                "baselines": {name: _without_resampled(measures) for name, measures in self.baselines.items()},
+                "paired_differences": {name: measures for name, measures in differences.items() if measures},
+            }
+        )
 
     def with_answers(self, answers: AnswerSource) -> Self:
         """The same numbers with the answers to single items, which are not stored with them."""
@@ -206,6 +227,10 @@ class _MeasuredShape(_Shape):
                         "unit": self.units.get(measure, ""),
                         "interval": values.interval,
                     }
+
+
+def _without_resampled(measures: Measures) -> dict[str, Estimates]:
+    return {name: estimates.with_resampled(None) for name, estimates in measures.items()}
 
 
 class HeadGrid(_MeasuredShape):

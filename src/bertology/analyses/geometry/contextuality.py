@@ -135,7 +135,7 @@ def _difference(values: FloatArray, subtracted: FloatArray, seed: int) -> Estima
     low, high = percentile_interval(resampled)
     measured = np.isfinite(values)
     value = np.asarray(values[measured].mean() - subtracted[0])
-    return Estimates(value=value, low=low, high=high, n=np.asarray(measured.sum()))
+    return Estimates(value=value, low=low, high=high, n=np.asarray(measured.sum())).with_resampled(resampled)
 
 
 def _resampled_anisotropy(units: FloatArray, starts: IndexArray, lengths: IndexArray, seed: int) -> FloatArray:

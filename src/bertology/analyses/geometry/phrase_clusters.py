@@ -231,8 +231,9 @@ def bootstrap_information(runs: Sequence[ClusteredSpans], average_method: str, *
     averages += values - averages.mean(0)
     low, high = percentile_interval(averages)
     n = np.full(values.shape[1], len(sentences))
+    low, high = np.minimum(low, values), np.maximum(high, values)
     return {
-        name: Estimates(value=values[i], low=np.minimum(low[i], values[i]), high=np.maximum(high[i], values[i]), n=n)
+        name: Estimates(value=values[i], low=low[i], high=high[i], n=n).with_resampled(averages[:, i])
         for i, name in enumerate((NMI, ADJUSTED_MI))
     }
 
