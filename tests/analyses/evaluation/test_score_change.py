@@ -13,7 +13,13 @@ from torch import Tensor
 
 import bertology.analyses.evaluation.evaluation as evaluation_module
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation
-from bertology.analyses.evaluation.score_change import NEGLIGIBLE, ScoreChange, Scores, score_change
+from bertology.analyses.evaluation.score_change import (
+    NEGLIGIBLE,
+    ScoreChange,
+    Scores,
+    reference_score,
+    score_change,
+)
 from bertology.corpus.read import load_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder
@@ -159,3 +165,11 @@ def test_intervals_of_rare_changes_cover_the_truth(gain: float, loss: float) -> 
     estimates = score_change(Scores(0 * ones, Counts(0.5 * ones, ones)), variants, seed=0).score
     covered = (estimates.low <= gain - loss + 1e-9) & (estimates.high >= gain - loss - 1e-9)
     assert covered.mean() > 0.92
+
+
+def test_a_model_that_always_predicts_the_majority_class_may_differ_on_other_examples() -> None:
+    majority = Counts(np.array([1.0, 0.0, 1.0] * 5), np.ones(15))
+    reference = reference_score("the trained model", [majority], "majority class", majority, seed=0)
+    difference = reference.difference[()]
+    assert difference.value == 0 and difference.low == -difference.high and 0.15 < difference.high < 0.3
+    assert not reference.is_above_baseline

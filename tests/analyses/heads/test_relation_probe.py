@@ -163,3 +163,30 @@ def test_punctuation_and_roots_are_excluded() -> None:
 def test_too_few_words_are_refused() -> None:
     with pytest.raises(Refusal, match="min-examples"):
         run(planted.uniform_head, min_examples=100_000)
+
+
+def test_a_planted_relation_is_learnt_from_half_of_the_sentences() -> None:
+    """What a single head shows needs few sentences; noise gains nothing from more of them."""
+    gain = "both directions - both directions (half the training data)"
+    planted_table = run(planted.random_head(1), to_governor())
+    noise = run(planted.random_head(1), planted.random_head(2))
+    row = planted_table.row_names.index("relation exists")
+    assert abs(planted_table.measures[gain].value[row]) < 0.02
+    assert noise.measures[gain][row].low < 0.02
+    assert planted_table.sample["training sentences"] > 100
+    full, half = (planted_table.measures[name] for name in ("both directions", gain))
+    np.testing.assert_array_equal(full.n, half.n)
+
+
+def test_halves_differ_by_seed_and_are_whole_sentences() -> None:
+    recording = planted.make_recording(CORPUS, [[planted.random_head(1)]])
+    pairs = pair_dataset(recording.with_sites([pair_attention_site("any", (0, 1))]), range(40), "any", (0, 1))
+    first, second = (pairs.random_half(seed) for seed in (0, 1))
+    sentences = [set(np.unique(half.sentence_index).tolist()) for half in (first, second)]
+    everything = np.unique(pairs.sentence_index)
+    assert len(sentences[0]) == len(sentences[1]) == round(len(everything) / 2) and sentences[0] != sentences[1]
+    for half, chosen in zip((first, second), sentences, strict=True):
+        assert len(half.sentence_index) == np.isin(pairs.sentence_index, list(chosen)).sum()
+    of_seed = pairs.of_seed(1)
+    np.testing.assert_array_equal(of_seed.pairs, pairs.pairs[:, [0, 2]])
+    np.testing.assert_array_equal(of_seed.has_negative[0], pairs.has_negative[1])

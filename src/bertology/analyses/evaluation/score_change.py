@@ -12,7 +12,13 @@ from bertology.arrays import BoolArray, FloatArray, IntArray
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.hypothesis_tests import holm, paired_test
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_runs
-from bertology.estimates.resampling import bootstrap_mean, bootstrap_sentences_and_seeds, ratio, widen_by_rule_of_three
+from bertology.estimates.resampling import (
+    bootstrap_mean,
+    bootstrap_sentences_and_seeds,
+    exact_where_unanimous,
+    ratio,
+    widen_by_rule_of_three,
+)
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, CostMeasures, ReferenceScore, RemovalCosts
 
@@ -168,7 +174,11 @@ def _p_values(differences: FloatArray, n: IntArray) -> Estimates:
 def reference_score(
     name: str, runs: Sequence[Counts], baseline: str, baseline_counts: Counts, seed: int
 ) -> ReferenceScore:
-    """The mean score of some runs beside a baseline on the same examples; the difference resamples pairs."""
+    """The mean score of some runs beside a baseline on the same examples; the difference resamples pairs.
+
+    If it is 0 in every example, as of a model that always predicts the majority class, its interval has a width all the
+    same: other examples may differ.
+    """
     estimates = (
         bootstrap_runs(runs, seed),
         bootstrap_runs([baseline_counts], seed),
@@ -176,7 +186,11 @@ def reference_score(
     )
     score, baseline_score, difference = (estimate.broadcast_to(()) for estimate in estimates)
     return ReferenceScore(
-        name=name, baseline=baseline, score=score, baseline_score=baseline_score, difference=difference
+        name=name,
+        baseline=baseline,
+        score=score,
+        baseline_score=baseline_score,
+        difference=exact_where_unanimous(difference, lowest=-1.0),
     )
 
 

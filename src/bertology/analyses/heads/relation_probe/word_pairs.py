@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -132,6 +132,22 @@ class DependencyPairs:
     def subset(self, mask: Array) -> DependencyPairs:
         """The words selected by the mask."""
         return DependencyPairs(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
+
+    def of_seed(self, index: int) -> DependencyPairs:
+        """The same words with the negative pairs of one seed."""
+        columns = [0, index + 1]
+        return replace(
+            self,
+            features=self.features[:, columns],
+            pairs=self.pairs[:, columns],
+            word_forms=self.word_forms[:, columns],
+        )
+
+    def random_half(self, seed: int) -> DependencyPairs:
+        """The words of a random half of the sentences."""
+        sentences = np.unique(self.sentence_index)
+        half = np.random.default_rng([seed, len(sentences)]).permutation(sentences)[: max(1, round(len(sentences) / 2))]
+        return self.subset(np.isin(self.sentence_index, half))
 
     @property
     def offsets(self) -> Array:
