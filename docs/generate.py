@@ -138,7 +138,9 @@ def compute_figure(analysis: Analysis) -> None:
     if status:
         print(f"{analysis.name}: {err.strip()}", file=sys.stderr)
         return
-    stored = {"command": command, "result": _rounded(json.loads(out))}
+    result = json.loads(out)
+    result["data"].pop("paired_differences", None)  # shown by no figure
+    stored = {"command": command, "result": _rounded(result)}
     file = RESULTS / f"{analysis.name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(stored, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")

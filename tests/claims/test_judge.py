@@ -773,8 +773,10 @@ def test_no_claim_is_judged_if_nothing_was_learnt(difference: float, is_judged: 
     verdict = judge(claim(test, requirements=("a fine-tuned model",)), {"": result(data)})
     assert verdict.outcome == ("holds" if is_judged else "not applicable")
     if not is_judged:
-        assert verdict.obstacle.startswith("Nothing learnt that could be lost: the trained model scores 0.")
-        assert "no better than majority class, 0.55" in verdict.obstacle and "a fine-tuned model" in verdict.obstacle
+        relation = "not distinguishable from" if difference > 0 else "no better than"
+        start = "Nothing learnt for certain" if difference > 0 else "Nothing learnt that could be lost"
+        assert verdict.reason.startswith(f"{start}: the trained model scores 0.")
+        assert f"{relation} majority class, 0.55" in verdict.reason and "a fine-tuned model" in verdict.reason
 
 
 def test_a_reference_is_kept_in_json_and_left_out_where_there_is_none() -> None:

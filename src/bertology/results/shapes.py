@@ -72,13 +72,19 @@ class ReferenceScore(_Shape):
         return self.difference[()].clearly_above(0.0)
 
     def describe(self) -> str:
-        """The scores as a sentence if the reference is no better than its baseline; else empty."""
+        """The scores as a sentence if the reference is not clearly better than its baseline; else empty."""
         if self.is_above_baseline:
             return ""
+        difference = self.difference[()]
+        baseline = f"{self.baseline}, {self.baseline_score[()]} (difference {difference}, n = {difference.n})"
+        if difference.value > 0:
+            return (
+                f"Nothing learnt for certain: {self.name} scores {self.score[()]}, not distinguishable from "
+                f"{baseline}. Differences from this score may say nothing about the model; more examples would tell."
+            )
         return (
-            f"Nothing learnt that could be lost: {self.name} scores {self.score[()]}, no better than {self.baseline}, "
-            f"{self.baseline_score[()]} (difference {self.difference[()]}, n = {self.difference[()].n}). Differences "
-            "from this score say nothing about the model."
+            f"Nothing learnt that could be lost: {self.name} scores {self.score[()]}, no better than {baseline}. "
+            "Differences from this score say nothing about the model."
         )
 
 
