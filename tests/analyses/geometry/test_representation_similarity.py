@@ -63,6 +63,7 @@ def curve(second: Recording, **options: object) -> LayerCurve:
 
 def test_equal_models_have_similarity_one() -> None:
     for name, estimates in curve(make_recording(random_states)).measures.items():
+        assert estimates.interval == "t", name  # of a jackknife, not of a bootstrap
         np.testing.assert_allclose(estimates.value, 1, atol=1e-6, err_msg=name)
 
 

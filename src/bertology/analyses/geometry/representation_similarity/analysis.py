@@ -323,7 +323,7 @@ def _compare(
     for name in config.measure_names:
         value, low, high = correlation_interval(values[name])
         n = np.where(np.isfinite(value), len(first), 0)
-        estimates[MEASURES[name]] = Estimates(value=value, low=low, high=high, n=n)
+        estimates[MEASURES[name]] = Estimates(value=value, low=low, high=high, n=n, interval="t")
     return estimates
 
 
