@@ -184,4 +184,6 @@ def test_estimates_without_spread_have_no_paired_interval() -> None:
     assert difference is not None
     np.testing.assert_array_equal(np.isnan(difference.low), [True, False])
     assert difference[1].low < 0 < difference[1].high
+    allowed = paired_difference(first, second, allow_constant=True)
+    assert allowed is not None and np.isfinite(allowed.low).all() and allowed[1] == difference[1]
     assert paired_difference(first, range_over_seeds(np.ones((3, 2)))) is None

@@ -122,18 +122,19 @@ def bootstrap_sentences_and_seeds(
     return Estimates(value=value, low=low, high=high, n=n).with_resampled(resampled_values)
 
 
-def paired_difference(first: Estimates, second: Estimates) -> Estimates | None:
+def paired_difference(first: Estimates, second: Estimates, *, allow_constant: bool = False) -> Estimates | None:
     """The first minus the second, with the interval of their differences in the same resamples of the same rows.
 
     None if either was not resampled. There is no interval (NaN) where all resamples of either are the same, as of
-    proportions on which all cases agree: such resamples do not say how far the proportion is known.
+    proportions on which all cases agree: such resamples do not say how far the proportion is known. With
+    `allow_constant` the interval is that of the other one.
     """
     if first.resampled is None or second.resampled is None or first.resampled.shape != second.resampled.shape:
         return None
     value = first.value - second.value
     low, high = percentile_interval(first.resampled - second.resampled)
     is_constant = np.isclose(np.minimum(*(_spread(e.resampled) for e in (first, second))), 0.0, atol=ROUNDING_ERROR)
-    is_unknown = is_constant | np.isnan(first.low) | np.isnan(second.low)
+    is_unknown = (is_constant & (not allow_constant)) | np.isnan(first.low) | np.isnan(second.low)
     low, high = (np.where(is_unknown, np.nan, limit) for limit in (np.fmin(low, value), np.fmax(high, value)))
     return Estimates(value=value, low=low, high=high, n=np.minimum(first.n, second.n))
 

@@ -28,7 +28,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.estimates.resampling import bootstrap_proportion, paired_difference
+from bertology.estimates.resampling import bootstrap_proportion, exact_where_unanimous, paired_difference
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table, gain_measure
@@ -139,9 +139,9 @@ def relation_probe(
     half_predictions = _fit_halves(train, test, spec)
     gains: dict[str, Estimates] = {}
     for name, full in measures.items():
-        gain = paired_difference(full, _scores(test, half_predictions[name], spec, seed))
+        gain = paired_difference(full, _scores(test, half_predictions[name], spec, seed), allow_constant=True)
         assert gain is not None, "proportions are resampled"
-        gains[gain_measure(name)] = gain
+        gains[gain_measure(name)] = exact_where_unanimous(gain, lowest=-1.0)
     baselines["zero"] = dict.fromkeys(gains, Estimates.exact(np.zeros(len(relations) + 2)))
     by_series = [(MODEL_SERIES, name, predictions[name]) for name in measures]
     by_series += [(name, None, predicted) for name, predicted in simple.items()]
