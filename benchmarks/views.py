@@ -83,7 +83,8 @@ BERTVIZ_LAYER = f"""async time => {{
 def write_bertology(attention: Attention, tokens: list[str], view: str, path: Path) -> None:
     from bertology import head_view, model_view
 
-    (head_view if view == "head" else model_view)(list(attention), tokens).save(path)
+    page = head_view(list(attention), tokens, layer=0) if view == "head" else model_view(list(attention), tokens)
+    page.save(path)
 
 
 def write_bertviz(attention: Attention, tokens: list[str], view: str, path: Path) -> None:

@@ -112,9 +112,27 @@ function largest(values: number[]): number {
   return values.reduce((max, value) => Math.max(max, Math.abs(value) || 0), 0);
 }
 
-/** Labels of the selected heads and the evidence for them. */
+const MAX_LABELS = 3; // the others are folded
+
+/** Labels of the selected heads and the evidence for them; of many the first, the others on request. */
 export function Labels({ labels, named = false }: { labels: HeadLabel[]; named?: boolean }) {
   if (!labels.length) return null;
+  const first = labels.length > MAX_LABELS + 1 ? labels.slice(0, MAX_LABELS) : labels;
+  const others = labels.slice(first.length);
+  return (
+    <>
+      <LabelList labels={first} named={named} />
+      {others.length > 0 && (
+        <details class="labelling">
+          <summary>{others.length} more labels</summary>
+          <LabelList labels={others} named={named} />
+        </details>
+      )}
+    </>
+  );
+}
+
+function LabelList({ labels, named }: { labels: HeadLabel[]; named: boolean }) {
   const heads = [...new Set(labels.map(({ layer, head }) => `${layer + 1}-${head + 1}`))];
   return (
     <dl class={!named && heads.length === 1 ? "labels alone" : "labels"} aria-label="Labels of the selected heads">
