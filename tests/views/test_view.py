@@ -69,7 +69,7 @@ def test_two_models_stand_side_by_side() -> None:
 
 def test_two_inputs_stand_side_by_side() -> None:
     first, second = bertology.view("tiny", TEXT, against_text=(TEXT, OTHER)).payload.runs
-    assert (first.name, second.name) == ("A: The strawberries are here…", f"B: {' '.join(TEXT.split()[:4])}…")
+    assert (first.name, second.name) == ("A: The strawberries are here…", "B: The strawberries are here…")
     assert first.model == second.model == "tiny"
     assert second.is_pair and not first.is_pair and len(second.tokens) > len(first.tokens)
 
