@@ -45,6 +45,24 @@ class HtmlView(ABC):
         webbrowser.open(path.as_uri())
         return path
 
+    @property
+    def data(self) -> str:
+        """The page; the name that IPython's HTML objects have for it."""
+        return self.html()
+
+    def display(self) -> None:
+        """Show the page in the output of a notebook's cell, or else in the browser."""
+        try:
+            from IPython.core.getipython import get_ipython
+            from IPython.display import display
+        except ImportError:
+            self.open()
+            return
+        if get_ipython() is None:
+            self.open()
+        else:
+            display(self)
+
     def _repr_html_(self) -> str:
         """The page in a sandboxed frame, so that its scripts and the notebook's do not meet."""
         title = self.title.encode("utf-8", "replace").decode("utf-8")

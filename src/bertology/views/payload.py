@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +126,10 @@ class DependencyTree(BaseModel):
     arcs: list[DependencyArc]
 
 
+AttentionRole = Literal["", "encoder", "decoder", "cross"]
+"""The part of an encoder-decoder whose attention a run has; empty for a model of one part."""
+
+
 class ModelRun(BaseModel):
     """One model on one input.
 
@@ -133,9 +138,13 @@ class ModelRun(BaseModel):
     token attends, null if unlimited; empty if it is unlimited in all layers. `name` tells the runs of a page apart,
     `model` is the name of the model. `labelling` says how many heads are labelled, and what a label needs. `focus` is
     for each layer and head the mean over ordinary tokens of their strongest weight on another ordinary token.
+
+    `role` is the part of an encoder-decoder; in cross-attention the second text, the decoder's, attends to the first.
+    `included_layers` and `included_heads` are the ones shown, counted from 0; empty if all are.
     """
 
     name: str
+    role: AttentionRole = ""
     model: str = ""
     tokens: list[ViewToken]
     words: list[str]
@@ -151,6 +160,8 @@ class ModelRun(BaseModel):
     measures: list[HeadMeasure] = []
     labelling: str = ""
     focus: list[list[float]] = []
+    included_layers: list[int] = []
+    included_heads: list[int] = []
 
 
 class Citation(BaseModel):
