@@ -4,7 +4,7 @@ import { mount } from "./mount";
 import type { Payload } from "./payload";
 
 interface Model {
-  get(name: "payload" | "state"): string;
+  get(name: "payload" | "state" | "identifier"): string;
   set(name: "state", value: string): void;
   save_changes(): void;
   on(event: string, onChange: () => void): void;
@@ -22,6 +22,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     link: null,
     ownsPage: false,
   };
+  el.dataset.bertologyWidget = model.get("identifier"); // the frame in its place stays hidden then
   return mount(el, JSON.parse(model.get("payload")) as Payload, store);
 }
 

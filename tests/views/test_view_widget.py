@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import bertology
+from bertology.results.result import Result
 from bertology.views.page import asset, payload_json
 from bertology.views.view import View
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 RENDER = """
 async ([code, payload]) => {
   const module = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
-  const values = { payload, state: "view=matrix&heads=2" };
+  const values = { payload, state: "view=matrix&heads=2", identifier: "one" };
   const listeners = [];
   window.model = {
     get: name => values[name],
@@ -38,6 +39,10 @@ def random_view() -> View:
     return bertology.head_view(list(attention), ["[CLS]", "a", "b", "[SEP]"])
 
 
+def small_result() -> Result:
+    return bertology.run("attention/entropy", "tiny", ["A cat sat.", "It purred."], random_baseline=False)
+
+
 def test_a_frame_in_a_notebook_shows_the_views(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "notebook.html"
     iframe = random_view()._repr_html_()  # pyright: ignore[reportPrivateUsage]  # called by notebooks
@@ -55,6 +60,29 @@ def test_a_frame_in_a_notebook_shows_the_views(browser: Browser, tmp_path: Path)
     assert not errors
 
 
+def test_a_frame_in_a_notebook_is_as_high_as_its_page(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "notebook.html"
+    frames = [random_view()._repr_html_(), bertology.show(small_result())._repr_html_()]  # pyright: ignore[reportPrivateUsage]
+    file.write_text(f"<!doctype html><h1>notebook</h1>{''.join(frames)}", "utf-8")
+    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    page.goto(file.as_uri())
+    page.frame_locator("iframe >> nth=0").locator(".views[data-ready=head]").wait_for()
+
+    def heights(number: int) -> tuple[float, float]:
+        page.wait_for_timeout(300)
+        body = page.frames[number + 1].evaluate("document.body.getBoundingClientRect().height")
+        return page.locator("iframe").nth(number).evaluate("frame => frame.getBoundingClientRect().height"), body
+
+    for number in (0, 1):
+        frame_height, body_height = heights(number)
+        assert 0 <= frame_height - body_height <= 1 and frame_height != 760
+    page.frame_locator("iframe >> nth=0").locator("[data-view=matrix]").click()
+    page.frame_locator("iframe >> nth=0").locator(".views[data-ready=matrix]").wait_for()
+    after, body_after = heights(0)
+    assert 0 <= after - body_after <= 1
+    page.close()
+
+
 def test_a_widget_stores_its_state_in_its_model(browser: Browser) -> None:
     page = browser.new_page()
     errors: list[str] = []
@@ -65,6 +93,7 @@ def test_a_widget_stores_its_state_in_its_model(browser: Browser) -> None:
     page.click("[data-view=model]")
     page.wait_for_selector(".views[data-ready=model]")
     assert page.evaluate("window.saved") == "view=model&heads=2"
+    assert page.locator("[data-bertology-widget=one]").count() == 1
     page.evaluate("window.model.change('view=head&layer=2')")
     page.wait_for_selector(".views[data-ready=head] .legend li:has-text('2-')")
     page.evaluate("window.unmount()")

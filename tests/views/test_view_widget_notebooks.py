@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
@@ -57,3 +60,23 @@ def test_jupyter_runs_the_notebook(notebook: Path, tmp_path: Path) -> None:
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.output_type == "error"]
     assert any("<iframe srcdoc=" in "".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+
+
+@pytest.mark.slow
+def test_an_exported_notebook_shows_the_widget_offline(browser: Browser, tmp_path: Path) -> None:
+    """nbconvert loads the code of widgets from the network, which is not there: a frame takes the widget's place."""
+    nbformat = pytest.importorskip("nbformat")
+    client = pytest.importorskip("nbclient")
+    nbconvert = pytest.importorskip("nbconvert")
+    code = "import bertology\nbertology.view('tiny', 'A cat sat.').widget()"
+    notebook: Any = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    client.NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    html, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
+    file = tmp_path / "exported.html"
+    file.write_text(html, "utf-8")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(file.as_uri(), wait_until="domcontentloaded")
+    page.frame_locator("iframe").locator(".views[data-ready=head]").wait_for(timeout=20_000)
+    assert page.locator("iframe").is_visible()
+    context.close()

@@ -14,12 +14,15 @@ from bertology.html import render
 from bertology.results.drawing.files import figure_page
 from bertology.results.result import Result
 
+MIN_HEIGHT, MAX_HEIGHT = 120, 4000
+"""A frame in a notebook follows the height of its page between these, in pixels."""
+
 
 class HtmlView(ABC):
     """A self-contained HTML page."""
 
     height: int = 760
-    """Height of its frame in a notebook, in pixels."""
+    """Height of its frame in a notebook, in pixels, until the page has said how high it is."""
 
     @property
     @abstractmethod
@@ -66,7 +69,14 @@ class HtmlView(ABC):
     def _repr_html_(self) -> str:
         """The page in a sandboxed frame, so that its scripts and the notebook's do not meet."""
         title = self.title.encode("utf-8", "replace").decode("utf-8")
-        return render("frame.html", page=self.html(), title=title, height=self.height)
+        return render(
+            "frame.html",
+            page=self.html(),
+            title=title,
+            height=self.height,
+            min_height=MIN_HEIGHT,
+            max_height=MAX_HEIGHT,
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bertology.views.command_line import view_command
 from bertology.views.head_labels import labels_from_user
 from bertology.views.html_view import HtmlView
 from bertology.views.model_run import QUANTITIES, Text, build_input, build_model_run, recorded_model_run
-from bertology.views.page import asset, payload_json, view_page
+from bertology.views.page import view_page
 from bertology.views.payload import Citation, ModelRun, Payload, dequantise
 from bertology.views.shipped_labels import shipped_labels
 
@@ -66,33 +66,22 @@ class View(HtmlView):
         return replace(self, payload=self.payload.model_copy(update={"command": command}))
 
     def arrays(self) -> dict[str, Any]:
-        """Weights (layer, head, from, to) by quantity, and the tokens; names of the second run end in .against."""
+        """Weights (layer, head, from, to) by quantity, and the tokens.
+
+        Names of a second run end in .against, those of an encoder-decoder in .encoder, .decoder and .cross.
+        """
         arrays: dict[str, Any] = {}
-        for run, suffix in zip(self.payload.runs, ("", ".against"), strict=False):
+        for index, run in enumerate(self.payload.runs):
+            suffix = f".{run.role}" if run.role else ".against" * index
             arrays[f"tokens{suffix}"] = np.array([token.text for token in run.tokens], np.str_)
             arrays |= {f"{quantity.name}{suffix}": dequantise(quantity.weights) for quantity in run.quantities}
         return arrays
 
     def widget(self) -> Any:
         """The views as a Jupyter widget (anywidget) whose `state` can be read and set."""
-        try:
-            import anywidget
-            import traitlets
-        except ImportError as error:
-            raise Refusal(
-                "anywidget is not installed, which widgets need",
-                "the optional packages for notebooks",
-                "Install them with: pip install 'bertology[notebook]'; without them a notebook shows a view in a frame",
-            ) from error
+        from bertology.views.widget import make_widget
 
-        class Views(anywidget.AnyWidget):
-            """The views of one payload."""
-
-            _esm = asset("widget.js")
-            payload = traitlets.Unicode().tag(sync=True)
-            state = traitlets.Unicode().tag(sync=True)
-
-        return Views(payload=str(payload_json(self.payload)), state="")
+        return make_widget(self.payload, self._repr_html_())
 
 
 def view(
