@@ -242,8 +242,7 @@ def _model_run(
         _check_included(name, chosen, size)
         for name, chosen, size in zip(("layers", "heads"), included, weights.shape[:2], strict=True)
     )
-    kept = np.zeros_like(weights)  # what is left out takes no room on the page
-    kept[np.ix_(layers, heads)] = weights[np.ix_(layers, heads)]
+    kept = weights[np.ix_(layers, heads)]
     return ModelRun(
         name=ROLE_NAMES.get(role, "attention"),
         role=role,
@@ -259,8 +258,8 @@ def _model_run(
         labels=[],
         trees=[],
         focus=head_focus(kept, tokens),
-        included_layers=layers if len(layers) < weights.shape[0] else [],
-        included_heads=heads if len(heads) < weights.shape[1] else [],
+        layer_numbers=[layer + 1 for layer in layers] if len(layers) < weights.shape[0] else [],
+        head_numbers=[head + 1 for head in heads] if len(heads) < weights.shape[1] else [],
     )
 
 

@@ -140,7 +140,7 @@ class ModelRun(BaseModel):
     for each layer and head the mean over ordinary tokens of their strongest weight on another ordinary token.
 
     `role` is the part of an encoder-decoder; in cross-attention the second text, the decoder's, attends to the first.
-    `included_layers` and `included_heads` are the ones shown, counted from 0; empty if all are.
+    `layer_numbers` and `head_numbers` name the layers and heads, if these are not all of the model's; else empty.
     """
 
     name: str
@@ -160,8 +160,8 @@ class ModelRun(BaseModel):
     measures: list[HeadMeasure] = []
     labelling: str = ""
     focus: list[list[float]] = []
-    included_layers: list[int] = []
-    included_heads: list[int] = []
+    layer_numbers: list[int] = []
+    head_numbers: list[int] = []
 
 
 class Citation(BaseModel):

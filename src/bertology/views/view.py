@@ -206,25 +206,26 @@ def opening_state(run: ModelRun, state: Mapping[str, Any]) -> dict[str, Any]:
 
     A layer or heads that are given limit the choice. Labels of the user come before those of analyses.
     """
-    layers = [int(state["layer"]) - 1] if "layer" in state else range(len(run.focus))
-    heads = [int(head) - 1 for head in _as_list(state["heads"])] if "heads" in state else None
-    if not run.focus or ("layer" in state and "heads" in state) or _opens_at_a_difference(state):
+    if not run.focus or ("layer" in state and "heads" in state):
         return dict(state)
+    layers = run.layer_numbers or range(1, len(run.focus) + 1)
+    heads = run.head_numbers or range(1, len(run.focus[0]) + 1)
+    chosen = [int(head) for head in _as_list(state["heads"])] if "heads" in state else heads
     effects = {
-        (label.layer, label.head): 1.0 if label.effect is None else label.effect
+        (label.layer + 1, label.head + 1): 1.0 if label.effect is None else label.effect
         for label in sorted(run.labels, key=lambda label: 1.0 if label.effect is None else label.effect)
     }
     candidates = [
         (effects.get((layer, head), 0.0), focus, -layer, -head)
-        for layer in layers
-        if 0 <= layer < len(run.focus)
-        for head, focus in enumerate(run.focus[layer])
-        if heads is None or head in heads
+        for layer, row in zip(layers, run.focus, strict=True)
+        if layer == int(state.get("layer", layer))
+        for head, focus in zip(heads, row, strict=True)
+        if head in chosen
     ]
     if not candidates:
         return dict(state)
     _, _, layer, head = max(candidates)
-    return {**state, "layer": state.get("layer", 1 - layer), "heads": state.get("heads", [1 - head])}
+    return {"layer": -layer, "heads": [-head]} | dict(state)
 
 
 def _as_list(value: Any) -> list[Any]:
