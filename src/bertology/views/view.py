@@ -206,7 +206,7 @@ def opening_state(run: ModelRun, state: Mapping[str, Any]) -> dict[str, Any]:
 
     A layer or heads that are given limit the choice. Labels of the user come before those of analyses.
     """
-    if not run.focus or ("layer" in state and "heads" in state):
+    if not run.focus or ("layer" in state and "heads" in state) or _opens_at_a_difference(state):
         return dict(state)
     layers = run.layer_numbers or range(1, len(run.focus) + 1)
     heads = run.head_numbers or range(1, len(run.focus[0]) + 1)
