@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { DARK, LIGHT, type Palette } from "./palette";
-import { compose, layersNeeded, type Picture, canWeightByNorm } from "./compose";
+import { canRollOut, compose, layersNeeded, type Picture, canWeightByNorm } from "./compose";
 import { type TokenSelection, pinned, type ViewProps } from "./context";
 import { available, Controls } from "./Controls";
 import { Export } from "./Export";
@@ -57,7 +57,7 @@ export function App({ payload, store }: { payload: Payload; store: StateStore })
   }, [sources]);
 
   useEffect(() => store.listen(() => setState(read())), []);
-  useEffect(() => store.write(toHash(state, defaultState)), [state]);
+  useEffect(() => store.write(toHash(state, defaultState, sources[0])), [state]);
   useEffect(() => {
     let outdated = false;
     void loadLayers(state, sources).then(() => {
@@ -81,7 +81,7 @@ export function App({ payload, store }: { payload: Payload; store: StateStore })
   const props: ViewProps | null = shown && current && width > 0
     ? { payload, sources, source, state: current, update, picture: shown.picture, arcs, palette, width, selection, hover: setHovered, setFigure }
     : null;
-  const hash = () => toHash(state, defaultState);
+  const hash = () => toHash(state, defaultState, sources[0]);
   const exported = shown && current && <Exports {...{ payload, state: current, picture: shown.picture, source, selection }} palette={palette} figure={figure} link={store.link && (() => store.link!(hash()))} hash={hash} />;
   const opening = { layer: defaultState.layer, head: defaultState.heads[0] };
   return (
@@ -161,8 +161,9 @@ function nearestValid(state: State, sources: Source[]): State {
     quantity,
     layer: Math.max(0, Math.min(source.layers - 1, state.layer)),
     heads: heads.length ? heads : [0],
-    part: source.run.is_pair ? state.part : "all",
+    part: source.run.role === "cross" ? "ba" : source.run.is_pair ? state.part : "all",
     ...(canWeightByNorm({ ...state, quantity }, source) ? {} : { across: withoutNorm(state.across), fusion: withoutNorm(state.fusion) }),
+    ...(state.across === "rollout" && !canRollOut(source) ? { across: "one" as const } : {}),
     top: Math.max(1, state.top),
   };
 }

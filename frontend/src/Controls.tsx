@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { headColour } from "./colours";
 import type { Palette } from "./palette";
-import { canWeightByNorm } from "./compose";
+import { canRollOut, canWeightByNorm } from "./compose";
 import type { Source } from "./source";
 import { labelText } from "./labels";
 import { keepOf, type State, type Update } from "./state";
@@ -24,7 +24,7 @@ const VIEW_NAMES: { [view in State["view"]]: string } = { head: "Heads", model: 
 
 export function available(view: State["view"], source: Source, sources: Source[]): boolean {
   if (view === "neuron") return source.query !== null && source.key !== null;
-  return view !== "difference" || sources.length > 1;
+  return view !== "difference" || (sources.length > 1 && !source.run.role);
 }
 
 export function Controls({ state, update, source, sources, palette, exports, tour, help }: Props) {
@@ -44,7 +44,7 @@ export function Controls({ state, update, source, sources, palette, exports, tou
       {run.quantities.length > 1 && (
         <Choice name="Quantity" value={String(state.quantity)} options={run.quantities.map((quantity, index) => [String(index), quantity.name])} choose={(value) => update({ quantity: Number(value) })} />
       )}
-      {state.view !== "model" && state.view !== "difference" && <LayerChoice state={state} update={update} layers={source.layers} />}
+      {state.view !== "model" && state.view !== "difference" && <LayerChoice state={state} update={update} source={source} />}
       {(state.view === "head" || state.view === "matrix" || state.view === "neuron") && <HeadChoice state={state} update={update} source={source} palette={palette} />}
       <button type="button" class="more" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer settings" : "More settings"}</button>
       <div class={`secondary ${more ? "open" : ""}`}>
@@ -64,11 +64,12 @@ export function Controls({ state, update, source, sources, palette, exports, tou
 }
 
 function Aggregation({ state, update, source }: { state: State; update: Update; source: Source }) {
+  const rollout: [string, string][] = canRollOut(source) ? [["rollout", "rollout up to this layer"]] : [];
   const norm: [string, string][] = canWeightByNorm(state, source) ? [["norm", "norm-weighted mean"]] : [];
   return (
     <>
       <Choice name="Combine heads" value={state.fusion} options={[["each", "separate"], ["mean", "mean"], ["max", "maximum"], ...norm]} choose={(fusion) => update({ fusion: fusion as State["fusion"] })} />
-      <Choice name="Combine layers" value={state.across} options={[["one", "one layer"], ["mean", "mean of all"], ["max", "maximum of all"], ...norm, ["rollout", "rollout up to this layer"]]} choose={(across) => update({ across: across as State["across"] })} />
+      <Choice name="Combine layers" value={state.across} options={[["one", "one layer"], ["mean", "mean of all"], ["max", "maximum of all"], ...norm, ...rollout]} choose={(across) => update({ across: across as State["across"] })} />
     </>
   );
 }
@@ -96,7 +97,7 @@ function Filters({ state, update, source }: { state: State; update: Update; sour
       {run.tokens.some((token) => token.special) && (
         <Choice name="Special tokens" value={state.special} options={[["fade", "faded"], ["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, renormalised"]]} choose={(special) => update({ special: special as State["special"] })} />
       )}
-      {run.is_pair && (
+      {run.is_pair && run.role !== "cross" && (
         <Choice name="Sentences" value={state.part} options={[["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]]} choose={(part) => update({ part: part as State["part"] })} />
       )}
       <Choice name="Weights" value={keepOf(state)} options={[["mass", "strongest share"], ["all", "all"], ["threshold", "above a threshold"], ["top", "strongest per token"]]} choose={(keep) => update({ keep: keep as State["keep"] })} />
@@ -135,7 +136,8 @@ function Choice({ name, value, options, choose }: { name: string; value: string;
   );
 }
 
-function LayerChoice({ state, update, layers }: { state: State; update: Update; layers: number }) {
+function LayerChoice({ state, update, source }: { state: State; update: Update; source: Source }) {
+  const { layers } = source;
   return (
     <div class="choice layer">
       <span id="layer-name">Layer</span>
@@ -143,7 +145,7 @@ function LayerChoice({ state, update, layers }: { state: State; update: Update; 
         <button type="button" aria-label="Previous layer" disabled={state.layer === 0} onClick={() => update({ layer: state.layer - 1 })}>‹</button>
         <select aria-labelledby="layer-name" data-choice="Layer" value={state.layer} onChange={(event) => update({ layer: Number(event.currentTarget.value) })}>
           {Array.from({ length: layers }, (_, layer) => (
-            <option key={layer} value={layer}>{layer + 1}</option>
+            <option key={layer} value={layer}>{source.layerNumber(layer)}</option>
           ))}
         </select>
         <button type="button" aria-label="Next layer" disabled={state.layer === layers - 1} onClick={() => update({ layer: state.layer + 1 })}>›</button>
@@ -171,16 +173,16 @@ function HeadChoice({ state, update, source, palette }: { state: State; update: 
             <button
               type="button"
               key={head}
-              data-chip={head + 1}
+              data-chip={source.headNumber(head)}
               class="chip"
               aria-pressed={pressed}
-              aria-label={[`${head + 1}: head ${state.layer + 1}-${head + 1}`, ...labels.map(labelText)].join(", ")}
-              title={[`Head ${state.layer + 1}-${head + 1}`, ...labels.map((label) => `${labelText(label)} (${label.evidence})`)].join("\n")}
+              aria-label={[`${source.headNumber(head)}: head ${source.nameOf(state.layer, head)}`, ...labels.map(labelText)].join(", ")}
+              title={[`Head ${source.nameOf(state.layer, head)}`, ...labels.map((label) => `${labelText(label)} (${label.evidence})`)].join("\n")}
               style={{ "--colour": headColour(palette, head) }}
               onClick={(event) => toggle(head, event.shiftKey)}
               onDblClick={() => toggle(head, true)}
             >
-              {head + 1}
+              {source.headNumber(head)}
               {labels.length > 0 && <i class="dot" />}
             </button>
           );

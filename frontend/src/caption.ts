@@ -33,14 +33,14 @@ export function captionText({ payload, state, picture, source, selection }: Show
   const first = `${subject} on “${text}”${/[.!?…]\u2069?$/.test(text) ? "" : "."}`;
   if (state.view === "model" || state.view === "difference" || state.view === "neuron") return [first];
   if (selection && state.view === "head") return [first, selectedSentence(picture, selection)];
-  const rows = state.part === "all" ? "" : `, from sentence ${state.part[0].toUpperCase()} to sentence ${state.part[1].toUpperCase()}`;
+  const rows = state.part === "all" ? "" : source.run.role === "cross" ? ", from the decoder's text to the encoder's" : `, from sentence ${state.part[0].toUpperCase()} to sentence ${state.part[1].toUpperCase()}`;
   const shown = picture.fraction > 0.9995 ? "" : `: ${formatPercent(picture.fraction)} of the weight of these rows`;
   return [first, `${filterText(state)}${rows}${shown}.`];
 }
 
 function whichHeads(state: State, picture: Picture, source: Source): string {
   if (state.view === "model") return " in all layers and heads";
-  if (state.view === "difference") return ` in head ${state.layer + 1}-${state.heads[0] + 1}`;
+  if (state.view === "difference") return ` in head ${source.nameOf(state.layer, state.heads[0])}`;
   if (picture.series.length !== 1) return ` in heads ${picture.series.map(({ name }) => name).join(", ")}`;
   const [{ name }] = picture.series;
   if (!/^\d+-\d+$/.test(name)) return `, ${name},`;

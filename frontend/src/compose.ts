@@ -128,6 +128,11 @@ function rowsAndColumns(units: Unit[], state: State): { rows: number[]; columns:
   return { rows: inside(state.part[0]), columns: inside(state.part[1]) };
 }
 
+/** Whether layers can be multiplied: all of them are there, and attend to the tokens they come from. */
+export function canRollOut({ run }: Source): boolean {
+  return run.role !== "cross" && !run.layer_numbers.length && !run.head_numbers.length;
+}
+
 /** Whether weights can be multiplied by value norms: only attention, and only if the norms are known. */
 export function canWeightByNorm(state: State, source: Source): boolean {
   return source.valueNorms !== null && source.run.quantities[state.quantity].name === "attention";
@@ -137,15 +142,15 @@ function seriesOf(state: State, source: Source, headWeights: HeadWeights): Omit<
   const { heads, layer, across, fusion } = state;
   if (across === "rollout") {
     const weights = rollout(state, source, headWeights);
-    return [{ name: `rollout up to layer ${layer + 1}`, short: "rollout", colour: 0, weights }];
+    return [{ name: `rollout up to layer ${source.layerNumber(layer)}`, short: "rollout", colour: 0, weights }];
   }
   const layers = layersNeeded(state, source);
-  const layerText = across === "one" ? `layer ${layer + 1}` : `${NAMES[across]} over layers`;
+  const layerText = across === "one" ? `layer ${source.layerNumber(layer)}` : `${NAMES[across]} over layers`;
   if (fusion === "each") {
     return heads.map((head) => {
       const weights = fuseLayers(state, source, layers, (index) => headWeights.head(index, head), [head]);
-      const name = across === "one" ? `${layer + 1}-${head + 1}` : `head ${head + 1}, ${layerText}`;
-      return { name, short: across === "one" ? name : `·-${head + 1}`, colour: head, weights };
+      const name = across === "one" ? source.nameOf(layer, head) : `head ${source.headNumber(head)}, ${layerText}`;
+      return { name, short: across === "one" ? name : `·-${source.headNumber(head)}`, colour: head, weights };
     });
   }
   const weights = fuseLayers(state, source, layers, (index) => fuseHeads(state, source, headWeights, index), heads);

@@ -70,6 +70,25 @@ export class Source {
     this.key = run.key && new DecodedLayers(run.key);
   }
 
+  /** The number of a layer as the model counts it, from 1; a page may have only some of the layers. */
+  layerNumber(layer: number): number {
+    return this.run.layer_numbers[layer] ?? layer + 1;
+  }
+
+  headNumber(head: number): number {
+    return this.run.head_numbers[head] ?? head + 1;
+  }
+
+  /** The name of a head: layer-head. */
+  nameOf(layer: number, head: number): string {
+    return `${this.layerNumber(layer)}-${this.headNumber(head)}`;
+  }
+
+  /** The first token that attends: in cross-attention those of the encoder's text only receive attention. */
+  get firstRow(): number {
+    return this.run.role === "cross" ? this.run.tokens.findIndex(({ segment }) => segment === 1) : 0;
+  }
+
   labels(layer: number, head: number): HeadLabel[] {
     return this.run.labels.filter((label) => label.layer === layer && label.head === head);
   }
@@ -77,6 +96,7 @@ export class Source {
   /** The tokens visible to a token in a layer: the first, and the one after the last. */
   visibleRange(layer: number, from: number): [number, number] {
     const { causal, attention_windows } = this.run;
+    if (this.firstRow) return [0, this.firstRow];
     const window = attention_windows[layer] ?? this.nTokens;
     return [Math.max(0, from - window), causal ? from + 1 : Math.min(this.nTokens, from + window + 1)];
   }

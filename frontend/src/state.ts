@@ -96,18 +96,26 @@ export function defaults(): State {
   };
 }
 
-/** The values that differ from the defaults; layers and heads are counted from 1. */
-export function toHash(state: State, defaultState: State): string {
+/** How the layers and heads on the page are numbered in the model. */
+export interface Numbers {
+  layers: number;
+  heads: number;
+  layerNumber: (layer: number) => number;
+  headNumber: (head: number) => number;
+}
+
+/** The values that differ from the defaults; layers and heads are numbered as in the model, from 1. */
+export function toHash(state: State, defaultState: State, numbers: Numbers): string {
   const parameters = new URLSearchParams();
   for (const name of Object.keys(state) as (keyof State)[]) {
-    const [value, initial] = [format(name, state[name]), format(name, defaultState[name])];
+    const [value, initial] = [format(name, state[name], numbers), format(name, defaultState[name], numbers)];
     if (value !== initial) parameters.set(name, value);
   }
   return parameters.toString().replaceAll("%2C", ",");
 }
 
 /** The state in a link; invalid values are replaced by the defaults. */
-export function fromHash(hash: string, defaultState: State, limits: { layers: number; heads: number }): State {
+export function fromHash(hash: string, defaultState: State, numbers: Numbers): State {
   const state: Record<string, unknown> = { ...defaultState };
   const parameters = new URLSearchParams(hash.replace(/^#/, ""));
   if (parameters.get("view") === "difference" && (parameters.has("layer") || parameters.has("heads"))) state.compared = "chosen";
@@ -117,23 +125,29 @@ export function fromHash(hash: string, defaultState: State, limits: { layers: nu
     } else if (name === "measure") {
       state.measure = text;
     } else if (name === "heads") {
-      const heads = text.split(",").map((head) => Number(head) - 1);
-      const valid = heads.filter((head) => Number.isInteger(head) && head >= 0 && head < limits.heads);
+      const valid = text.split(",").map((head) => indexOf(Number(head), numbers.heads, (index) => numbers.headNumber(index))).filter((head) => head >= 0);
       if (valid.length) state.heads = [...new Set(valid)].sort((a, b) => a - b);
     } else if (name === "relation") {
       state.relation = text;
+    } else if (name === "layer") {
+      const layer = indexOf(Number(text), numbers.layers, (index) => numbers.layerNumber(index));
+      if (layer >= 0) state.layer = layer;
     } else if (name in defaultState) {
-      const value = Number(text) - (name === "layer" ? 1 : 0);
+      const value = Number(text);
       if (!text || !Number.isFinite(value)) continue;
-      if (name === "layer" && !(Number.isInteger(value) && value >= 0 && value < limits.layers)) continue;
       state[name] = name === "threshold" || name === "mass" ? Math.min(1, Math.max(0, value)) : Math.trunc(value);
     }
   }
   return state as unknown as State;
 }
 
-function format(name: keyof State, value: State[keyof State]): string {
-  if (name === "heads") return (value as number[]).map((head) => head + 1).join(",");
-  if (name === "layer") return String((value as number) + 1);
+/** The index of a numbered layer or head; -1 if it is not on the page. */
+function indexOf(number: number, count: number, numberOf: (index: number) => number): number {
+  return Array.from({ length: count }, (_, index) => numberOf(index)).indexOf(number);
+}
+
+function format(name: keyof State, value: State[keyof State], numbers: Numbers): string {
+  if (name === "heads") return (value as number[]).map((head) => numbers.headNumber(head)).join(",");
+  if (name === "layer") return String(numbers.layerNumber(value as number));
   return String(value);
 }

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import tiny_models
 from bertology.errors import Refusal
@@ -132,3 +133,32 @@ def test_the_neuron_view_takes_a_model_of_transformers() -> None:
 def test_mistakes_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(Refusal, match=message):
         head_view(**arguments)
+
+
+@pytest.mark.parametrize("family", ["BART", "T5"])
+def test_the_outputs_of_an_encoder_decoder_of_transformers_fit(family: str) -> None:
+    """What BertViz's notebooks of encoder-decoders do: one forward pass, then all three kinds of attention."""
+    torch.manual_seed(0)
+    if family == "BART":
+        sizes: dict[str, Any] = {f"{part}_{size}": 2 for part in ("encoder", "decoder") for size in ("layers", "attention_heads")}
+        config: Any = transformers.BartConfig(
+            vocab_size=30, d_model=8, encoder_ffn_dim=8, decoder_ffn_dim=8, max_position_embeddings=16, **sizes
+        )
+        model: Any = transformers.BartModel(config)
+    else:
+        config = transformers.T5Config(vocab_size=30, d_model=8, d_kv=4, d_ff=8, num_layers=2, num_heads=2)
+        model = transformers.T5Model(config)
+    model.eval().set_attn_implementation("eager")
+    with torch.no_grad():
+        outputs = model(
+            input_ids=torch.tensor([[5, 6, 7]]), decoder_input_ids=torch.tensor([[5, 6, 7, 8]]), output_attentions=True
+        )
+    view = model_view(
+        encoder_attention=outputs.encoder_attentions,
+        decoder_attention=outputs.decoder_attentions,
+        cross_attention=outputs.cross_attentions,
+        encoder_tokens=["▁a", "▁b", "</s>"],
+        decoder_tokens=["▁c", "▁d", "▁e", "</s>"],
+    )
+    assert [run.causal for run in view.payload.runs] == [False, True, False]
+    np.testing.assert_allclose(weights_of(view, 2)[:, :, 3:, :3].sum(-1), 1, atol=1e-5)

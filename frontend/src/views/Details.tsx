@@ -35,7 +35,7 @@ function HeadCard({ state, source, picture }: ViewProps) {
   const [summary, ...rest] = labelling.split(". ");
   return (
     <>
-      <h2>{picture.series.length === 1 ? `Head ${picture.series[0].name}`.replace(/^Head (?=\D)/, "") : `${picture.series.length} heads of layer ${state.layer + 1}`}</h2>
+      <h2>{picture.series.length === 1 ? `Head ${picture.series[0].name}`.replace(/^Head (?=\D)/, "") : `${picture.series.length} heads of layer ${source.layerNumber(state.layer)}`}</h2>
       <Labels labels={labels} named={state.heads.length > 1} />
       {!labels.length && labelling && <p class="note">No label: no function was found that is clear enough.</p>}
       {labelling && (

@@ -73,11 +73,11 @@ export function DifferenceView(props: ViewProps) {
         )}
         <div class="head-maps">
           <h2>
-            Head {headName(index, first.heads)}
+            Head {headName(index, first)}
             {comparable && distances.complete && <span class="labelled"> differs by {formatWeight(distances.values[index])}, rank {rank + 1} of {ranked.length}</span>}
           </h2>
           {!comparable && <HeadChoice state={state} update={update} source={first} />}
-          <Maps maps={maps} sizes={sizes} bars={bars} palette={palette} name={headName(index, first.heads)} linked={comparable} names={names} steps={pictures.map(({ step }) => step)} />
+          <Maps maps={maps} sizes={sizes} bars={bars} palette={palette} name={headName(index, first)} linked={comparable} names={names} steps={pictures.map(({ step }) => step)} />
           <p class="note">{poolingNote(pictures[0].rows.length, pictures[0].columns.length, Math.floor(sizes[0].side))}</p>
           {comparable ? <LargestDifferences pictures={pictures} names={names} /> : <StrongestWeights pictures={pictures} names={names} />}
         </div>
@@ -220,7 +220,7 @@ function Grid({ distances, source, selected, choose, palette, update }: GridProp
           const index = layer * heads + head;
           const value = distances.values[index];
           const known = value === value;
-          const name = headName(index, heads);
+          const name = headName(index, source);
           return (
             <button
               type="button"
@@ -252,7 +252,7 @@ function Ranking({ ranked, distances, source, selected, choose }: { ranked: numb
         {ranked.slice(0, RANKED).map((index, rank) => (
           <tr key={index}>
             <td>{rank + 1}</td>
-            <td><button type="button" data-ranked={rank + 1} aria-pressed={index === selected} onClick={() => choose(index)}>{headName(index, source.heads)}</button></td>
+            <td><button type="button" data-ranked={rank + 1} aria-pressed={index === selected} onClick={() => choose(index)}>{headName(index, source)}</button></td>
             <td>{formatWeight(distances.values[index])}</td>
             <td class="word">{source.labels(Math.trunc(index / source.heads), index % source.heads).slice(0, 1).map(labelText)}</td>
           </tr>

@@ -43,7 +43,7 @@ export function EnlargedHead({ source, state, update, palette, picture, measures
     const value = weights[row * map.columns.length + column];
     return [`${map.rows[row]} → ${map.columns[column]}`, value === value ? formatWeight(value, single.step) : "filtered out", `token ${single.rows[row] + 1} to token ${single.columns[column] + 1}`];
   };
-  const name = `${state.layer + 1}-${head + 1}`;
+  const name = source.nameOf(state.layer, head);
   return (
     <div class="enlarged" style={{ width: `${space}px` }}>
       <div class="row">

@@ -2,6 +2,7 @@
 // of all heads of the layer as strips of cells.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Palette } from "../palette";
+import type { Source } from "../source";
 import { type Picture, type Unit, unitName } from "../compose";
 import { type TokenSelection, pin, type ViewProps } from "../context";
 import { paint } from "../figure";
@@ -58,6 +59,7 @@ export function HeadView(props: ViewProps) {
       numbers={selection && selection.side !== kind ? numbers : null}
       strips={strips}
       cell={narrow ? 3 : source.heads > 12 ? 5 : 6}
+      source={source}
       layer={state.layer}
       palette={palette}
       hover={hover}
@@ -86,7 +88,7 @@ export function HeadView(props: ViewProps) {
         {list("to")}
         <ArcGutter arcs={arcs[1]} units={picture.units} positions={picture.columns} width={right} list={side} away={1} span={span} step={step} palette={palette} unit={unit} />
       </div>
-      {strips && <p class="note strips-note">Cells beside a token: its weight in each of the {source.heads} heads of layer {state.layer + 1}, before filters; beside the token itself, its strongest.</p>}
+      {strips && <p class="note strips-note">Cells beside a token: its weight in each of the {source.heads} heads of layer {source.layerNumber(state.layer)}, before filters; beside the token itself, its strongest.</p>}
     </section>
   );
 }
@@ -234,13 +236,14 @@ interface ListProps {
   numbers: number[] | null;
   strips: Strips | null;
   cell: number;
+  source: Source;
   layer: number;
   palette: Palette;
   hover: (selection: TokenSelection | null) => void;
   choose: (position: number) => void;
 }
 
-function TokenList({ kind, picture, span, step, selection, pinnedToken, numbers, strips, cell, layer, palette, hover, choose }: ListProps) {
+function TokenList({ kind, picture, span, step, selection, pinnedToken, numbers, strips, cell, source, layer, palette, hover, choose }: ListProps) {
   const positions = kind === "from" ? picture.rows : picture.columns;
   const selected = selection?.side === kind ? selection.position : -1;
   const format = columnFormat(largest(numbers ?? []), picture.step);
@@ -286,7 +289,7 @@ function TokenList({ kind, picture, span, step, selection, pinnedToken, numbers,
             >
               <bdi>{shorten(token.text, MAX_TEXT)}</bdi>
               {token.source && <small class="source"><bdi>{shorten(token.source, MAX_TEXT)}</bdi></small>}
-              {strip && <i class={selected === position ? "strip own" : "strip"} title={describeStrip(strip, layer, picture.step)} style={{ width: `${cell * strip.length}px`, background: stripBackground(strip, strips!.max, palette, cell) }} />}
+              {strip && <i class={selected === position ? "strip own" : "strip"} title={describeStrip(strip, source, layer, picture.step)} style={{ width: `${cell * strip.length}px`, background: stripBackground(strip, strips!.max, palette, cell) }} />}
               {number !== undefined && <span class="number">{format(number)}</span>}
             </button>
           </li>

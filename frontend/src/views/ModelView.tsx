@@ -9,6 +9,7 @@ import { formatScore } from "../numbers";
 import type { Palette } from "../palette";
 import type { HeadLabel } from "../payload";
 import type { Pen } from "../pen";
+import type { Source } from "../source";
 import type { State } from "../state";
 import { type Bar, ColourBar, drawBar } from "./ColourBar";
 import { EnlargedHead } from "./EnlargedHead";
@@ -46,7 +47,7 @@ export function ModelView(props: ViewProps) {
   const colours = useMemo(() => measure && coloursOf(measure, palette), [measure, palette, thumbnails.made]);
   const selected = state.layer * heads + state.heads[0];
   const size = { width: LEFT + cell * heads + 2, height: TOP + cell * layers + 2 };
-  const atlas: Atlas = { layers, heads, cell, frame, slots, selected, thumbnails, measure, colours, order: state.order, kind: state.cells };
+  const atlas: Atlas = { source, layers, heads, cell, frame, slots, selected, thumbnails, measure, colours, order: state.order, kind: state.cells };
   const figure: Figure = { width: Math.max(size.width, 300), height: size.height + (measure ? BAR_HEIGHT : 0), draw: (pen) => drawFigure(pen, atlas, size.height, palette) };
   useLayoutEffect(() => {
     if (canvas.current) paint(canvas.current, { ...size, draw: (pen) => drawAtlas(pen, atlas, palette) });
@@ -67,7 +68,7 @@ export function ModelView(props: ViewProps) {
     return choose(slots[slot]);
   };
   const lines = (index: number) => [
-    `Head ${headName(index, heads)}`,
+    `Head ${headName(index, source)}`,
     ...source.labels(Math.trunc(index / heads), index % heads).map(labelText),
     ...(measure ? describeHead(measure, index, ranked.indexOf(index)) : []),
   ];
@@ -87,9 +88,9 @@ export function ModelView(props: ViewProps) {
                 <button
                   type="button"
                   key={index}
-                  data-head={`${layer + 1}-${head + 1}`}
+                  data-head={source.nameOf(layer, head)}
                   data-index={index}
-                  aria-label={[`Head ${layer + 1}-${head + 1}`, ...labels.map(labelText), ...(measure ? [`${measure.name} ${formatMeasure(measure.values[index])}`] : [])].join(", ")}
+                  aria-label={[`Head ${source.nameOf(layer, head)}`, ...labels.map(labelText), ...(measure ? [`${measure.name} ${formatMeasure(measure.values[index])}`] : [])].join(", ")}
                   aria-pressed={index === selected}
                   tabIndex={index === selected ? 0 : -1}
                   style={{ left: `${LEFT + (slot % heads) * cell}px`, top: `${TOP + Math.trunc(slot / heads) * cell}px`, width: `${cell}px`, height: `${cell}px` }}
@@ -185,6 +186,7 @@ function coloursOf(measure: Measure, palette: Palette): Bar & { neutral: number 
 }
 
 interface Atlas {
+  source: Source;
   layers: number;
   heads: number;
   cell: number;
@@ -199,10 +201,10 @@ interface Atlas {
 }
 
 function drawAtlas(pen: Pen, atlas: Atlas, palette: Palette): void {
-  const { layers, heads, cell, slots, selected, order } = atlas;
+  const { source, layers, heads, cell, slots, selected, order } = atlas;
   const every = cell < 22 ? 2 : 1;
-  for (let head = 0; head < heads; head += every) pen.text(LEFT + (head + 0.5) * cell, 9, String(head + 1), palette.muted, 11, "middle");
-  for (let layer = 0; layer < layers; layer += every) pen.text(LEFT - 7, TOP + (layer + 0.5) * cell, order === "all" ? String(layer * heads + 1) : String(layer + 1), palette.muted, 11, "end");
+  for (let head = 0; head < heads; head += every) pen.text(LEFT + (head + 0.5) * cell, 9, String(source.headNumber(head)), palette.muted, 11, "middle");
+  for (let layer = 0; layer < layers; layer += every) pen.text(LEFT - 7, TOP + (layer + 0.5) * cell, order === "all" ? String(layer * heads + 1) : String(source.layerNumber(layer)), palette.muted, 11, "end");
   slots.forEach((index, slot) => drawCell(pen, atlas, palette, index, LEFT + (slot % heads) * cell + 1.5, TOP + Math.trunc(slot / heads) * cell + 1.5));
   const slot = slots.indexOf(selected);
   if (slot < 0) return;
@@ -210,7 +212,7 @@ function drawAtlas(pen: Pen, atlas: Atlas, palette: Palette): void {
   for (const inset of [0, 1]) pen.rect(x + inset, y + inset, cell - 2 * inset, cell - 2 * inset, palette.foreground, true);
 }
 
-function drawCell(pen: Pen, { heads, cell, frame, thumbnails, measure, colours, order, kind }: Atlas, palette: Palette, index: number, x: number, y: number): void {
+function drawCell(pen: Pen, { source, cell, frame, thumbnails, measure, colours, order, kind }: Atlas, palette: Palette, index: number, x: number, y: number): void {
   const side = cell - 3;
   const value = measure?.values[index] ?? NaN;
   const known = colours && value === value;
@@ -222,7 +224,7 @@ function drawCell(pen: Pen, { heads, cell, frame, thumbnails, measure, colours, 
     const text = known ? formatMeasure(value).replace(/^(-?)0\./, "$1.") : measure ? "–" : "";
     const named = order !== "model" && cell >= CELL.name;
     pen.text(x + side / 2, y + side * (named ? 0.66 : 0.5), text, colour, cell < 44 ? 10 : 12, "middle");
-    if (named) pen.text(x + side / 2, y + side * 0.28, headName(index, heads), colour, 10, "middle");
+    if (named) pen.text(x + side / 2, y + side * 0.28, headName(index, source), colour, 10, "middle");
     return;
   }
   if (frame) pen.rect(x, y, side, side, known ? colours.scale.css(value - colours.neutral) : palette.grid);
@@ -232,7 +234,7 @@ function drawCell(pen: Pen, { heads, cell, frame, thumbnails, measure, colours, 
   if (image) pen.image(image, left, top, inner, inner);
   if (!frame) pen.rect(x - 0.5, y - 0.5, side + 1, side + 1, palette.grid, true);
   if (order === "model" || cell < CELL.name) return;
-  const name = headName(index, heads);
+  const name = headName(index, source);
   const font = cell < 56 ? 9 : 10;
   pen.rect(left, top, 0.58 * font * name.length + 2, font + 1, palette.background);
   pen.text(left + 1, top + font / 2 + 0.5, name, palette.foreground, font, "start");

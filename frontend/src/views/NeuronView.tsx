@@ -97,7 +97,7 @@ export function NeuronView(props: ViewProps) {
         </label>
         <button type="button" aria-expanded={expanded} data-choice="Computation" onClick={() => setExpanded(!expanded)}>{expanded ? "Collapse to lines" : "Expand the computation"}</button>
         <span class="note">
-          Head {state.layer + 1}-{head + 1}, {scores.size} neurons.{expanded && " Blue is positive, orange negative; each kind of strip is scaled to its largest absolute value. Point at a neuron, or move with the arrow keys, for its numbers."}
+          Head {source.nameOf(state.layer, head)}, {scores.size} neurons.{expanded && " Blue is positive, orange negative; each kind of strip is scaled to its largest absolute value. Point at a neuron, or move with the arrow keys, for its numbers."}
         </span>
       </p>
       {differs && <p class="note">This model adds other terms to its scores than query times key (for example for positions), so the softmax of the scaled scores differs from its attention.</p>}

@@ -18,17 +18,17 @@ export function SmallMultiples(props: ViewProps) {
   const heads = Array.from({ length: source.heads }, (_, head) => head);
   const alone = state.heads.length === 1 ? state.heads[0] : -1;
   return (
-    <nav class="multiples" aria-label={`Heads of layer ${state.layer + 1}`}>
-      <h2>Layer {state.layer + 1}</h2>
+    <nav class="multiples" aria-label={`Heads of layer ${source.layerNumber(state.layer)}`}>
+      <h2>Layer {source.layerNumber(state.layer)}</h2>
       <div class="heads" role="group" aria-label="Small pictures of the heads" onKeyDown={move}>
         {heads.map((head) => {
           const labels = source.labels(state.layer, head);
-          const name = `${state.layer + 1}-${head + 1}`;
+          const name = source.nameOf(state.layer, head);
           return (
             <button
               type="button"
               key={head}
-              data-multiple={head + 1}
+              data-multiple={source.headNumber(head)}
               aria-pressed={state.heads.includes(head)}
               aria-label={[`Show head ${name}`, ...labels.map(labelText)].join(", ")}
               title={[`Head ${name}`, ...labels.map((label) => `${labelText(label)} (${label.evidence})`)].join("\n")}

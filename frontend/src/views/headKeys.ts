@@ -1,4 +1,5 @@
-// Keys that move between heads in a grid: arrows, h, j, k, l, Home and End.
+// Keys that move between heads in a grid: arrows, h, j, k, l, Home and End; and the names of the heads there.
+import type { Source } from "../source";
 
 /** The place that a key leads to in a grid of so many columns; null if it leads nowhere. */
 export function nextPlace(event: KeyboardEvent, place: number, columns: number, count: number): number | null {
@@ -8,7 +9,7 @@ export function nextPlace(event: KeyboardEvent, place: number, columns: number, 
   return next === null || next < 0 || next >= count ? null : next;
 }
 
-/** The name of the head at an index, layer after layer: layer-head, counted from 1. */
-export function headName(index: number, heads: number): string {
-  return `${Math.trunc(index / heads) + 1}-${(index % heads) + 1}`;
+/** The name of the head at an index, layer after layer. */
+export function headName(index: number, source: Source): string {
+  return source.nameOf(Math.trunc(index / source.heads), index % source.heads);
 }

@@ -44,9 +44,7 @@ function textMeasures(source: Source): TextMeasure[] {
   return [
     { name: "largest weight", unit: "highest weight of a token, mean over tokens", row: (weights, start, n) => largest(weights, start, n) },
     { name: "entropy", unit: "nats, mean over tokens", row: (weights, start, n) => entropy(weights, start, n) },
-    offset("to previous token", -1),
-    offset("to next token", 1),
-    offset("to itself", 0),
+    ...(source.run.role === "cross" ? [] : [offset("to previous token", -1), offset("to next token", 1), offset("to itself", 0)]),
     ...[...positions].slice(0, 4).map(([text, at]) => targets(`to ${text}`, at)),
   ];
 }
@@ -111,7 +109,7 @@ export class TextMeasures {
     const n = this.source.nTokens;
     return this.definitions.map(({ row }) => {
       let [sum, count] = [0, 0];
-      for (let from = 0; from < n; from++) {
+      for (let from = this.source.firstRow; from < n; from++) {
         const value = row(weights, from * n, n, from);
         if (value !== value) continue;
         sum += value;

@@ -41,6 +41,6 @@ export function stripBackground(values: number[], max: number, palette: Palette,
   return `linear-gradient(90deg, ${stops.join(", ")})`;
 }
 
-export function describeStrip(values: number[], layer: number, step: number): string {
-  return values.map((value, head) => `${layer + 1}-${head + 1}: ${formatExact(value, step)}`).join("\n");
+export function describeStrip(values: number[], source: Source, layer: number, step: number): string {
+  return values.map((value, head) => `${source.nameOf(layer, head)}: ${formatExact(value, step)}`).join("\n");
 }
