@@ -50,6 +50,8 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS / "results"
 DIGITS = 5
 """Significant digits of stored numbers: more than a figure shows."""
+GALLERY_WIDTH = 350
+"""Width of a figure of the gallery in pixels."""
 COMMAND = re.compile(r"^ *bertology (run .*?[^\\])$", re.MULTILINE | re.DOTALL)
 log = logging.getLogger("mkdocs.hooks.generate")
 
@@ -269,7 +271,10 @@ def gallery_page(analyses: tuple[Analysis, ...]) -> str:
     figures = [(analysis, figure) for analysis in analyses if (figure := _gallery_figure(analysis))]
     lines = ["# Gallery", ""]
     lines += [f"{len(figures)} figures, the first panel of each. The link opens all panels, command and explanation."]
-    lines += ["Hover over a mark for its value.", ""]
+    lines += [
+        "Hover over a mark for its value. Panels, width and caption can be chosen: see [figures](figures.md).",
+        "",
+    ]
     for section in REPORT_SECTIONS:
         of_section = [figure for analysis, figure in figures if analysis.report_section == section]
         if of_section:
@@ -279,7 +284,7 @@ def gallery_page(analyses: tuple[Analysis, ...]) -> str:
 
 def _gallery_figure(analysis: Analysis) -> str:
     result = page_figure(analysis).result
-    panels = draw_shape(result.data).panels if result is not None else ()
+    panels = draw_shape(result.data, width=GALLERY_WIDTH).panels if result is not None else ()
     if not panels:
         return ""
     link = f'<a href="analyses/{analysis.name}.html">{analysis.name}</a>'

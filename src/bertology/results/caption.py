@@ -123,7 +123,7 @@ def plain_policy(policy: str, options: Mapping[str, Any] | None = None) -> str:
     """The treatment of special tokens without the options that would change it; if one is set, the text says so."""
     for flag, values in re.findall(r"--([\w-]+) ([\w-]+(?: or [\w-]+)*)", policy):
         if (options or {}).get(flag.replace("-", "_")) in values.split():
-            text = re.sub(r"--([\w-]+)", lambda found: f"the option {found[1].replace('-', ' ')}", policy)
+            text = re.sub(r"--([\w-]+)", lambda matched: f"the option {matched[1].replace('-', ' ')}", policy)
             return f"{text.replace('`', '')} This option is set here."
     text = re.sub(r"\s*\([^()]*--[^()]*\)", "", policy.replace("`", ""))
     text = re.sub(r"(?:;|,? and| or)?(?: with)? --[^.;]*", "", text)

@@ -32,15 +32,15 @@ def display_unit(unit: str, measure: str = "") -> DisplayUnit:
     signed = ", -" in unit
     if re.match(r"p\b", measure) and unit.startswith(("probability", "proportion of permutations")):
         return DisplayUnit("p value, logarithmic", is_p_value=True)
-    if found := _SHARE.match(unit):
-        whole = _SPECIFIC.get(found[1], found[1])
-        return DisplayUnit(f"% of {whole}{unit[found.end() :]}", 100, PERCENT)
+    if matched := _SHARE.match(unit):
+        whole = _SPECIFIC.get(matched[1], matched[1])
+        return DisplayUnit(f"% of {whole}{unit[matched.end() :]}", 100, PERCENT)
     if unit.startswith("proportion, 0 to 1"):
         return DisplayUnit(PERCENT, 100, PERCENT)
-    if found := _ACCURACY.match(unit):
-        return DisplayUnit(f"{found[1]}, %{unit[found.end() :]}", 100, PERCENT)
-    if found := _DIFFERENCE.match(unit):
-        return DisplayUnit(f"{found[1]}, {POINTS}", 100, is_signed=True)
+    if matched := _ACCURACY.match(unit):
+        return DisplayUnit(f"{matched[1]}, %{unit[matched.end() :]}", 100, PERCENT)
+    if matched := _DIFFERENCE.match(unit):
+        return DisplayUnit(f"{matched[1]}, {POINTS}", 100, is_signed=True)
     if unit == "difference of proportions, -1 to 1":
         return DisplayUnit(POINTS, 100, is_signed=True)
     return DisplayUnit(_RANGE.sub("", unit), is_signed=signed)

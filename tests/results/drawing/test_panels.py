@@ -38,6 +38,8 @@ def test_the_bar_shows_both_ends_and_the_baseline() -> None:
     bar = ColourScale.of(np.array([-1.0, 1.0]), 0.5).bar(0, 0, 200, "uniform attention")
     assert ">−1<" in bar and ">1<" in bar and ">uniform attention 0.5<" in bar
     assert 'points="150,-3 150,8"' in bar  # the tick stands at the baseline
+    narrow = ColourScale.of(np.array([-1.0, 1.0]), 0.5).bar(0, 0, 90, "a baseline with a long name")
+    assert "… 0.5<" in narrow and "<title>a baseline with a long name 0.5</title>" in narrow
     assert "≈ 0" in ColourScale.of(np.array([1e-9, 1.0]), 1e-9).bar(0, 0, 200)
 
 

@@ -12,12 +12,12 @@ MIN_WIDTH_MM, MAX_WIDTH_MM = 50, 500
 
 def parse_width(text: str) -> float:
     """A width in points, 1/72 inch; a refusal if it is no length, or no useful one."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|cm|in|pt|px)\s*", text)
-    if found is None:
+    matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|cm|in|pt|px)\s*", text)
+    if matched is None:
         raise Refusal(
             f"The width {text!r} is not a length", f"a number with one of: {', '.join(POINTS_PER_UNIT)}", "Write 85mm"
         )
-    points = float(found[1]) * POINTS_PER_UNIT[found[2]]
+    points = float(matched[1]) * POINTS_PER_UNIT[matched[2]]
     millimetres = points / POINTS_PER_UNIT["mm"]
     if not MIN_WIDTH_MM <= millimetres <= MAX_WIDTH_MM:
         raise Refusal(

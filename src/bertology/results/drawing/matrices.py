@@ -43,8 +43,8 @@ def draw_matrix(
     columns = svg.deduplicate(matrix.column_names)
     left = min(0.4 * width, 8 + max((svg.text_width(name) for name in rows.values()), default=0.0))
     two = (width - PANEL_GAP) / 2
-    beside = two - left - 8
-    fits = beside >= MIN_BAR and beside / max(1, len(columns)) >= NUMBER_CELL - 4
+    half_room = two - left - 8
+    fits = half_room >= MIN_BAR and half_room / max(1, len(columns)) >= NUMBER_CELL - 4
     across = 2 if len(series) > 1 and fits else 1
     room = (two if across == 2 else width) - left - 8
     side = min(room / max(1, len(columns)), MAX_HEIGHT / max(1, len(rows)))
@@ -77,7 +77,7 @@ def _column_labels(columns: Sequence[str], cell: float, left: float, top: float)
     """The names of columns, level if they fit and else turned; layers as numbers below one another's word."""
     numbers = [re.fullmatch(r"layer (\d+)", name) for name in columns]
     if all(numbers) and columns:
-        columns = [found[1] for found in numbers if found]
+        columns = [match[1] for match in numbers if match]
     level = all(svg.text_width(name) + 4 <= cell for name in columns)
     step = 1 if level else max(1, -(-len(columns) // MAX_NAMES), -(-11 // int(max(cell, 1))))
     is_level = level or max((svg.text_width(name) for name in columns), default=0.0) < 24

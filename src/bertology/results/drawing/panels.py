@@ -136,8 +136,8 @@ def displayed_series(shape: MeasuredShape, measures: Collection[str] = ()) -> li
 def missing_notes(shape: MeasuredShape, series: Sequence[MeasureSeries], measures: Collection[str] = ()) -> list[str]:
     """What the sign for missing values means, if there are any, and which measures are not drawn at all."""
     notes = [MISSING_NOTE] if any(each.has_missing for each in series) else []
-    drawn = {each.name for each in series}
-    absent = [name for name in shape.measures if name not in drawn and (not measures or name in measures)]
+    names = {each.name for each in series}
+    absent = [name for name in shape.measures if name not in names and (not measures or name in measures)]
     return notes + ([f"Not measured: {', '.join(absent)}"] if absent else [])
 
 
@@ -208,8 +208,10 @@ class ColourScale:
             parts.append(svg.text(x + width * end, y + 17, prefix + number, anchor=anchor, class_="muted small"))
         if neutral_name and not (neutral_name == "0" and 0.0 in (self.low, self.high)):
             at = x + width * min(1.0, max(0.0, self._position(self.neutral)))
-            name = neutral_name if neutral_name == "0" else f"{neutral_name} {self._format(self.neutral)}"
-            shown = svg.fit_label(name, width, svg.SMALL_SIZE)
+            number = "" if neutral_name == "0" else f" {self._format(self.neutral)}"
+            name = f"{neutral_name}{number}"
+            room = width - svg.text_width(number, svg.SMALL_SIZE)
+            shown = svg.fit_label(neutral_name, room, svg.SMALL_SIZE) + number
             half = svg.text_width(shown, svg.SMALL_SIZE) / 2
             label = min(max(at, x + half), x + width - half) if 2 * half < width else x + width / 2
             parts.append(svg.path([(at, y - 3), (at, y + 8)], class_="axis"))

@@ -36,17 +36,17 @@ def select_panels(shape: Shape, panels: str | Sequence[str]) -> PanelSelection:
     if not valid:
         raise Refusal("This figure has a single panel", "no choice of panels", "Leave out --panels")
     names = _split(panels, valid) if isinstance(panels, str) else [panel.strip() for panel in panels]
-    found: tuple[list[str], list[str], list[int]] = ([], [], [])
+    selected: tuple[list[str], list[str], list[int]] = ([], [], [])
     for name in names:
         if matching_names(name, measures):
-            found[0].append(match_name("panel", name, measures))
+            selected[0].append(match_name("panel", name, measures))
         elif matching_names(name, rows):
-            found[1].append(match_name("row", name, rows))
+            selected[1].append(match_name("row", name, rows))
         elif name.casefold().removeprefix("sentence").strip() in numbers:
-            found[2].append(int(name.casefold().removeprefix("sentence")))
+            selected[2].append(int(name.casefold().removeprefix("sentence")))
         else:
             raise unknown_name("panel", name, valid)
-    return PanelSelection(tuple(found[0]), tuple(found[1]), tuple(found[2]))
+    return PanelSelection(tuple(selected[0]), tuple(selected[1]), tuple(selected[2]))
 
 
 def _split(text: str, valid: Sequence[str]) -> list[str]:

@@ -83,9 +83,11 @@ def _arc_panel(number: int, sentence: ArcDiagram, directed: bool, width: float) 
         style = _ArcStyle("arc-agrees" if agrees else "rule-baseline", thickness, not agrees, directed)
         parts += _arc(sentence, arc, words, first, -1, style, f"{PREDICTED}{verdict}, weight {weight}", labels)
     for arc in sentence.gold:
-        found = _edge(arc, directed) in predicted
-        style = _ArcStyle("arc-gold", 1.3, not found, directed)
-        parts += _arc(sentence, arc, words, second, 1, style, f"{GOLD}, {'found' if found else 'not found'}", labels)
+        is_predicted = _edge(arc, directed) in predicted
+        style = _ArcStyle("arc-gold", 1.3, not is_predicted, directed)
+        parts += _arc(
+            sentence, arc, words, second, 1, style, f"{GOLD}, {'found' if is_predicted else 'not found'}", labels
+        )
     parts += _words(sentence.words, words, first)
     across = second + after + MARGIN
     label = f"Sentence {number}: {' '.join(sentence.words)}"
@@ -123,7 +125,7 @@ class _ArcLabels:
     def __init__(self) -> None:
         self.taken: list[tuple[float, float, float]] = []
 
-    def place(self, x: float, y: float, label: str) -> list[Markup]:
+    def label(self, x: float, y: float, label: str) -> list[Markup]:
         half = svg.text_width(label, svg.SMALL_SIZE) / 2 + 1
         if any(x - half < end and start < x + half and abs(y - height) < 10 for start, end, height in self.taken):
             return []
@@ -170,7 +172,7 @@ def _arc(
     yield svg.group(marks, class_=style.class_)
     if arc.label and not words.is_vertical and svg.text_width(arc.label, svg.SMALL_SIZE) < 2 * radius:
         y = base + sign * reach + (9 if sign > 0 else -2)
-        yield from labels.place((start + end) / 2, y, arc.label)
+        yield from labels.label((start + end) / 2, y, arc.label)
 
 
 def draw_examples(examples: Examples, width: float = DEFAULT_WIDTH, numbers: Collection[int] = ()) -> Drawing:
