@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from bertology.encoder.resumable_encoder import ResumableEncoder
 
 MAX_ANSWER_TOKENS = 30
-CLASS_NAMES: Mapping[str, tuple[str, ...]] = {"nsp": ("next sentence", "random sentence"), "sop": ("in order", "swapped")}
+CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
+    "nsp": ("next sentence", "random sentence"),
+    "sop": ("in order", "swapped"),
+}
 """Classes of the pretraining heads that read the first token; configurations do not name them."""
 
 
