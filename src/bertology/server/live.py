@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import TaskEncoder, describe_changes
 from bertology.encoder.predictions import LayerPredictions, Predictions, predictions_by_layer, read_predictions
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
 from bertology.encoder.tokens import SpecialToken
 from bertology.lazy import torch
 from bertology.numerics.attention_rollout import AttentionRollout, residual_attention
+from bertology.recording.recording import EncoderSummary, Recording
 from bertology.server.interventions import InterventionRequest
 from bertology.server.texts import TextRequest
-from bertology.views.dependency_arcs import gold_tree
-from bertology.views.model_run import QUANTITIES, SITES, VALUE_NORMS, view_tokens
-from bertology.views.payload import ModelRun, QuantisedRows, Quantity, quantise
+from bertology.views.model_run import SITES, VALUE_NORMS, recorded_model_run
+from bertology.views.payload import ModelRun, QuantisedRows, quantise
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -233,28 +234,41 @@ def _add_gradients(encoder: TaskEncoder, recorded: RecordedInput, collector: _Co
 
 
 def _model_run(encoder: TaskEncoder, recorded: RecordedInput, request: LiveRequest, collector: _Collector) -> ModelRun:
-    quantities = [
-        Quantity(name=name, description=QUANTITIES[name], weights=quantise(values))
-        for name in dict.fromkeys(("attention", *request.quantities))
-        if (values := collector.stack(name)) is not None
-    ]
-    value_norms, query, key = (collector.stack(name) for name in ("value_norms", "query", "key"))
-    has_norms = value_norms is not None and bool(np.isfinite(value_norms).all())
-    tree = gold_tree(recorded.text) if not request.edits else None
-    return ModelRun(
-        name=encoder.name,
-        tokens=view_tokens(recorded.tokens),
-        words=list(recorded.text.words),
-        is_pair=len(recorded.text.segments) > 1,
-        causal=encoder.causal,
-        attention_windows=list(encoder.attention_windows),
-        quantities=quantities,
-        value_norms=quantise(value_norms) if has_norms and value_norms is not None else None,
-        query=None if query is None else quantise(query),
-        key=None if key is None else quantise(key),
-        labels=[],
-        trees=[tree] if tree else [],
+    """The picture as pages of views have it, of a recording with this one input and the layers that were kept."""
+    sites = {key: [values] for key, name in _SITE_KEYS.items() if (values := collector.stack(name)) is not None}
+    norms = sites.get(VALUE_NORMS.storage_key)
+    if norms is not None:
+        sites[VALUE_NORMS.storage_key] = [norms[0][:, :, 0]]
+    n_tokens = len(recorded.tokens)
+    sites.setdefault("attention", [np.zeros((0, encoder.heads, n_tokens, n_tokens), np.float32)])
+    summary = EncoderSummary(
+        encoder.name,
+        "",
+        encoder.layers,
+        encoder.heads,
+        encoder.width,
+        encoder.causal,
+        attention_windows=encoder.attention_windows,
     )
+    kind = "sentence" if len(recorded.text.segments) == 1 else "pair"
+    corpus = Corpus((Example(recorded.text.segments, kind),), name="text")
+    shown = [name for name in ("attention", *_DERIVED) if _DERIVED.get(name, name) in sites]
+    run = recorded_model_run(
+        Recording(summary, corpus, (recorded,), sites), 0, shown, neurons="query" in sites and "key" in sites
+    )
+    # The arcs of a text are not those of another one.
+    return run.model_copy(update={"trees": []}) if request.edits else run
+
+
+_DERIVED = {name: site.storage_key for name, site in SITES.items()}
+_SITE_KEYS = {
+    "attention": "attention",
+    "query": "query",
+    "key": "key",
+    VALUE_NORMS.storage_key: "value_norms",
+    **{key: name for name, key in _DERIVED.items()},
+}
+"""The sites of a recording, and the arrays that hold them here."""
 
 
 _UNITS = {
