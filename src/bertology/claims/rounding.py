@@ -60,7 +60,7 @@ class RoundedEstimate:
     @property
     def bare(self) -> str:
         """The number without its unit."""
-        return f"{self._round(self.estimate.value)}"
+        return f"{self._round(self.estimate.value):f}"
 
     @property
     def text(self) -> str:
@@ -78,7 +78,7 @@ class RoundedEstimate:
         low, high = self.estimate.low, self.estimate.high
         if self.unit == "percent" and 0.0 <= self.estimate.value <= 1.0:  # a corrected interval may pass its bounds
             low, high = max(low, 0.0), min(high, 1.0)
-        return f"[{self._round(low)}, {self._round(high)}]" if self._round(low) != self._round(high) else ""
+        return f"[{self._round(low):f}, {self._round(high):f}]" if self._round(low) != self._round(high) else ""
 
     @property
     def opposite(self) -> RoundedEstimate:
