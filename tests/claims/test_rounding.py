@@ -29,10 +29,13 @@ comparisons = st.builds(
     Comparison, measurements, st.one_of(measurements, numbers), margin=st.sampled_from([0.0, 0.05, 0.1, 0.3])
 )
 
-# A limit close to the end of the interval, where rounding could move the end across it.
-near_a_limit = st.builds(
-    lambda number, distance: Comparison(number, number.estimate.low - distance), measurements, st.floats(-0.003, 0.003)
-)
+
+def near_the_end(number: Measurement, distance: float) -> Comparison:
+    """A limit close to the end of the interval, where rounding could move the end across it."""
+    return Comparison(number, number.estimate.low - distance)
+
+
+near_a_limit = st.builds(near_the_end, measurements, st.floats(-0.003, 0.003))
 
 
 @pytest.mark.parametrize(
