@@ -370,7 +370,7 @@ AREAS = {
 
 @cache
 def public_objects() -> dict[str, str]:
-    """Where each public name of `bertology` is defined, from its imports for type checkers: `run` in `analyses.run`."""
+    """Where each public name of `bertology` is defined, from its imports for type checkers: `read` in `corpus.read`."""
     tree = ast.parse(Path(str(bertology.__file__)).read_text("utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     places = {alias.asname or alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}

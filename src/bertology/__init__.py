@@ -42,7 +42,7 @@ _MODULES = {
     "read": "bertology.corpus.read",
     "record": "bertology.recording.recorder",
     "reduction": "bertology.recording.sites",
-    "run": "bertology.analyses.run",
+    "run": "bertology.analyses.run_by_name",
     "compare": "bertology.analyses.compare",
     "claims": "bertology.claims",
     "report": "bertology.views.report.build",
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from bertology.analyses.probe import probe as probe
     from bertology.analyses.probe import states as states
     from bertology.analyses.probing.estimator import LayerProbe as LayerProbe
-    from bertology.analyses.run import run as run
+    from bertology.analyses.run_by_name import run as run
     from bertology.analyses.trainer_callback import AnalysisCallback as AnalysisCallback
     from bertology.claims.claim import Claim as Claim
     from bertology.claims.claim import all_claims as all_claims

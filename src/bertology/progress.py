@@ -23,6 +23,10 @@ LINE_SECONDS = 30.0
 """Seconds between two lines where no bars can be drawn."""
 
 
+def no_progress(done: int, total: int) -> None:
+    """Report nothing."""
+
+
 @contextmanager
 def progress_bars() -> Generator[ProgressFactory]:
     """Show progress on stderr: bars in a terminal or notebook, which disappear when finished, else lines."""

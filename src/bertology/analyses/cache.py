@@ -11,7 +11,7 @@ from typing import Any
 
 from bertology.analyses.cache_key import cache_key
 from bertology.atomic_files import atomic_writer
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import ProgressCallback, ProgressFactory, no_progress
 
 FOLDER = "analysis_cache"
 
@@ -25,11 +25,11 @@ class AnalysisCache:
     """
 
     directory: Path | None = None
-    progress: Callable[[str], ProgressCallback] | None = None
+    progress: ProgressFactory | None = None
 
     def progress_meter(self, title: str) -> ProgressCallback:
         """A progress display with this title."""
-        return self.progress(title) if self.progress is not None else _no_progress
+        return self.progress(title) if self.progress is not None else no_progress
 
     def call(
         self, function: Callable[..., Any], /, *, progress: ProgressCallback | None = None, **arguments: Any
@@ -86,7 +86,3 @@ def step_progress(meter: ProgressCallback, step: int, n_steps: int) -> ProgressC
         meter(step * total + done, n_steps * total)
 
     return report
-
-
-def _no_progress(done: int, total: int) -> None:
-    """Report nothing."""

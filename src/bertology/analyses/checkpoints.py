@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bertology.analyses.run import NotifyFunction, ProgressFactory, Request, RunInputs, run_all, with_partner
+from bertology.analyses.run import NotifyFunction, Request, RunInputs, run_all, with_partner
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.progress import ProgressFactory
 from bertology.results.result import Result
 from bertology.results.results import Results, unique_names
 from bertology.results.shapes import LayerCurve, Matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bertology.analyses.run import run
+from bertology.analyses.run_by_name import run
 from bertology.errors import Refusal
 from bertology.results.comparison import ModelTable
 

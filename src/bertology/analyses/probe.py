@@ -25,7 +25,7 @@ from bertology.analyses.probing.estimator import LayerProbe
 from bertology.analyses.probing.fitting import VALIDATION_FRACTION
 from bertology.analyses.probing.train_test_split import CorpusSplit, TrainTestSplit, group_inputs
 from bertology.analyses.probing.word_labels import WORD_LABELS, word_task
-from bertology.analyses.run import ProgressFactory, RunInputs, run_analysis
+from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
@@ -33,6 +33,7 @@ from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal, unknown_name
+from bertology.progress import ProgressFactory
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording

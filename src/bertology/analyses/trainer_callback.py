@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bertology.analyses.run import named_requests, run
+from bertology.analyses.run_by_name import named_requests, run
 from bertology.arrays import FloatArray
 from bertology.atomic_files import write_atomically
 from bertology.corpus.read import as_corpus

@@ -15,10 +15,8 @@ from bertology.cli.completion import complete_model, complete_paper
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from bertology.analyses.run import ProgressFactory
-    from bertology.claims.run import ClaimResult, ClaimResults, ClaimResultsByModel
+    from bertology.claims.run import ClaimResults, ClaimResultsByModel
+    from bertology.progress import ProgressFactory
 
 HELP = "Test published findings on a model: each holds, fails, is inconclusive or does not apply."
 STYLES = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not applicable": "dim"}

@@ -134,7 +134,7 @@ def run_command(
         preset = find_preset(declared[0], like) if like is not None else None
         _check_answers(declared[0], preset.with_explicit(explicit_options) if preset else explicit_options, answers)
 
-    from bertology.analyses.run import run
+    from bertology.analyses.run_by_name import run
     from bertology.recording.plan import RecordingConfig
     from bertology.results.result import Result
     from bertology.results.results import Results

@@ -92,7 +92,7 @@ def test_a_missing_label_is_refused_before_any_forward_pass(
     def refuse_to_record(*_: object, **__: object) -> None:
         raise AssertionError("a forward pass was made")
 
-    monkeypatch.setattr("bertology.analyses.run.record", refuse_to_record)
+    monkeypatch.setattr("bertology.analyses.recordings_by_role.record", refuse_to_record)
     for label, message in (("knid", "Did you mean 'kind'"), ("pos", "word labels: coin, kind")):
         with pytest.raises(Refusal, match=message) as caught:
             bertology.run(analysis, "tiny", path, label=label)

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.cache_key import describe_value
-from bertology.analyses.frozen_features.word_features import WordFeatures, no_progress
+from bertology.analyses.frozen_features.word_features import WordFeatures
 from bertology.atomic_files import digest_bytes
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.lazy import torch
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import ProgressCallback, no_progress
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -25,10 +25,6 @@ FloatArray = NDArray[np.float32]
 FOLDER = "features"
 
 
-def no_progress(done: int, total: int) -> None:
-    """Report nothing."""
-
-
 @dataclass(frozen=True, eq=False)
 class WordFeatures:
     """`by_sentence[i]` is (word, width) for sentence i; words without a vector are zeros, and counted."""
