@@ -17,7 +17,7 @@ def test_the_table_has_the_numbers_of_single_runs() -> None:
         measure = bertology.run("geometry/contextuality", model, TEXTS)["self-similarity"]
         rows = [row for row in table.rows if row.measure == measure.name and row.series == "model"]
         assert [row.estimates[model] for row in rows] == [measure[layer] for layer in range(3)]
-    assert table.to_markdown().splitlines()[0] == "| analysis | measure | at | series | tiny | random:tiny@3 |"
+    assert table.to_markdown().splitlines()[0] == "| measure | at | series | tiny | random:tiny@3 |"
 
 
 def test_one_model_is_refused_with_what_to_write() -> None:

@@ -98,6 +98,8 @@ def test_labels_of_words_and_spans_are_probed_under_their_own_names() -> None:
 def test_a_label_that_does_not_exist_is_refused_with_the_names_that_do(english: Any, sentences: Any) -> None:
     with pytest.raises(Refusal, match=r"no label of .* called 'poz'.*pos"):
         bertology.probe("tiny", english, "poz")
+    with pytest.raises(Refusal, match=r"text has no labels\..* label=\.\.\."):
+        bertology.probe("tiny", ["A text."], "pos")
     with pytest.raises(Refusal, match="length"):
         bertology.states("tiny", sentences, "lengths")
     with pytest.raises(Refusal, match='Add unit="word"'):

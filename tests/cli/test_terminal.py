@@ -7,9 +7,11 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.cli import terminal
+from bertology.cli.result_tables import MAX_ROWS
 from bertology.cli.table_layout import MeasureColumns, TableColumn, column_widths, split_into_tables, wrap_line
-from bertology.cli.terminal import print_result
+from bertology.cli.terminal import print_model_table, print_result
 from bertology.estimates.estimate import Estimates
+from bertology.results.comparison import compare_results
 from bertology.results.result import Result
 from bertology.results.shapes import (
     Examples,
@@ -441,7 +443,7 @@ def long_table(n_rows: int = 100) -> Table:
 def test_a_long_table_is_cut_to_the_rows_furthest_from_their_baselines(capsys: pytest.CaptureFixture[str]) -> None:
     out = print_with(long_table(), capsys)
     shown = [row[0] for row in table_rows(out) if "[" in "".join(row)]
-    assert len(shown) == terminal.MAX_ROWS and {f"r{row}" for row in range(1, 100, 4)} <= set(shown)
+    assert len(shown) == MAX_ROWS and {f"r{row}" for row in range(1, 100, 4)} <= set(shown)
     assert [int(name[1:]) for name in shown] == sorted(int(name[1:]) for name in shown)  # in the order of the table
     assert "30 of 100 rows: those whose score is furthest from its baselines (all: --all-rows)." in out
     assert "a strong row" in out
@@ -498,3 +500,21 @@ def test_no_line_is_wider_than_the_terminal(
     for data in (planted_grid(), long_table(), planted_table(names, names)):
         out = print_with(data, capsys, head=head, all_rows=True)
         assert max(map(len, out.splitlines())) <= width
+
+
+def test_a_long_table_of_several_models_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    n_rows = MAX_ROWS + 5
+    data = Table(
+        measures={"score": Estimates.exact(np.arange(n_rows) / 100)},
+        baselines={"chance": {"score": Estimates.exact(np.zeros(n_rows))}},
+        row_names=tuple(f"row{row}" for row in range(n_rows)),
+    )
+    result = Result(analysis=ANALYSIS.name, version=1, options={}, inputs={}, n=3, data=data, provenance={})
+    table = compare_results({ANALYSIS.name: {"a": result, "b": result}})
+    print_model_table(table)
+    cut = capsys.readouterr().out
+    assert f"The first {MAX_ROWS} of {n_rows} numbers (all: --all-rows)." in cut
+    assert cut.count("   row") == cut.count("chance") == MAX_ROWS
+    print_model_table(table, all_rows=True)
+    whole = capsys.readouterr().out
+    assert whole.count("   row") == n_rows and "all-rows" not in whole

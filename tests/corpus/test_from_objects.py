@@ -50,6 +50,17 @@ def test_tuples_of_two_strings_are_pairs() -> None:
     assert [example.kind for example in mixed] == ["sentence", "pair"]
 
 
+def test_lists_of_texts_are_not_taken_for_words() -> None:
+    with pytest.raises(Refusal, match=r"Make tuples of pairs, \(first, second\)"):
+        bertology.corpus([["A dog sleeps.", "An animal rests."]])
+    assert bertology.corpus([["New York", "sleeps"]])[0].segments[0].words == ("New York", "sleeps")
+
+
+def test_a_text_in_place_of_a_corpus_is_refused_with_what_to_write() -> None:
+    with pytest.raises(Refusal, match=r"put texts into a list: \[text\]"):
+        as_corpus("The cat sat on the mat.")
+
+
 def test_labels_are_given_as_a_list_or_by_name() -> None:
     corpus = bertology.corpus(TEXTS[:2], label=["a", "b"])
     assert [example.label for example in corpus] == ["a", "b"]
@@ -92,7 +103,8 @@ def test_a_pandas_frame() -> None:
     renamed = frame.rename(columns={"text": "body of the mail"})
     with pytest.raises(Refusal, match="text='column'"):
         bertology.corpus(renamed)
-    assert len(bertology.corpus(renamed, text="body of the mail", label="topic")) == 2
+    named = bertology.corpus(renamed, text="body of the mail", label="topic")
+    assert (len(named), named.skipped) == (2, ()), "columns that were not asked for are not skipped"
 
 
 def test_a_polars_frame_equals_the_pandas_frame() -> None:

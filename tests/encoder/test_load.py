@@ -75,6 +75,8 @@ def test_dtypes() -> None:
             tiny_models.batch(encoder.tokenise(tiny_models.inputs()[:2])), hidden=True
         ).hidden_states
     assert hidden[-1].dtype == torch.bfloat16
+    same = load(str(tiny_models.directory("bert")), dtype=torch.bfloat16, device=torch.device("cpu"))
+    assert same.fingerprint == encoder.fingerprint != load(str(tiny_models.directory("bert"))).fingerprint
     assert "Did you mean 'bfloat16'" in _refused("tiny", dtype="bfloat")
 
 

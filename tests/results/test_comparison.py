@@ -43,6 +43,19 @@ def test_layers_and_rows_that_one_model_lacks_are_empty() -> None:
     assert "det \\| nsubj" in compare_results({"x": {"a": result(named)}}).to_markdown()
 
 
+def test_the_latex_table_has_the_models_as_columns_and_each_measure_once() -> None:
+    named = Table(
+        measures={"m_1": estimates([0.5, np.nan])},
+        baselines={"flat": {"m_1": estimates([0.0, 0.0])}},
+        row_names=("det", "not measured"),
+    )
+    latex = compare_results({"x": {"a": result(named), "b": result(named)}}).to_latex(label="tab:x")
+    assert latex.splitlines()[2] == r"\caption{x: value [interval] of each model and of its baselines.}"
+    assert r"measure & at & series & a & b \\" in latex
+    assert r"m\_1 & det & model & 0.5 [0.4, 0.6] & 0.5 [0.4, 0.6] \\" in latex
+    assert r" & det & flat & 0 [$-$0.1, 0.1] & 0 [$-$0.1, 0.1] \\" in latex and "not measured" not in latex
+
+
 def test_the_mean_leaves_out_what_was_not_measured() -> None:
     values = estimates([0.2, np.nan, 0.4])
     assert np.isclose(mean_estimate(values).value, 0.3)

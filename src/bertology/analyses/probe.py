@@ -24,7 +24,7 @@ from bertology.analyses.probing.dataset import (
 from bertology.analyses.probing.estimator import LayerProbe
 from bertology.analyses.probing.fitting import VALIDATION_FRACTION
 from bertology.analyses.probing.train_test_split import CorpusSplit, TrainTestSplit, group_inputs
-from bertology.analyses.probing.word_labels import WORD_LABELS, word_task
+from bertology.analyses.probing.word_labels import WORD_LABELS, annotated_labels, word_task
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
@@ -140,14 +140,19 @@ def label_unit(corpus: Corpus, label: str | None, unit: Unit | None) -> Unit:
     if label is None:
         raise Refusal("Neither a label nor a unit was named", "one of them", 'Add unit="word" or unit="sentence"')
     names = corpus.label_names
-    annotated = [name for name, task in WORD_LABELS.items() if all(corpus.annotations[a] for a in task.annotations)]
-    of_words = {*names.words, *names.spans, *annotated}
+    of_words = {*names.words, *names.spans, *annotated_labels(corpus, WORD_LABELS)}
     of_examples = set(names.examples) | ({"label"} if any(example.label is not None for example in corpus) else set())
     if label in of_words and label in of_examples:
         raise Refusal(
             f"{label!r} is a label of words and of sentences in {corpus.name}",
             "one of them",
             'Add unit="word" or unit="sentence"',
+        )
+    if not of_words | of_examples:
+        raise Refusal(
+            f"There is no label called {label!r}: {corpus.name} has no labels",
+            "a corpus with labels of words or of sentences",
+            "Give them to bertology.corpus, as label=... or word_labels=..., or read a file with a column of labels",
         )
     if label not in of_words | of_examples:
         raise unknown_name(f"label of {corpus.name}", label, of_words | of_examples)

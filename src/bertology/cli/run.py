@@ -172,7 +172,7 @@ def run_command(
         typer.echo(json.dumps(value.to_json(), ensure_ascii=False))
         return
     if isinstance(value, Results) and len(value.all_results()) > len(names):
-        print_model_table(value.table())
+        print_model_table(value.table(), all_rows=all_rows)
         return
     results = [value] if isinstance(value, Result) else value.all_results()
     for each, result in zip(declared, results, strict=True):

@@ -113,7 +113,7 @@ class Corpus(Sequence[Example]):
     skipped: tuple[SkippedExample, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
-        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        skipped = f", {len(self.skipped)} skipped or changed" if self.skipped else ""
         examples = "1 example" if len(self) == 1 else f"{len(self)} examples"
         return f"Corpus({self.name!r}, {examples}{skipped})"
 
@@ -205,14 +205,21 @@ class Corpus(Sequence[Example]):
     def require_annotations(self, *annotations: str, analysis_name: str) -> None:
         """Refuse this corpus if no segment has one of the annotations that the analysis needs."""
         missing = [name for name in annotations if not self.annotations[name]]
-        if missing:
-            raise Refusal(
-                f"{analysis_name} needs the annotation {', '.join(missing)}; {self.name} has {self.annotation_list}",
-                f"a corpus annotated with {', '.join(annotations)}",
-                "Add it to the words of each input (in the .jsonl file beside the .npz files)"
-                if self.format == "arrays"
-                else "Choose another --corpus; `bertology list corpora` shows what each format contains",
+        if not missing:
+            return
+        remedy = "Choose another --corpus; `bertology list corpora` shows what each format contains"
+        if self.format == "arrays":
+            remedy = "Add it to the words of each input (in the .jsonl file beside the .npz files)"
+        elif missing == ["label"]:
+            remedy = (
+                "Choose a --corpus with a label for each example, such as a table with a column of labels (--label "
+                "names it); in Python, give them to bertology.corpus as label=..."
             )
+        raise Refusal(
+            f"{analysis_name} needs the annotation {', '.join(missing)}; {self.name} has {self.annotation_list}",
+            f"a corpus annotated with {', '.join(annotations)}",
+            remedy,
+        )
 
     def map_sentences(self, function: Callable[[Sentence], Sentence]) -> Corpus:
         """Apply a function to all segments."""

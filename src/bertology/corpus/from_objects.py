@@ -312,6 +312,12 @@ def _word_table(items: list[object], word_labels: LabelValues, span_labels: Labe
             unknown = next((other for other in items if not isinstance(other, str)), item)
             problem = f"The corpus contains {str(unknown)[:60]!r} ({type(unknown).__name__})"
             raise Refusal(problem, ACCEPTED, "Convert it, or name the columns of a frame or a list of dictionaries")
+        if not has_labels and len(words) > 1 and all(" " in str(word).strip() for word in words):
+            raise Refusal(
+                f"The list {str(item)[:60]} has texts of several words where words are expected",
+                ACCEPTED,
+                "Make tuples of pairs, (first, second), or one list of all texts",
+            )
         rows.append({"words": words, **({label_name: parts[1]} if has_labels else {})})
     values, named = _label_values(label, len(rows))
     columns = named | ({"label": list(values)} if values is not None else {})

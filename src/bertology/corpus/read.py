@@ -310,7 +310,12 @@ def load_corpus(
         remedy = "Or give the path of a file or directory; in Python, put texts into a list: [text]"
         raise unknown_name("built-in corpus", name[:60], names, remedy=remedy)
     if not is_path:
-        raise Refusal(f"{name} does not exist", "a corpus file, directory or built-in name", "Check the path")
+        is_text = " " in name
+        raise Refusal(
+            f"{name[:60]!r} does not exist" if is_text else f"{name} does not exist",
+            "a corpus file, directory or built-in name",
+            "Check the path; in Python, put texts into a list: [text]" if is_text else "Check the path",
+        )
     return read(name, format, skip_malformed=skip_malformed, limit=limit, **options)
 
 

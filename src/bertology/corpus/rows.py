@@ -104,6 +104,7 @@ def find_columns(
     candidates = pairs.LABELS if pair else labelled.LABELS
     gold = label[0] if label else next((lower[n] for n in candidates if lower.get(n) in label_columns), "")
     read = {text, *pair, words, *word_labels, *span_labels, *label_columns}
+    unread = [] if label else [name for name in names if name not in read]  # named labels are all that is wanted
     return RowColumns(
         text,
         (pair[0], pair[1]) if pair else None,
@@ -112,7 +113,7 @@ def find_columns(
         tuple(span_labels),
         gold,
         tuple(label_columns),
-        tuple(name for name in names if name not in read),
+        tuple(unread),
     )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertology.encoder.builtin import BUILT_IN_MODELS, installed_models
 from bertology.encoder.encoder import Encoder, TaskEncoder
@@ -27,6 +27,10 @@ from bertology.encoder.static import CirculantVectors, RandomVectors, TokenEmbed
 from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal, unknown_name
 from bertology.lazy import torch
+
+if TYPE_CHECKING:  # not as torch.dtype: the types of public functions are resolved before torch is needed
+    from torch import device as TorchDevice
+    from torch import dtype as TorchDtype
 
 DTYPES = ("float32", "bfloat16", "float16")
 PREFIXES = ("random", "static", "glove", "random-vectors", "circulant")
@@ -53,8 +57,8 @@ def load(
     tokenizer: Any = None,
     *,
     revision: str | None = None,
-    dtype: str | None = None,
-    device: str | None = None,
+    dtype: str | TorchDtype | None = None,
+    device: str | TorchDevice | None = None,
     allow_pickle: bool = False,
 ) -> Encoder:
     """Load the encoder of a name or path, or make one of a model in memory.
@@ -66,8 +70,10 @@ def load(
     object has one, or where the model remembers the directory it was loaded from. By default a named model is loaded
     in float32 on the CPU, and a model in memory stays as it is.
     """
+    dtype = None if dtype is None else str(dtype).removeprefix("torch.")
+    device = None if device is None else str(device)
     if dtype is not None and dtype not in DTYPES:
-        raise unknown_name("dtype", str(dtype), DTYPES)
+        raise unknown_name("dtype", dtype, DTYPES)
     if not isinstance(model, str | Path):
         return _load_from_memory(model, tokenizer, revision, dtype, device)
     if tokenizer is not None:

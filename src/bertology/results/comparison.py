@@ -16,6 +16,8 @@ from bertology.results.shapes import MODEL_SERIES, Curve, HeadGrid, LayerCurve, 
 if TYPE_CHECKING:
     import pandas
 
+    from bertology.results.text_tables import TextTable
+
 MAX_CELLS = 40
 """A matrix with more cells is compared by the mean of all and its highest cell."""
 
@@ -55,19 +57,6 @@ class ModelTable:
     rows: tuple[ModelTableRow, ...]
     not_compared: tuple[str, ...] = ()
 
-    def records(self) -> list[dict[str, Any]]:
-        """One record per row: text, with a column for each model."""
-        return [
-            {
-                "analysis": row.analysis,
-                "measure": row.measure,
-                "at": row.position,
-                "series": row.series,
-                **{model: row.cell(model) for model in self.models},
-            }
-            for row in self.rows
-        ]
-
     def to_pandas(self) -> pandas.DataFrame:
         """One row per number, with columns analysis, measure, at, series, model, location, value, low, high, n."""
         import pandas
@@ -90,12 +79,43 @@ class ModelTable:
             for model, estimate in row.estimates.items()
         )
 
+    def numbers(self, analysis: str) -> list[list[ModelTableRow]]:
+        """The rows of an analysis by measure and position: that of the models first, then those of its baselines."""
+        groups: dict[tuple[str, str], list[ModelTableRow]] = {}
+        for row in self.rows:
+            if row.analysis == analysis:
+                groups.setdefault((row.measure, row.position), []).append(row)
+        measured = (rows for rows in groups.values() if any(map(rows[0].cell, self.models)))
+        return [sorted(rows, key=lambda row: row.series != MODEL_SERIES) for rows in measured]
+
     def to_markdown(self) -> str:
         """The table in Markdown."""
-        columns = ("analysis", "measure", "at", "series", *self.models)
-        lines = [columns, ("---",) * len(columns), *(tuple(record.values()) for record in self.records())]
-        escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-        return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+        from bertology.results.text_tables import to_markdown
+
+        return to_markdown(self._text_table())
+
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:models") -> str:
+        """The table in LaTeX, for the package booktabs; the caption says what it shows if not given."""
+        from bertology.results.text_tables import to_latex
+
+        return to_latex(self._text_table(), caption, label)
+
+    def _text_table(self) -> TextTable:
+        from bertology.results.text_tables import TextTable
+
+        analyses = tuple(dict.fromkeys(row.analysis for row in self.rows))
+        with_name = len(analyses) > 1
+        groups = [
+            tuple(
+                (*([analysis] if with_name else []), r.measure, r.position, r.series, *map(r.cell, self.models))
+                for r in rows
+            )
+            for analysis in analyses
+            for rows in self.numbers(analysis)
+        ]
+        caption = f"{', '.join(analyses)}: value [interval] of each model and of its baselines."
+        labels = (*(["analysis"] if with_name else []), "measure", "at", "series")
+        return TextTable(caption, (*labels, *self.models), tuple(groups), len(labels))
 
     def __repr__(self) -> str:
         return f"ModelTable: {len(self.rows)} rows, models {', '.join(self.models)}"

@@ -219,8 +219,8 @@ def to_latex(table: TextTable, caption: str | None, label: str) -> str:
     for number, group in enumerate(table.groups):
         lines += [r"\addlinespace"] if number else []
         for index, row in enumerate(group):
-            names_measure = table.columns[0] == "measure" and index  # once for its group
-            lines.append(_latex_row(("", *row[1:]) if names_measure else row))
+            is_repeated = table.columns[0] in {"analysis", "measure"} and index  # named once for its group
+            lines.append(_latex_row(("", *row[1:]) if is_repeated else row))
     return "\n".join(
         [
             r"\begin{table}",

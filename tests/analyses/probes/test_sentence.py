@@ -65,7 +65,7 @@ def test_a_corpus_without_labels_is_refused() -> None:
         [[planted.uniform_head]],
         lambda recorded: np.zeros((2, len(recorded.tokens), 4)),
     )
-    with pytest.raises(Refusal, match="needs the annotation label"):
+    with pytest.raises(Refusal, match=r"needs the annotation label.*--label"):
         curve(recording)
 
 

@@ -99,6 +99,16 @@ def test_a_missing_label_is_refused_before_any_forward_pass(
         assert "--label" in str(caught.value)
 
 
+def test_the_message_lists_only_labels_that_the_corpus_has() -> None:
+    corpus: Corpus = bertology.corpus([(["Ann", "sang"], ["B-PER", "O"])], word_labels="ner")
+    with pytest.raises(Refusal) as caught:
+        word_task("mood", corpus)
+    assert "Expected one of: entity, ner. Choose one with --label." in str(caught.value)
+    with pytest.raises(Refusal, match=r"text has no labels of words or spans.*--corpus.*word_labels=") as caught:
+        word_task("ner", bertology.corpus(["Ann sang."]))
+    assert "Did you mean" not in str(caught.value)
+
+
 def test_a_label_of_examples_is_no_label_of_words() -> None:
     corpus: Corpus = bertology.corpus([{"text": "A film.", "topic": "war"}])
     with pytest.raises(Refusal, match="probes/sentence --label topic"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -49,17 +49,29 @@ def check_annotations(task: ProbeTask, label: str, corpus: Corpus) -> None:
         )
 
 
-def unknown_label(label: str, corpus: Corpus, annotation_labels: Iterable[str]) -> Refusal:
-    """The refusal of a label that neither the corpus nor the analysis knows."""
+def unknown_label(label: str, corpus: Corpus, tasks: Mapping[str, ProbeTask]) -> Refusal:
+    """The refusal of a label that the corpus does not have, with those it has."""
     names = corpus.label_names
+    known = {*names.words, *names.spans, *annotated_labels(corpus, tasks)}
     if label in names.examples:
         return Refusal(
             f"{label!r} is a label of the examples of {corpus.name}, not of words or spans",
-            f"a label of words or spans: {', '.join([*annotation_labels, *names.words, *names.spans])}",
+            f"a label of words or spans: {', '.join(sorted(known)) or 'it has none'}",
             f"Use it with probes/sentence --label {label}",
         )
-    known = [*annotation_labels, *names.words, *names.spans]
+    if not known:
+        return Refusal(
+            f"There is no label called {label!r}: {corpus.name} has no labels of words or spans",
+            "words with labels or annotations",
+            "Choose another --corpus, such as a table with one word per line and a column of labels; in Python, name "
+            "them with bertology.corpus(..., word_labels=...)",
+        )
     return unknown_name(f"label of {corpus.name}", label, known, remedy="Choose one with --label")
+
+
+def annotated_labels(corpus: Corpus, tasks: Mapping[str, ProbeTask]) -> list[str]:
+    """The labels that come from the annotations of the corpus."""
+    return [name for name, task in tasks.items() if all(corpus.annotations[a] for a in task.annotations)]
 
 
 def _annotation_task(label: str, corpus: Corpus, tasks: Mapping[str, ProbeTask]) -> ProbeTask:
