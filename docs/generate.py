@@ -334,18 +334,30 @@ def schemas_page() -> str:
     """The JSON schema of every command that writes JSON, field by field."""
     lines = ["# JSON schemas", ""]
     lines += ["What the commands write with `--json`, as [JSON Schema](https://json-schema.org).", ""]
+    objects: dict[str, Any] = {}
     for name, schema in json_schemas().items():
         lines += [f"## bertology {name} --json", "", f"[schemas/{name}.json](schemas/{name}.json)", ""]
-        lines += ["| field | type | |", "|---|---|---|"]
-        for field, value in schema.get("properties", {}).items():
-            lines.append(f"| `{field}` | {_cell(_schema_type(value))} | {_cell(value.get('description', ''))} |")
-        lines.append("")
+        lines += _field_table(schema) if "properties" in schema else [f"Type: {_schema_type(schema)}.", ""]
+        objects |= schema["$defs"]
+    for name, schema in objects.items():
+        lines += [f"## {name}", "", schema.get("description", ""), "", *_field_table(schema)]
     return "\n".join(lines)
+
+
+def _field_table(schema: Any) -> list[str]:
+    rows = [
+        f"| `{field}` | {_cell(_schema_type(value))} | {_cell(value.get('description', ''))} |"
+        for field, value in schema["properties"].items()
+    ]
+    return ["| field | type | |", "|---|---|---|", *rows, ""]
 
 
 def _schema_type(schema: Any) -> str:
     if "$ref" in schema:
-        return f"object `{schema['$ref'].rpartition('/')[2]}`"
+        name = schema["$ref"].rpartition("/")[2]
+        return f"object [`{name}`](#{name})"
+    if "properties" in schema:
+        return f"object with {', '.join(f'`{n}` ({_schema_type(v)})' for n, v in schema['properties'].items())}"
     if "anyOf" in schema:
         return " or ".join(map(_schema_type, schema["anyOf"]))
     kind = schema.get("type", "any")

@@ -17,6 +17,7 @@ from bertology.analyses import registry
 from bertology.claims.claim import all_claims
 from bertology.cli.main import COMMANDS
 from bertology.corpus.read import readers
+from bertology.views.report.schemas import json_schemas
 from command import bertology
 
 ROOT = Path(__file__).parents[1]
@@ -116,6 +117,17 @@ def test_the_command_line_page_names_existing_options(generated_pages: dict[str,
         assert part.startswith(f"{name}\n") and listed
         for flag in re.findall(r"--?[a-z][a-z0-9-]*", " ".join(listed)):
             assert re.search(rf"(?<![\w-]){flag}(?![\w-])", help_text), f"bertology {name} {flag}"
+
+
+def test_the_page_of_schemas_has_every_field_of_every_object(generated_pages: dict[str, Any]) -> None:
+    page = generated_pages["schemas_page"]()
+    for name, schema in json_schemas().items():
+        assert f"## bertology {name} --json\n" in page
+        objects = {**schema["$defs"], **({name: schema} if "properties" in schema else {})}
+        for definition in objects.values():
+            assert all(f"\n| `{field}` |" in page for field in definition["properties"])
+        assert all(f"\n## {definition}\n" in page for definition in schema["$defs"])
+    assert "object [`result`](#result) or object with `results`" in page
 
 
 def test_the_gallery_has_at_least_40_current_figures(generated_pages: dict[str, Any]) -> None:
