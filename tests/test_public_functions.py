@@ -12,6 +12,7 @@ import pytest
 
 import bertology
 from bertology import public_functions
+from bertology.encoder.huggingface import HuggingFaceEncoder
 from bertology.errors import Refusal
 
 LABELLED = "tasks:bigram_shift:english"
@@ -104,11 +105,30 @@ def test_what_is_annotated_is_accepted() -> None:
     ) -> int:
         return a
 
-    checked = public_functions.public_function(function)
+    checked: Callable[..., int] = public_functions.public_function(function)
     assert checked(np.int64(3), 2, None, ["x"], e=Odd()) == checked(3, np.float32(2.0), "x", ("x",)) == 3
     for wrong in ({"a": "3"}, {"a": 3, "b": "x"}, {"a": 3, "c": 4}, {"a": 3, "d": "x"}, {"a": 3, "d": [1]}):
         with pytest.raises(Refusal, match="was given"):
             checked(**wrong)
+
+
+def test_wrong_arguments_of_methods_are_refused_too() -> None:
+    encoder = bertology.load("tiny")
+    assert isinstance(encoder, HuggingFaceEncoder)
+    result = bertology.run("attention/entropy", encoder, TEXTS)
+    arguments: dict[str, Any] = {"hiden": print}
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: encoder.hooked(**arguments), "no argument of HuggingFaceEncoder.hooked called 'hiden'.*'hidden'"),
+        (lambda: result["entropy"].best("3"), "Measure.best was given n as str"),  # pyright: ignore[reportArgumentType]
+        (lambda: result["entropy"].above(3), "Measure.above was given baseline as int"),  # pyright: ignore[reportArgumentType]
+        (lambda: result.to_latex(n_best="3"), "Result.to_latex was given n_best as str"),  # pyright: ignore[reportArgumentType]
+        (lambda: bertology.AnalysisCallback(None, "attention/entropy", TEXTS, every="5"), "AnalysisCallback was given"),  # pyright: ignore[reportArgumentType]
+    ]  # fmt: skip
+    for call, message in calls:
+        with pytest.raises(Refusal, match=message):
+            call()
+    with pytest.raises(Refusal, match="values for: trainer, analyses, corpus"):
+        bertology.AnalysisCallback()  # pyright: ignore[reportCallIssue]
 
 
 def test_every_public_function_is_checked() -> None:

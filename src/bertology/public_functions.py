@@ -1,6 +1,7 @@
 """The functions of `import bertology` as people call them: wrong types are refused, and progress is shown.
 
-The commands call the same functions inside; there the command line checks what is given.
+The commands call the same functions inside; there the command line checks what is given. Methods that people call are
+decorated with `public_function`.
 """
 
 from __future__ import annotations
@@ -29,45 +30,55 @@ DESCRIPTIONS: Mapping[Any, str] = {
 MAX_CHECKED_ITEMS = 100
 
 
-@functools.cache
 def public_function(function: F) -> F:
     """The function with its arguments checked; where it takes `progress`, with a display of it if a person watches."""
+    return _checked_function(function)
+
+
+@functools.cache
+def _checked_function(function: Any) -> Any:
     signature = inspect.signature(function)
-    hints = {name: _resolve(function, parameter) for name, parameter in signature.parameters.items()}
+
+    @functools.cache
+    def hints() -> dict[str, Any]:
+        # When it is called, not decorated: what the module of a method defines after it is not known before.
+        return {name: _resolve(function, parameter) for name, parameter in signature.parameters.items()}
 
     @functools.wraps(function)
     def checked(*arguments: Any, **named: Any) -> Any:
         bound = _bind(function, signature, arguments, named)
         for name, value in bound.items():
-            if signature.parameters[name].default is not value and not _matches(value, hints[name]):
-                raise _wrong_type(function, name, value, hints[name])
+            if signature.parameters[name].default is not value and not _matches(value, hints()[name]):
+                raise _wrong_type(function, name, value, hints()[name])
         if "progress" in signature.parameters and bound.get("progress") is None and is_interactive():
             with progress_bars() as start:
                 # `record` is one step, and takes the callback of that step.
-                is_one_step = ProgressCallback in get_args(hints["progress"])
+                is_one_step = ProgressCallback in get_args(hints()["progress"])
                 named["progress"] = start("recording") if is_one_step else start
                 return function(*arguments, **named)
         return function(*arguments, **named)
 
-    return checked  # pyright: ignore[reportReturnType]  # the same signature
+    return checked
 
 
 def _bind(
     function: Callable[..., Any], signature: inspect.Signature, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
     """The named arguments of a call; one that does not fit the function is refused."""
+    title = _title(function)
     takes_more = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
     unknown = [name for name in named if name not in signature.parameters and not takes_more]
     if unknown:
-        raise unknown_name(f"argument of bertology.{function.__name__}", unknown[0], signature.parameters)
+        raise unknown_name(f"argument of {title}", unknown[0], set(signature.parameters) - {"self"})
     try:
         bound = signature.bind(*arguments, **named).arguments
     except TypeError as error:
-        names = ", ".join(name for name, p in signature.parameters.items() if p.default is inspect.Parameter.empty)
+        required = [name for name, p in signature.parameters.items() if p.default is inspect.Parameter.empty]
+        names = ", ".join(name for name in required if name != "self")
         raise Refusal(
-            f"bertology.{function.__name__} was called with arguments that do not fit: {error}",
+            f"{title} was called with arguments that do not fit: {error}",
             f"values for: {names}",
-            f"See help(bertology.{function.__name__})",
+            f"See help({title})",
         ) from error
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return {name: value for name, value in bound.items() if signature.parameters[name].kind not in kinds}
@@ -119,10 +130,18 @@ def _matches_generic(value: Any, origin: type, arguments: tuple[Any, ...]) -> bo
 def _wrong_type(function: Callable[..., Any], name: str, value: Any, hint: Any) -> Refusal:
     shown = f" ({value!r})" if isinstance(value, str | int | float) else ""
     return Refusal(
-        f"bertology.{function.__name__} was given {name} as {type(value).__name__}{shown}",
+        f"{_title(function)} was given {name} as {type(value).__name__}{shown}",
         _describe(hint),
-        f"See help(bertology.{function.__name__})",
+        f"See help({_title(function)})",
     )
+
+
+def _title(function: Callable[..., Any]) -> str:
+    """The name under which people call a function: `bertology.run`, `Measure.best`, `AnalysisCallback`."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    if not owner or "<locals>" in owner:
+        return f"bertology.{name}"
+    return owner if name == "__init__" else f"{owner}.{name}"
 
 
 def _describe(hint: Any) -> str:

@@ -21,6 +21,7 @@ from bertology.encoder.trainer import (
 )
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.public_functions import public_function
 from bertology.recording.plan import RecordingConfig
 from bertology.results.result import Result
 from bertology.results.results import Results
@@ -52,6 +53,7 @@ class AnalysisCallback(TrainerCallback):
     `random_baseline=True` to have this baseline in every result, at the cost of a second forward pass.
     """
 
+    @public_function
     def __init__(
         self,
         trainer: Any,

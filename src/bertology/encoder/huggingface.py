@@ -53,6 +53,7 @@ from bertology.encoder.variants import (
 )
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.public_functions import public_function
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -292,6 +293,7 @@ class HuggingFaceEncoder:
         model = derive_model(self.model, order, variant.heads)
         return replace(self, name=variant.name(self.heads), model=model, variant=variant)
 
+    @public_function
     @contextmanager
     def hooked(
         self,
@@ -307,11 +309,9 @@ class HuggingFaceEncoder:
         width), the output of a layer before any final norm; as layer 0 the input of the first layer. This encoder
         itself runs as before. No recording or result of a hooked encoder is reused.
         """
-        hooks = {"attention": attention, "head_outputs": head_outputs, "hidden": hidden}
-        wrong = next((name for name, hook in hooks.items() if hook is not None and not callable(hook)), "")
-        if wrong or not any(hooks.values()):
+        if attention is head_outputs is hidden is None:
             raise Refusal(
-                f"The hook of {wrong} is {type(hooks[wrong]).__name__}" if wrong else "No hook was given",
+                "No hook was given",
                 "a function of activations and layer number for attention, head_outputs or hidden",
                 "Write for example hooked(hidden=lambda states, layer: None)",
             )

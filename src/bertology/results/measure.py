@@ -13,6 +13,7 @@ import numpy as np
 from bertology.arrays import FloatArray
 from bertology.errors import Refusal, count_noun, unknown_name
 from bertology.estimates.estimate import Estimate, Estimates
+from bertology.public_functions import public_function
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, MeasuredShape, Table
 
 Key = str | int | float | tuple[str, str]
@@ -127,14 +128,17 @@ class Measure:
     def __len__(self) -> int:
         return self.estimates.value.size
 
+    @public_function
     def best(self, n: int = 1) -> dict[Key, Estimate]:
         """The `n` highest estimates, highest first; the lowest for measures by which the lowest stands out."""
         return self._ranked(n, highest=not self.low_stands_out)
 
+    @public_function
     def worst(self, n: int = 1) -> dict[Key, Estimate]:
         """The `n` estimates at the other end, lowest first."""
         return self._ranked(n, highest=self.low_stands_out)
 
+    @public_function
     def above(self, baseline: str | None = None) -> dict[Key, Estimate]:
         """The estimates whose whole interval lies above that of the baseline, or of every baseline.
 
@@ -142,6 +146,7 @@ class Measure:
         """
         return self._compare(baseline, Estimate.clearly_above)
 
+    @public_function
     def below(self, baseline: str | None = None) -> dict[Key, Estimate]:
         """The estimates whose whole interval lies below that of the baseline, or of every baseline."""
         return self._compare(baseline, Estimate.clearly_below)

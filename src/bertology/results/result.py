@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from bertology.atomic_files import write_atomically
 from bertology.errors import Refusal
+from bertology.public_functions import public_function
 from bertology.results.answers import Answer
 from bertology.results.palette import Theme
 from bertology.results.shapes import Record, Shape, UnmeasuredShape
@@ -154,6 +155,7 @@ class Result(BaseModel):
 
         return frame_records(self)
 
+    @public_function
     def to_markdown(self, *measures: str, n_best: int | None = None) -> str:
         """A Markdown table of all measures or of the named ones: value, interval, n and baselines of each number.
 
@@ -164,6 +166,7 @@ class Result(BaseModel):
 
         return to_markdown(text_table(self, measures, n_best))
 
+    @public_function
     def to_latex(
         self, *measures: str, n_best: int | None = None, caption: str | None = None, label: str | None = None
     ) -> str:
