@@ -77,3 +77,10 @@ def test_python_m_bertology_is_the_command(tmp_path: Path) -> None:
     import bertology
 
     assert done.stdout.strip() == bertology.__version__
+
+
+def test_the_module_completes_the_command_of_the_same_name() -> None:
+    command = [sys.executable, "-m", "bertology", "--show-completion", "bash"]
+    script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "complete -o default -F _bertology_completion bertology" in script
+    assert "_BERTOLOGY_COMPLETE=complete_bash" in script

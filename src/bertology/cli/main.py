@@ -49,9 +49,10 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "new": (new.new_command, new.HELP),
 }
 for name, (command, summary) in COMMANDS.items():
-    # Without short_help, typer would cut the summary in the list of commands.
+    # The list of commands has the first sentence; without short_help, typer would cut it.
+    first_sentence = summary.partition(". ")[0].rstrip(".") + "."
     settings = run.CONTEXT if name == "run" else None
-    app.command(name, help=summary, short_help=summary, context_settings=settings)(expand_option_groups(command))
+    app.command(name, help=summary, short_help=first_sentence, context_settings=settings)(expand_option_groups(command))
 
 
 def print_version(value: bool) -> None:
@@ -81,7 +82,7 @@ def main() -> None:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
     warnings.formatwarning = _format_warning
     try:
-        status = app(standalone_mode=False)
+        status = app(prog_name="bertology", standalone_mode=False)  # also for `python -m bertology`
     except Refusal as refusal:
         _stop(f"bertology: {refusal}", 2)
     except (typer.Abort, KeyboardInterrupt):
