@@ -67,9 +67,9 @@ def draw_strip(
     *,
     width: float = WIDTH,
     axis: bool = False,
-    format_end: str = ".3g",
+    is_part: bool = False,
 ) -> Markup:
-    """The marks on a line; with `axis` the ends of the scale are written below."""
+    """The marks on a line; with `axis` the ends of the scale are written below. A part belongs to a larger image."""
     low, high = scale
 
     def x(value: float) -> float:
@@ -88,10 +88,10 @@ def draw_strip(
         height += AXIS_HEIGHT
         ends = ((low, "start"), (high, "end"))
         parts += [
-            svg.text(x(end), HEIGHT + 8, format(end, format_end), anchor=anchor, class_="muted small")
+            svg.text(x(end), HEIGHT + 8, f"{end:.3g}", anchor=anchor, class_="muted small")
             for end, anchor in ends
         ]
-    return svg.document(width, height, Markup().join(parts), label)
+    return svg.group(parts) if is_part else svg.document(width, height, Markup().join(parts), label)
 
 
 def draw_mark(mark: StripMark, x: Scale, y: float) -> Iterator[Markup]:

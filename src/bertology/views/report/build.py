@@ -18,8 +18,9 @@ from bertology.errors import Refusal, unknown_name
 from bertology.results.result import Result
 from bertology.views.report import export
 from bertology.views.report.attention_view import attention_view_fragment, recorded_view_fragment
-from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.views.report.content import AnalysisSection, ReportContent, ReportSubject
 from bertology.views.report.finetuning import ABLATION, finetuning_changes
+from bertology.views.report.head_scores import score_heads
 from bertology.views.report.page import report_page
 
 ReportFormat = Literal["html", "markdown", "json"]
@@ -53,7 +54,11 @@ def report(
         raise unknown_name("format of a report", format, WRITERS)
     check_writable(file)
     results = claims(encoder, corpus, **arguments)
-    content = build_report(results, progress=arguments.get("progress"), notify=arguments.get("notify"))
+    notify = arguments.get("notify")
+    content = build_report(results, progress=arguments.get("progress"), notify=notify)
+    if notify is not None:
+        for line in filter(None, (content.passes_summary, content.timing_summary)):
+            notify(line)
     return write_atomically(file, WRITERS[format or SUFFIXES[file.suffix]](content).encode())
 
 
@@ -63,12 +68,12 @@ def build_report(
     """The content of the report: the verdicts, and every analysis they are based on."""
     inputs = claim_results.inputs
     finetuning = finetuning_changes(inputs, progress=progress, notify=notify)
+    head_scores, score_passes = score_heads(claim_results, progress=progress, notify=notify)
     claimed = [result for claim_result in claim_results for result in claim_result.results]
     ablations = [r for r in finetuning.results if r.analysis == ABLATION] if finetuning is not None else []
     plugged_in = run_plugins(inputs, {result.analysis for result in claimed}, progress=progress, notify=notify)
     results = {id(result): result for result in (*claimed, *ablations, *plugged_in.results)}
-    models = list(inputs.model_names.values())
-    not_run = [] if claim_results.options.get("full") else [claim.id for claim in all_claims() if claim.slow]
+    not_run = [] if claim_results.options.get("full") else [claim for claim in all_claims() if claim.slow]
     attention_view = ""
     if inputs.recording is not None:
         attention_view = recorded_view_fragment(inputs.recording, list(results.values()))
@@ -79,13 +84,14 @@ def build_report(
     given = [result for result in claim_results if not result.filled_from]
     filled = [result for result in claim_results if result.filled_from]
     return ReportContent(
-        title=f"BERTology report: {' and '.join(models)} on {inputs.corpus.name if inputs.corpus is not None else ''}",
-        messages=[*_messages(claim_results, not_run), *plugged_in.messages],
+        subject=_subject(claim_results),
+        messages=[*_messages(claim_results), *plugged_in.messages],
         claim_results=claim_results,
         sections=[AnalysisSection(registry.get(result.analysis), result) for result in results.values()],
         passes=[
             *claim_results.passes,
             *(finetuning.passes if finetuning is not None else ()),
+            *score_passes,
             *plugged_in.passes,
         ],
         attention_view=attention_view,
@@ -94,6 +100,7 @@ def build_report(
             **example_texts(given, inputs),
             **(example_texts(filled, replace(inputs, corpus=claim_results.filling)) if filled else {}),
         },
+        head_scores=head_scores,
         not_run=not_run,
         finetuning=finetuning,
     )
@@ -141,12 +148,29 @@ def run_plugins(
     return PluginResults(tuple(results), tuple(messages), tuple(passes))
 
 
-def _messages(claim_results: ClaimResults, not_run: list[str]) -> list[str]:
-    """What stands at the top of the page: the built-in models, unknown tokens, what was filled in and left out."""
+def _subject(claim_results: ClaimResults) -> ReportSubject:
+    """The model and corpus of the claims, from the recording if there is one."""
+    described, inputs = claim_results.to_json(), claim_results.inputs
+    names, corpus = inputs.model_names, inputs.corpus
+    model = described["model"] or {}
+    builtin = BUILT_IN_MODELS.get(names.get("recording", ""))
+    is_paired = corpus is not None and any(len(example.segments) > 1 for example in corpus)
+    return ReportSubject(
+        model=names.get("recording", "the model"),
+        corpus=corpus.name if corpus is not None else "",
+        n_layers=model.get("layers", 0),
+        n_heads=model.get("heads", 0),
+        description=builtin.description if builtin is not None else "",
+        n_examples=len(corpus) if corpus is not None else 0,
+        unit="texts" if is_paired else "sentences",
+        against=names.get("against", ""),
+        is_recorded=inputs.recording is not None,
+    )
+
+
+def _messages(claim_results: ClaimResults) -> list[str]:
+    """Notes on the run: the built-in models, unknown tokens, and what was filled in."""
     names = claim_results.inputs.model_names.values()
     messages = [f"{name}: {BUILT_IN_MODELS[name].description}" for name in names if name in BUILT_IN_MODELS]
     messages += [f"{count}." for count in claim_results.unknown_tokens]
-    messages += filter(None, [claim_results.filling_note()])
-    if not_run:
-        messages.append(f"{len(not_run)} further claims take minutes and were not tested; add --full.")
-    return messages
+    return [*messages, *filter(None, [claim_results.filling_note()])]

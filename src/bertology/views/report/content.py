@@ -5,19 +5,68 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
 from bertology.analyses.run import ForwardPass, describe_passes
+from bertology.claims.claim import Claim
 from bertology.claims.example_texts import ExampleTexts
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import count_verdicts
+from bertology.errors import count_noun
 from bertology.results.result import Result
+from bertology.views.report.findings import Finding
+from bertology.views.report.pictures import HeadScores
 
 if TYPE_CHECKING:
     from bertology.views.report.finetuning import FinetuningChanges
 
 MIN_LISTED_SECONDS = 1.0
+UNTRAINED_PREFIX = "random:"
+
+
+@dataclass(frozen=True)
+class ReportSubject:
+    """The model and the corpus that a report is about.
+
+    `description` is that of a built-in model, else empty. `against` is the model it is compared with, if any. `corpus`
+    is the name of the corpus, which has `n_examples` of the `unit`: sentences or texts. `is_recorded` says that a
+    recording was given in the place of both.
+    """
+
+    model: str
+    corpus: str = ""
+    n_layers: int = 0
+    n_heads: int = 0
+    description: str = ""
+    n_examples: int = 0
+    unit: str = "sentences"
+    against: str = ""
+    is_recorded: bool = False
+
+    @property
+    def name(self) -> str:
+        """The model's name: of a path its last part."""
+        return display_name(self.model)
+
+    @property
+    def sentence(self) -> str:
+        """What the model is, what it read, and what it was compared with."""
+        heads = f" with {self.n_heads} heads a layer" if self.n_heads else ""
+        model = f"{self.name}{' (untrained)' if self.model.startswith(UNTRAINED_PREFIX) else ''}"
+        size = f" has {count_noun(self.n_layers, 'layers')}{heads}" if self.n_layers else ""
+        read = f" and read {count_noun(self.n_examples, self.unit)} of {self.corpus}" if self.n_examples else ""
+        against = f" {display_name(self.against)} is the model it is compared with." if self.against else ""
+        return f"{model}{size}{read}.{against}"
+
+
+def display_name(model: str) -> str:
+    """The name of a model: the last part of a path, with the prefix of an untrained or static model."""
+    prefix, separator, path = model.rpartition(":")
+    is_path = path.startswith(("/", "./", "../", "~")) or "\\" in path
+    return f"{prefix}{separator}{PurePath(path).name}" if is_path else model
 
 
 @dataclass(frozen=True)
@@ -54,13 +103,14 @@ class AnalysisSection:
 class ReportContent:
     """Everything a report says.
 
-    `passes` are the forward passes over the corpora, `elapsed` the seconds of each pass and analysis that was not
-    cached, `attention_view` the HTML of an embedded view, `example_texts` the sentences behind claims by claim id,
-    `not_run` the ids of claims that were not tested, and `finetuning` what fine-tuning changed, if there are two
-    models.
+    `attention_view` is the HTML of an embedded view, `example_texts` are the sentences behind claims by claim id,
+    `head_scores` the scores of all heads for the claims about one head, by claim id, `not_run` the claims that take
+    minutes and were not tested, and `finetuning` is what fine-tuning changed, if there are two models. `passes` are the
+    forward passes over the corpora and `elapsed` the seconds of each part that was not in the store: they are told
+    while the report is made and are no part of it, because they depend on the store.
     """
 
-    title: str
+    subject: ReportSubject
     messages: Sequence[str]
     claim_results: Sequence[ClaimResult]
     sections: Sequence[AnalysisSection]
@@ -68,8 +118,20 @@ class ReportContent:
     attention_view: str = ""
     elapsed: Mapping[str, float] = field(default_factory=dict[str, float])
     example_texts: Mapping[str, ExampleTexts] = field(default_factory=dict[str, ExampleTexts])
-    not_run: Sequence[str] = ()
+    head_scores: Mapping[str, HeadScores] = field(default_factory=dict[str, HeadScores])
+    not_run: Sequence[Claim] = ()
     finetuning: FinetuningChanges | None = None
+
+    @property
+    def title(self) -> str:
+        """The question that the report answers."""
+        return f"What {self.subject.name} looks at, and what it knows"
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """All claims, first those with a verdict, then those that were not tested."""
+        tested = (Finding(result.claim, result) for result in self.claim_results)
+        return (*tested, *(Finding(claim) for claim in self.not_run))
 
     @property
     def summary(self) -> str:
@@ -105,7 +167,7 @@ class ReportContent:
 
     @property
     def passes_summary(self) -> str:
-        """The forward passes of each model over each corpus, in a sentence; empty if all were in the store."""
+        """The forward passes of each model over each corpus, in a sentence."""
         return describe_passes(self.passes)
 
     @property
@@ -130,7 +192,8 @@ class ReportContent:
         """The id of a section on the page: the name of its analysis, numbered from the second section on."""
         same = [other for other in self.sections if other.result.analysis == section.result.analysis]
         number = next(i for i, other in enumerate(same, start=1) if other is section)
-        return section.result.analysis if number == 1 else f"{section.result.analysis}-{number}"
+        name = f"analysis-{section.result.analysis.replace('/', '-').replace('_', '-')}"
+        return name if number == 1 else f"{name}-{number}"
 
     def find_section(self, result: Result) -> AnalysisSection | None:
         """The section of a result."""

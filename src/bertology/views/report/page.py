@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
 
-from bertology.claims.claim import tested_measures, tested_rows
+from bertology.analyses import registry
+from bertology.citations import CITATIONS, bibtex_entry
+from bertology.claims.claim import ClaimRun
 from bertology.claims.example_texts import ExampleTexts
-from bertology.claims.run import ClaimResult
-from bertology.claims.verdict import SPECIFIC
+from bertology.errors import count_noun
 from bertology.html import render
+from bertology.results.drawing.strip import MARK_NAMES, draw_sign
 from bertology.results.drawing.style import page_css
 from bertology.results.html_table import html_table
 from bertology.results.palette import css_variables
-from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.results.shapes import Head
+from bertology.views.report.content import AnalysisSection, ReportContent, display_name
+from bertology.views.report.findings import (
+    HEADLINE_RULE,
+    STATUSES,
+    Finding,
+    findings_by_topic,
+    headline_findings,
+    other_numbers,
+    surprising_findings,
+    tally,
+    unjudged_reasons,
+)
+from bertology.views.report.next_steps import next_steps, remake_command
+from bertology.views.report.pictures import chosen_head, large_pictures, small_picture
 from bertology.views.report.results import render_result
 
 MAX_TEXT_LENGTH = 300
 """Example sentences are cut to this many characters."""
+RESERVED_IDS = frozenset(
+    {
+        "top", "in-short", "surprising", "not-judged", "next", "fine-tuning", "findings", "attention-view", "analyses",
+        "methods", "references",
+    }
+)  # fmt: skip
 
 
 def report_page(content: ReportContent) -> str:
-    """The claims with their verdicts, a part for each group of analyses, methods and references."""
+    """What to conclude, all findings by topic, a view of the attention, every analysis, methods and references."""
+    findings = content.findings
+    headlines, deviating = headline_findings(findings)
+    counts = tally(findings)
+    selected = {id(finding) for finding in (*headlines, deviating) if finding is not None}
     return render(
         "report.html",
         content=content,
@@ -31,10 +59,38 @@ def report_page(content: ReportContent) -> str:
         dark=css_variables("dark"),
         figure_css=Markup(page_css()),
         attention_view=Markup(content.attention_view),
+        lead=lead_sentence(content),
+        tally=[
+            {"status": status, "count": n, "text": STATUSES[status].tally[n != 1], "word": STATUSES[status].word}
+            for status, n in counts.items()
+        ],
+        tally_label=", ".join(f"{n} {STATUSES[status].tally[n != 1]}" for status, n in counts.items()),
+        cards=[_card(finding, content) for finding in headlines]
+        + ([_card(deviating, content) | {"is_deviation": True}] if deviating is not None else []),
+        headline_rule=HEADLINE_RULE,
+        surprises=[_line(finding) for finding in surprising_findings(findings)],
+        other_numbers=[_line(finding) for finding in other_numbers(findings)],
+        unjudged=[
+            {"text": reason, "count": len(group), "status": group[0].status}
+            for reason, group in unjudged_reasons(findings).items()
+        ],
+        next_steps=next_steps(content),
+        groups=[
+            {
+                "topic": topic,
+                "id": _slug(f"topic-{topic}"),
+                "rows": [_finding(f, content) | {"is_headline": id(f) in selected} for f in group],
+            }
+            for topic, group in findings_by_topic(findings).items()
+        ],
+        statuses=STATUSES,
+        legend=[(draw_sign(kind), name) for kind, name in MARK_NAMES.items()],
+        papers=sorted({finding.claim.paper: finding.claim.short_reference for finding in findings}.items()),
+        analyses=sorted({run.analysis for finding in findings for run in finding.claim.all_runs.values()}),
         finetuning_tables={name: html_table(rows) for name, rows in content.finetuning.tables().items()}
         if content.finetuning is not None
         else {},
-        claims=[_claim(claim_result, content) for claim_result in content.claim_results],
+        finetuning_pictures=content.finetuning.pictures() if content.finetuning is not None else [],
         parts=[
             (heading, [_section(section, content) for section in sections])
             for heading, sections in content.sections_by_heading
@@ -44,36 +100,120 @@ def report_page(content: ReportContent) -> str:
     )
 
 
-def _claim(claim_result: ClaimResult, content: ReportContent) -> dict[str, Any]:
-    claim, verdict = claim_result.claim, claim_result.verdict
-    results: list[dict[str, Any]] = []
-    for result in claim_result.results:
+def lead_sentence(content: ReportContent) -> str:
+    """The model, the corpus and what was done, in two sentences."""
+    n_tested = len(content.claim_results)
+    done = (
+        f" {count_noun(n_tested, 'published findings')} about BERT and its kin {'was' if n_tested == 1 else 'were'} "
+        "tested on it, each beside what chance, a simple rule and the same model without training give."
+        if n_tested
+        else ""
+    )
+    return content.subject.sentence + done
+
+
+def finding_id(finding: Finding) -> str:
+    """The id of a finding on the page: that of its claim, unless the page has it for something else."""
+    name = finding.claim.id
+    return f"finding-{name}" if name in RESERVED_IDS or name.startswith(("analysis-", "topic-", "sign-")) else name
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _view_state(head: Head | None, content: ReportContent) -> str:
+    """The state of the attention view that shows a head; empty if the page has no view."""
+    if head is None or not content.attention_view:
+        return ""
+    return f"view=head&layer={head.layer + 1}&heads={head.head + 1}"
+
+
+def _card(finding: Finding, content: ReportContent) -> dict[str, Any]:
+    assert finding.result is not None, "a card has evidence"
+    picture = small_picture(finding.result, content.head_scores.get(finding.claim.id))
+    head = chosen_head(finding.result)
+    strip = finding.strip.svg() if finding.strip is not None else ""
+    return {
+        "id": finding_id(finding),
+        "headline": finding.headline,
+        "answer": finding.result.explanation,
+        "picture": picture.svg if picture is not None and finding.status != "fails" else strip,
+        "view": _view_state(head, content),
+        "head": head,
+        "is_deviation": False,
+    }
+
+
+def _line(finding: Finding) -> dict[str, Any]:
+    """A finding with its number and the published one."""
+    strip = finding.strip
+    here = f"Here {strip.number} {strip.interval}. " if strip is not None else ""
+    return {
+        "id": finding_id(finding),
+        "headline": finding.headline,
+        "numbers": f"{here}Published: {finding.claim.published_value} ({finding.claim.short_reference}).",
+    }
+
+
+def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
+    claim, result, strip = finding.claim, finding.result, finding.strip
+    head = chosen_head(result) if result is not None else None
+    text = STATUSES[finding.status]
+    examples = content.example_texts.get(claim.id)
+    qualification = result.verdict.qualification if result is not None else ""
+    return {
+        "id": finding_id(finding),
+        "status": finding.status,
+        "word": text.word,
+        "definition": text.definition,
+        "qualification": "" if qualification == "specific" else qualification,
+        "headline": finding.headline,
+        "statement": claim.statement,
+        "answer": result.explanation if result is not None else "Not tested: it takes minutes. Add --full.",
+        "strip": strip.svg() if strip is not None else "",
+        "tip": strip.description if strip is not None else "",
+        "number": strip.number if strip is not None else "",
+        "interval": strip.interval if strip is not None else "",
+        "place": strip.place if strip is not None else "",
+        "paper": claim.paper,
+        "short_reference": claim.short_reference,
+        "reference": claim.reference,
+        "section": claim.section,
+        "published": claim.published_value,
+        "analyses": [run.analysis for run in claim.all_runs.values()],
+        "pictures": large_pictures(result, content.head_scores.get(claim.id)) if result is not None else [],
+        "methods": list(_methods(finding, content)),
+        "examples": _examples(examples) if examples else None,
+        "head": head,
+        "view": _view_state(head, content),
+        "command": "\n".join(remake_command(run, content) for run in claim.all_runs.values()),
+        "bibtex": bibtex_entry(claim.paper) if claim.paper in CITATIONS else "",
+    }
+
+
+def _methods(finding: Finding, content: ReportContent) -> list[dict[str, Any]]:
+    if finding.result is None:
+        return [_untested_method(run) for run in finding.claim.all_runs.values()]
+    methods: list[dict[str, Any]] = []
+    for result in finding.result.results:
         section = content.find_section(result)
-        results.append(
+        methods.append(
             {
-                "html": render_result(result, tested_measures(claim.test), tested_rows(claim.test)),
                 "analysis": result.analysis,
+                "models": " and ".join(map(display_name, finding.result.models)),
                 "sample_size": result.sample_size,
                 "anchor": content.anchor(section) if section else "",
                 "method": section.method if section else "",
             }
         )
-    examples = content.example_texts.get(claim.id)
-    return {
-        "id": claim.id,
-        "outcome": verdict.outcome,
-        "qualification": verdict.qualification,
-        "is_specific": verdict.specificity in SPECIFIC,
-        "text": claim.statement,
-        "models": " and ".join(claim_result.models),
-        "paper": claim.short_reference,
-        "reference": claim.reference,
-        "section": claim.section,
-        "published": claim.published_value,
-        "explanation": claim_result.answer,
-        "results": results,
-        "examples": _examples(examples) if examples else None,
-    }
+    return methods
+
+
+def _untested_method(run: ClaimRun) -> Mapping[str, str]:
+    analysis = registry.find(run.analysis)
+    question = analysis.question if analysis is not None else ""
+    return {"analysis": run.analysis, "models": "not run", "sample_size": "", "anchor": "", "method": question}
 
 
 def _examples(texts: ExampleTexts) -> dict[str, Any]:
@@ -94,12 +234,12 @@ def _truncate(text: str) -> str:
 
 
 def _section(section: AnalysisSection, content: ReportContent) -> dict[str, Any]:
-    facts = [section.result.analysis, *content.distinguishing_facts(section), section.result.sample_size]
     return {
         "anchor": content.anchor(section),
         "question": section.analysis.question,
-        "facts": " · ".join(facts),
-        "models": " and ".join(section.models),
+        "facts": " · ".join([section.result.analysis, *content.distinguishing_facts(section)]),
+        "sample_size": section.result.sample_size,
+        "models": " and ".join(map(display_name, section.models)),
         "special_tokens": section.special_tokens,
         "summary": section.summary,
         "html": render_result(section.result),

@@ -1,0 +1,411 @@
+"""The picture of a finding: the grid of heads, the curve over layers or the rows that its test reads.
+
+What the finding is about is marked: the chosen heads are outlined, the layers shaded. A small picture stands on a card,
+a large one in the opened finding; both have the same marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from markupsafe import Markup
+
+from bertology.arrays import FloatArray
+from bertology.claims.claim import UNTRAINED, AnyHead, tested_measures, tested_rows
+from bertology.claims.run import ClaimResult
+from bertology.claims.verdict import Measurement
+from bertology.estimates.estimate import Estimates
+from bertology.results.drawing import svg
+from bertology.results.drawing.figure import draw_shape
+from bertology.results.drawing.grids import finite_runs
+from bertology.results.drawing.panels import ColourScale, MeasureSeries, measure_series, missing_mark
+from bertology.results.drawing.strip import SHARES, MarkKind, StripMark, draw_strip, strip_scale
+from bertology.results.result import Result
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Table, UnmeasuredShape
+
+MAX_PANELS = 3
+"""Measures drawn for one result."""
+MAX_ROWS = 8
+Scale = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing with a name and a caption that says how to read it."""
+
+    svg: Markup
+    name: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class HeadScores:
+    """The scores of all heads for the relation of a finding, and the measure of its direction."""
+
+    result: Result
+    measure: str
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The heads and layers that a verdict speaks of; `other_layers` are those they are compared with."""
+
+    heads: tuple[Head, ...] = ()
+    layers: frozenset[int] = frozenset()
+    other_layers: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The measures of a picture in pixels."""
+
+    cell: int
+    width: int
+    height: int
+    is_small: bool
+
+
+SMALL, LARGE = _Size(11, 300, 132, is_small=True), _Size(20, 470, 230, is_small=False)
+
+
+def small_picture(claim_result: ClaimResult, scores: HeadScores | None = None) -> Picture | None:
+    """The picture of a card: one panel; None if the numbers are rows of a table, which a strip shows as well."""
+    return next(_pictures(claim_result, scores, SMALL), None)
+
+
+def large_pictures(claim_result: ClaimResult, scores: HeadScores | None = None) -> list[Picture]:
+    """The pictures of an opened finding."""
+    return list(_pictures(claim_result, scores, LARGE))
+
+
+def chosen_head(claim_result: ClaimResult) -> Head | None:
+    """The head that a finding is about; None if it is about layers or the whole model."""
+    heads = _selection(claim_result).heads
+    return heads[0] if heads else None
+
+
+def _pictures(claim_result: ClaimResult, scores: HeadScores | None, size: _Size) -> Iterator[Picture]:
+    selection = _selection(claim_result)
+    if scores is not None and isinstance(scores.result.data, HeadGrid):
+        series = next(measure_series(scores.result.data, [scores.measure]))
+        yield _grid_picture(series, selection, size)
+        if size.is_small:
+            return
+    test = claim_result.claim.test
+    measures, rows = tested_measures(test), tested_rows(test)
+    for result in claim_result.results:
+        data = result.data
+        if isinstance(data, UnmeasuredShape):
+            continue
+        series = [
+            one for one in measure_series(data, measures) if np.isfinite(one.estimates.value).any()
+        ][: 1 if size.is_small and not isinstance(data, LayerCurve) else MAX_PANELS]
+        if not series:
+            continue
+        match data:
+            case HeadGrid():
+                for one in series:
+                    about_heads = isinstance(test, AnyHead) or bool(selection.heads)
+                    if not about_heads:
+                        labels = [str(layer + 1) for layer in range(one.estimates.shape[0])]
+                        yield _curve_picture([_layer_means(one)], labels, "layer", 1, selection, size)
+                    if about_heads or not size.is_small:
+                        yield _grid_picture(one, selection, size)
+            case LayerCurve():
+                labels = [str(layer + data.first_layer) for layer in range(series[0].estimates.shape[0])]
+                for group in _same_unit(series):
+                    yield _curve_picture(group, labels, "layer", data.first_layer, selection, size)
+            case Curve():
+                labels = [f"{value:g}" for value in data.x]
+                yield _curve_picture(series[:1], labels, data.x_name, 0, _Selection(), size)
+            case Table():
+                if not size.is_small:
+                    yield from _row_pictures(data, series, rows)
+            case _:
+                if not size.is_small:
+                    yield from (
+                        Picture(panel.svg(), panel.name, panel.caption)
+                        for panel in draw_shape(data, measures).panels[:MAX_PANELS]
+                    )
+
+
+def _selection(claim_result: ClaimResult) -> _Selection:
+    """The heads and layers of the compared numbers, and the head that a table names for a tested row."""
+    heads: dict[Head, None] = {}
+    layers: set[int] = set()
+    others: set[int] = set()
+    for comparison in claim_result.verdict.comparisons:
+        if comparison.value.head is not None:
+            heads[comparison.value.head] = None
+        layers |= _layer_set(comparison.value)
+        if isinstance(comparison.lower, Measurement) and comparison.lower.baseline is None:
+            others |= _layer_set(comparison.lower)
+    for result in claim_result.results:
+        if isinstance(result.data, Table) and "head" in result.data.attributes:
+            for row in tested_rows(claim_result.claim.test) & set(result.data.row_names):
+                name = result.data.attribute("head", result.data.row_names.index(row))
+                if isinstance(name, str):
+                    heads[Head.parse(name)] = None
+    return _Selection(tuple(heads), frozenset(layers), frozenset(others - layers))
+
+
+def _layer_set(number: Measurement) -> set[int]:
+    return set() if number.layers is None else set(range(number.layers[0], number.layers[1] + 1))
+
+
+def _same_unit(series: Sequence[MeasureSeries]) -> list[list[MeasureSeries]]:
+    """Measures of one unit share a picture."""
+    groups: dict[str, list[MeasureSeries]] = {}
+    for one in series:
+        groups.setdefault(one.unit, []).append(one)
+    return list(groups.values())
+
+
+def _layer_means(series: MeasureSeries) -> MeasureSeries:
+    """The means over heads; the limits are means of limits, as the judge takes them."""
+    return replace(
+        series,
+        estimates=_mean_over_heads(series.estimates),
+        baselines={name: _mean_over_heads(baseline) for name, baseline in series.baselines.items()},
+    )
+
+
+def _mean_over_heads(estimates: Estimates) -> Estimates:
+    def mean(values: FloatArray) -> FloatArray:
+        finite = np.isfinite(values)
+        sums, counts = np.where(finite, values, 0.0).sum(1), finite.sum(1)
+        return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+
+    return Estimates(
+        value=mean(estimates.value),
+        low=mean(estimates.low),
+        high=mean(estimates.high),
+        n=estimates.n.max(1),
+        interval=estimates.interval,
+    )
+
+
+def _grid_picture(series: MeasureSeries, selection: _Selection, size: _Size) -> Picture:
+    """Layers down, heads across; the colour is faint at the baseline, chosen heads are outlined and named."""
+    n_layers, n_heads = series.estimates.shape
+    cell, left = size.cell, 26
+    neutral, value = series.neutral_value()
+    scale = ColourScale.of(series.estimates.value, value)
+    parts: list[Markup] = []
+    for layer, head in np.ndindex(n_layers, n_heads):
+        number = float(series.estimates.value[layer, head])
+        x, y = left + head * cell, layer * cell
+        name = f"head {Head(layer, head)}"
+        if not np.isfinite(number):
+            parts.append(missing_mark(x + cell / 2, y + cell / 2 + 4, name))
+            continue
+        tip = series.describe((layer, head), name)
+        parts.append(
+            svg.element("rect", x=x, y=y, width=cell - 1, height=cell - 1, class_=scale.class_of(number), tip=tip)
+        )
+    height, right = n_layers * cell, left + n_heads * cell
+    steps = [0, n_layers - 1] if size.is_small else range(n_layers)
+    parts += [
+        svg.text(left - 5, (layer + 0.5) * cell + 4, str(layer + 1), anchor="end", class_="muted") for layer in steps
+    ]
+    parts.append(svg.text(left, height + 13, "head 1", class_="muted"))
+    parts.append(svg.text(right - 1, height + 13, str(n_heads), anchor="end", class_="muted"))
+    if not size.is_small:
+        parts.append(svg.text(8, height / 2, "layer", anchor="middle", class_="muted", rotate=-90))
+    for layer in sorted(selection.layers):
+        if 0 < layer <= n_layers:
+            parts.append(svg.path([(right + 3, (layer - 1) * cell), (right + 3, layer * cell - 1)], class_="chosen"))
+    parts += _chosen_heads(series, selection, cell, left, right)
+    bottom = height + 20.0
+    if not size.is_small:
+        parts.append(scale.bar(left, bottom + 2, max(160, n_heads * cell)))
+        bottom += 32
+    low, high = svg.extremes(series.estimates.value)
+    label = f"{series.name}, by layer and head: {low:.3g} to {high:.3g}" + "".join(
+        f"; {head} {series.estimates[head].value:.3g}" for head in selection.heads if _is_in(head, series)
+    )
+    caption = "" if size.is_small else "; ".join(filter(None, (series.unit, neutral)))
+    width = max(right + 118, left + 170)
+    return Picture(svg.document(width, bottom, Markup().join(parts), label), series.name, caption)
+
+
+def _is_in(head: Head, series: MeasureSeries) -> bool:
+    return head.layer < series.estimates.shape[0] and head.head < series.estimates.shape[1]
+
+
+def _chosen_heads(
+    series: MeasureSeries, selection: _Selection, cell: int, left: float, right: float
+) -> Iterator[Markup]:
+    """An outline around each chosen head, and its name and number beside the grid."""
+    last = -100.0
+    for head in sorted(selection.heads):
+        if not _is_in(head, series):
+            continue
+        x, y = left + head.head * cell, head.layer * cell
+        yield svg.element("rect", x=x - 1, y=y - 1, width=cell + 1, height=cell + 1, class_="chosen")
+        middle = max(y + cell / 2, last + svg.LINE_HEIGHT)
+        last = middle
+        number = svg.format_estimate(series.estimates[head]).split(",")[0].split(" ")[0]
+        yield svg.path([(x + cell + 1, y + cell / 2), (right + 8, middle)], class_="outline leader")
+        yield svg.text(right + 11, middle + 4, f"{head}  {number}", class_="strong")
+
+
+def _curve_picture(
+    group: Sequence[MeasureSeries],
+    labels: Sequence[str],
+    x_name: str,
+    first: int,
+    selection: _Selection,
+    size: _Size,
+) -> Picture:
+    """Lines with bands; baselines are grey, the untrained model has its own colour, names stand at the lines' ends."""
+    lines = _lines(group)
+    width, height = size.width, size.height
+    top, bottom, left = 8, 30, 40
+    names = [svg.truncate_label(name, 20 if size.is_small else 28) for name, _, _ in lines]
+    right = width - 12 - max(svg.text_width(name) for name in names)
+    values = np.concatenate([np.ravel(part) for _, _, e in lines for part in (e.value, e.low, e.high)])
+    low, high = svg.axis_range(values)
+    n = len(labels)
+
+    def x(index: float) -> float:
+        return left + (right - left) * (index / (n - 1) if n > 1 else 0.5)
+
+    def y(value: float) -> float:
+        return height - bottom - (height - top - bottom) * (value - low) / (high - low)
+
+    half = (right - left) / max(1, n - 1) / 2
+    parts: list[Markup] = []
+    for chosen, class_ in ((selection.other_layers, "layers-other"), (selection.layers, "layers-chosen")):
+        for run in _runs(sorted(layer - first for layer in chosen if 0 <= layer - first < n)):
+            start, end = max(left, x(run[0]) - half), min(right, x(run[-1]) + half)
+            parts.append(
+                svg.element("rect", x=start, y=top, width=end - start, height=height - top - bottom, class_=class_)
+            )
+    for tick in svg.ticks(low, high):
+        parts.append(svg.path([(left, y(tick)), (right, y(tick))], class_="rule"))
+        parts.append(svg.text(left - 6, y(tick) + 4, f"{tick:.6g}", anchor="end", class_="muted"))
+    shown = [0, n - 1] if size.is_small else svg.visible_labels([x(i) for i in range(n)], labels)
+    for index in dict.fromkeys(shown):
+        text = f"{x_name} {labels[index]}" if index == 0 and size.is_small else labels[index]
+        anchor = "start" if index == 0 and size.is_small else "middle"
+        parts.append(svg.text(x(index), height - bottom + 15, text, anchor=anchor, class_="muted"))
+    if not size.is_small:
+        parts.append(svg.text((left + right) / 2, height - 2, x_name, anchor="middle", class_="muted"))
+    ends: list[tuple[float, str, str]] = []
+    for (name, class_, estimates), short in zip(lines, names, strict=True):
+        parts.append(svg.group(_line(estimates, x, y, class_ != "of-model", name), class_=class_))
+        finite = np.flatnonzero(np.isfinite(estimates.value))
+        if len(finite):
+            ends.append((y(float(estimates.value[finite[-1]])), short, class_))
+    for one in group:
+        for index in np.flatnonzero(np.isfinite(one.estimates.value)).tolist():
+            tip = one.describe((index,), f"{x_name} {labels[index]}")
+            class_ = next(class_ for _, class_, estimates in lines if estimates is one.estimates)
+            point = svg.element(
+                "circle", cx=x(index), cy=y(float(one.estimates.value[index])), r=3, class_="point", tip=tip
+            )
+            parts.append(svg.group([point], class_=class_))
+    parts += _end_labels(ends, right + 7, height - bottom)
+    unit = group[0].unit
+    name = group[0].name if len(group) == 1 else ""
+    label = f"{', '.join(one.name for one in group)} by {x_name}"
+    chosen = "shaded: the layers of the finding" if selection.layers and not size.is_small else ""
+    caption = "; ".join(filter(None, (unit, chosen))) if not size.is_small else ""
+    return Picture(svg.document(width, height, Markup().join(parts), label), name, caption)
+
+
+def _lines(group: Sequence[MeasureSeries]) -> list[tuple[str, str, Estimates]]:
+    """The lines of a picture by name and class: each measure, and its baselines if there is one measure."""
+    if len(group) == 1:
+        (one,) = group
+        baselines = [
+            (name, "of-untrained" if name == UNTRAINED.name else "of-baseline", estimates)
+            for name, estimates in one.baselines.items()
+            if np.isfinite(estimates.value).any()
+        ]
+        return [*baselines, ("this model", "of-model", one.estimates)]
+    classes = ("of-model", "s1", "s2", "s3")
+    return [(one.name, classes[index % len(classes)], one.estimates) for index, one in enumerate(group)]
+
+
+def _line(estimates: Estimates, x: Scale, y: Scale, is_dashed: bool, name: str) -> Iterator[Markup]:
+    for run in finite_runs(estimates.high - estimates.low):
+        if any(estimates.high[i] > estimates.low[i] for i in run):
+            edges = [(i, estimates.low[i]) for i in run] + [(i, estimates.high[i]) for i in reversed(run)]
+            points = " ".join(f"{x(i):.1f},{y(float(value)):.1f}" for i, value in edges)
+            yield svg.element("polygon", points=points, class_="band")
+    for run in finite_runs(estimates.value):
+        dash = "4 3" if is_dashed else ""
+        yield svg.path(
+            [(x(i), y(float(estimates.value[i]))) for i in run], class_="line", stroke_dasharray=dash, tip=name
+        )
+
+
+def _end_labels(ends: Sequence[tuple[float, str, str]], left: float, lowest: float) -> Iterator[Markup]:
+    """The names of the lines beside their ends, a line of text apart."""
+    placed: list[float] = []
+    order = sorted(ends)
+    for height, _, _ in order:
+        placed.append(max(height, placed[-1] + svg.LINE_HEIGHT - 1) if placed else height)
+    for index in reversed(range(len(placed))):
+        placed[index] = min(placed[index], lowest)
+        lowest = placed[index] - svg.LINE_HEIGHT + 1
+    for height, (_, name, class_) in zip(placed, order, strict=True):
+        yield svg.group([svg.text(left, height + 4, name, class_="point end")], class_=class_)
+
+
+def _runs(indices: Sequence[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs
+
+
+def _row_pictures(table: Table, series: Sequence[MeasureSeries], tested: set[str]) -> Iterator[Picture]:
+    """For each measure the tested rows, or the first ones, as strips on one scale."""
+    names = table.row_names
+    rows = [index for index, name in enumerate(names) if name in tested] or list(range(len(names)))
+    for one in series:
+        measured = [row for row in rows if np.isfinite(one.estimates.value[row])][:MAX_ROWS]
+        marks = {row: list(_row_marks(one, row)) for row in measured}
+        every = [mark for row_marks in marks.values() for mark in row_marks]
+        if not every:
+            continue
+        scale = SHARES if all(0 <= end <= 1 for mark in every for end in (mark.low, mark.high)) else strip_scale(every)
+        yield Picture(_stacked(table, marks, scale), one.name, one.unit)
+
+
+def _row_marks(series: MeasureSeries, row: int) -> Iterator[StripMark]:
+    for name, estimates in {"this model": series.estimates, **series.baselines}.items():
+        if np.isfinite(estimates.value[row]):
+            kind: MarkKind = "untrained" if name == UNTRAINED.name else "baseline"
+            kind = "estimate" if estimates is series.estimates else kind
+            yield StripMark.of(kind, estimates[row], f"{name}: {svg.format_estimate(estimates[row])}")
+
+
+def _stacked(table: Table, marks: Mapping[int, Sequence[StripMark]], scale: tuple[float, float]) -> Markup:
+    """Strips below one another, with the names of their rows and heads, and the ends of the scale below the last."""
+    names = {row: _row_name(table, row) for row in marks}
+    left = 10 + max(svg.text_width(name) for name in names.values())
+    strip_width, step = 300, 30
+    parts: list[Markup] = []
+    for position, (row, row_marks) in enumerate(marks.items()):
+        top = position * step
+        parts.append(svg.text(left - 8, top + 17, names[row], anchor="end"))
+        is_last = position == len(marks) - 1
+        strip = draw_strip(row_marks, scale, names[row], width=strip_width, axis=is_last, is_part=True)
+        parts.append(svg.group([strip], transform=f"translate({left:.0f} {top})"))
+    label = f"{len(marks)} rows: {', '.join(names.values())}"
+    return svg.document(left + strip_width, len(marks) * step + 16, Markup().join(parts), label)
+
+
+def _row_name(table: Table, row: int) -> str:
+    head = table.attribute("head", row)
+    name = svg.truncate_label(table.row_names[row], 40)
+    return f"{name} · {head}" if head and head != name else name
