@@ -80,7 +80,7 @@ _COLOURS: dict[str, tuple[Any, Any]] = {
     "gold_arc": ("#8a5a00", "#e6b53c"),
     "predicted_arc": ("#a3437f", "#e58fc4"),
     "holds": ("#00695c", "#4fc3a8"),
-    "fails": ("#b3400e", "#ff9d66"),
+    "fails": ("#b3261e", "#ff8a80"),
     "inconclusive": ("#7a5d00", "#e0bd4d"),
     "untrained": ("#b35c00", "#f0a848"),
     "published": ("#7a3fb0", "#c9a6ff"),

@@ -28,25 +28,36 @@ MARK_NAMES: dict[MarkKind, str] = {
 """The kinds of marks in the words of a legend."""
 DRAWING_ORDER: tuple[MarkKind, ...] = ("required", "baseline", "untrained", "published", "estimate")
 WIDTH, HEIGHT, MARGIN, AXIS_HEIGHT = 300, 26, 9, 14
+LANE = 22
+MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 26, 24
 SHARES = (0.0, 1.0)
 """The scale of shares: all strips of shares can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class StripMark:
-    """A number on a strip; `low` and `high` are the ends of its interval or range, or equal to it."""
+    """A number on a strip, what it is of, and the number as text.
+
+    `low` and `high` are the ends of its interval or range, or equal to it.
+    """
 
     kind: MarkKind
     value: float
     low: float
     high: float
-    description: str
+    name: str
+    text: str
 
     @classmethod
-    def of(cls, kind: MarkKind, estimate: Estimate, description: str) -> StripMark:
+    def of(cls, kind: MarkKind, estimate: Estimate, name: str, text: str) -> StripMark:
         """The mark of an estimate."""
         low, high = (estimate.low, estimate.high) if svg.has_interval(estimate) else (estimate.value, estimate.value)
-        return cls(kind, estimate.value, low, high, description)
+        return cls(kind, estimate.value, low, high, name, text)
+
+    @property
+    def description(self) -> str:
+        """The name and the number, for tooltips."""
+        return f"{self.name}: {self.text}"
 
 
 def strip_scale(marks: Sequence[StripMark]) -> tuple[float, float]:
@@ -66,16 +77,12 @@ def draw_strip(
     label: str,
     *,
     width: float = WIDTH,
-    axis: bool = False,
+    ends: tuple[str, str] | None = None,
     is_part: bool = False,
 ) -> Markup:
-    """The marks on a line; with `axis` the ends of the scale are written below. A part belongs to a larger image."""
+    """The marks on a line, with the `ends` of the scale below if they are given. A part belongs to a larger image."""
     low, high = scale
-
-    def x(value: float) -> float:
-        share = (value - low) / (high - low)
-        return MARGIN + (width - 2 * MARGIN) * min(1.0, max(0.0, share))
-
+    x = _scale_to(scale, 0.0, width)
     middle = HEIGHT / 2
     parts: list[Markup] = [svg.path([(MARGIN, middle), (width - MARGIN, middle)], class_="rule")]
     if low < 0 < high:
@@ -84,19 +91,44 @@ def draw_strip(
         for mark in (mark for mark in marks if mark.kind == kind and math.isfinite(mark.value)):
             parts += draw_mark(mark, x, middle)
     height = HEIGHT
-    if axis:
+    if ends is not None:
         height += AXIS_HEIGHT
-        ends = ((low, "start"), (high, "end"))
-        parts += [
-            svg.text(x(end), HEIGHT + 8, f"{end:.3g}", anchor=anchor, class_="muted small")
-            for end, anchor in ends
-        ]
+        parts.append(svg.text(x(low), HEIGHT + 8, ends[0], class_="muted small"))
+        parts.append(svg.text(x(high), HEIGHT + 8, ends[1], anchor="end", class_="muted small"))
     return svg.group(parts) if is_part else svg.document(width, height, Markup().join(parts), label)
+
+
+def draw_lanes(marks: Sequence[StripMark], scale: tuple[float, float], label: str, *, width: float = WIDTH) -> Markup:
+    """The same marks each on a line of its own, between its name and its number."""
+    lanes = [mark for mark in marks if math.isfinite(mark.value)]
+    names = [svg.truncate_label(mark.name, MAX_NAME_LENGTH) for mark in lanes]
+    texts = [svg.truncate_label(mark.text, MAX_TEXT_LENGTH) for mark in lanes]
+    left = max(map(svg.text_width, names), default=0.0)
+    right = width - max(map(svg.text_width, texts), default=0.0)
+    x = _scale_to(scale, left, right)
+    parts: list[Markup] = []
+    for position, (mark, name, text) in enumerate(zip(lanes, names, texts, strict=True)):
+        y = (position + 0.5) * LANE
+        parts.append(svg.path([(x(scale[0]), y), (x(scale[1]), y)], class_="rule"))
+        parts.append(svg.text(left, y + 4, name, anchor="end", tip=mark.name if name != mark.name else ""))
+        parts.append(svg.text(right, y + 4, text, class_="muted", tip=mark.text if text != mark.text else ""))
+        parts += draw_mark(mark, x, y)
+    return svg.document(width, len(lanes) * LANE, Markup().join(parts), label)
+
+
+def _scale_to(scale: tuple[float, float], left: float, right: float) -> Scale:
+    low, high = scale
+
+    def x(value: float) -> float:
+        share = (value - low) / (high - low)
+        return left + MARGIN + (right - left - 2 * MARGIN) * min(1.0, max(0.0, share))
+
+    return x
 
 
 def draw_mark(mark: StripMark, x: Scale, y: float) -> Iterator[Markup]:
     """The sign of one mark, with its description as tooltip."""
-    at, tip = x(mark.value), mark.description
+    at, tip = x(mark.value), mark.description if mark.name else ""
     match mark.kind:
         case "required":
             yield svg.path([(at, y - 11), (at, y + 11)], class_="required", tip=tip)
@@ -120,6 +152,6 @@ def draw_sign(kind: MarkKind) -> Markup:
     """The sign of a kind of mark, for a legend."""
     width = 24 if kind == "estimate" else 14
     half = 9.0 if kind == "estimate" else 0.0
-    mark = StripMark(kind, 0.0, -half, half, "")
+    mark = StripMark(kind, 0.0, -half, half, "", "")
     body = Markup().join(draw_mark(mark, lambda value: width / 2 + value, 8))
     return svg.element("svg", body, class_="drawing sign", viewBox=f"0 0 {width} 16", width=width, aria_hidden="true")

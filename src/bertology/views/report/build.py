@@ -73,7 +73,8 @@ def build_report(
     ablations = [r for r in finetuning.results if r.analysis == ABLATION] if finetuning is not None else []
     plugged_in = run_plugins(inputs, {result.analysis for result in claimed}, progress=progress, notify=notify)
     results = {id(result): result for result in (*claimed, *ablations, *plugged_in.results)}
-    not_run = [] if claim_results.options.get("full") else [claim for claim in all_claims() if claim.slow]
+    tested = {result.claim.id for result in claim_results}
+    not_run = [claim for claim in all_claims() if claim.slow and claim.id not in tested]
     attention_view = ""
     if inputs.recording is not None:
         attention_view = recorded_view_fragment(inputs.recording, list(results.values()))

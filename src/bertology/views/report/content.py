@@ -54,12 +54,12 @@ class ReportSubject:
     @property
     def sentence(self) -> str:
         """What the model is, what it read, and what it was compared with."""
-        heads = f" with {self.n_heads} heads a layer" if self.n_heads else ""
-        model = f"{self.name}{' (untrained)' if self.model.startswith(UNTRAINED_PREFIX) else ''}"
+        untrained = ", which has random weights," if self.model.startswith(UNTRAINED_PREFIX) else ""
+        heads = f" of {count_noun(self.n_heads, 'heads')}" if self.n_heads else ""
         size = f" has {count_noun(self.n_layers, 'layers')}{heads}" if self.n_layers else ""
         read = f" and read {count_noun(self.n_examples, self.unit)} of {self.corpus}" if self.n_examples else ""
-        against = f" {display_name(self.against)} is the model it is compared with." if self.against else ""
-        return f"{model}{size}{read}.{against}"
+        against = f" {display_name(self.against)}, fine-tuned from it, stands beside it." if self.against else ""
+        return f"{self.name}{untrained}{size}{read}.{against}"
 
 
 def display_name(model: str) -> str:

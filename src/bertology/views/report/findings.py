@@ -111,7 +111,7 @@ class Finding:
         verdict = self.result.verdict
         effects = [comparison.effect.low - comparison.margin for comparison in verdict.comparisons]
         effects += [control.difference.low for control in verdict.controls if control.difference is not None]
-        low, high = self.strip.scale
+        low, high = self.strip.axis
         return min(effects) / (high - low)
 
     @property

@@ -29,6 +29,7 @@ from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
 from bertology.views.head_labels import labelling_analyses, labels_from_results
+from bertology.views.report.pictures import Picture, curve_picture, grid_picture
 
 N_LAYERS, N_HEADS, N_NEEDED = 3, 5, 3
 """How many layers and heads are listed."""
@@ -304,6 +305,16 @@ class FinetuningChanges:
             "n_ablation_examples": self.n_ablation_examples,
             "obstacles": dict(self.obstacles),
         }
+
+    def pictures(self) -> list[Picture]:
+        """The changes of all heads, with the most changed ones marked, and of all layers."""
+        pictures: list[Picture] = []
+        for result in self.results:
+            if result.analysis == SIMILARITY:
+                pictures.append(grid_picture(result, DIVERGENCE, [change.head for change in self.heads]))
+            elif result.analysis == REPRESENTATIONS:
+                pictures.append(curve_picture(result, RSA))
+        return pictures
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """The numbers as tables, by heading; empty ones are left out."""

@@ -6,6 +6,8 @@ the same sites, so that no forward pass is added where the recording is in the s
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bertology.analyses import registry
 from bertology.analyses.run import ForwardPass, NotifyFunction, ProgressFactory, run_all
 from bertology.claims.claim import tested_rows
@@ -26,14 +28,17 @@ def score_heads(
     results: dict[str, Result | None] = {}
     for claim_result in claim_results:
         measure = _measure(claim_result)
-        if measure is None or claim_result.filled_from:
+        if measure is None:
             continue
+        inputs = claim_results.inputs
+        if claim_result.filled_from:
+            inputs = replace(inputs, corpus=claim_results.filling)
         (run,) = claim_result.claim.all_runs.values()
         key = f"{run.analysis} {sorted(run.options.items())} {run.corpus} {run.target}"
         if key not in results:
             report = run_all(
                 [(registry.get(run.analysis), {**run.options, **HEADS})],
-                run_inputs_for(claim_results.inputs, run),
+                run_inputs_for(inputs, run),
                 progress=progress,
                 notify=notify,
                 cache_results=True,

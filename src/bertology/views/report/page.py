@@ -33,11 +33,15 @@ from bertology.views.report.findings import (
     unjudged_reasons,
 )
 from bertology.views.report.next_steps import next_steps, remake_command
-from bertology.views.report.pictures import chosen_head, large_pictures, small_picture
+from bertology.views.report.pictures import Picture, chosen_head, large_pictures, small_picture
 from bertology.views.report.results import render_result
 
 MAX_TEXT_LENGTH = 300
 """Example sentences are cut to this many characters."""
+MAX_SURPRISES = 5
+CARD_WIDTH, LANES_WIDTH = 340, 560
+UNSAID_QUALIFICATIONS = frozenset({"specific", "also without training"})
+"""What the word of the status says already."""
 RESERVED_IDS = frozenset(
     {
         "top", "in-short", "surprising", "not-judged", "next", "fine-tuning", "findings", "attention-view", "analyses",
@@ -50,7 +54,7 @@ def report_page(content: ReportContent) -> str:
     """What to conclude, all findings by topic, a view of the attention, every analysis, methods and references."""
     findings = content.findings
     headlines, deviating = headline_findings(findings)
-    counts = tally(findings)
+    counts, surprising = tally(findings), surprising_findings(findings)
     selected = {id(finding) for finding in (*headlines, deviating) if finding is not None}
     return render(
         "report.html",
@@ -68,7 +72,8 @@ def report_page(content: ReportContent) -> str:
         cards=[_card(finding, content) for finding in headlines]
         + ([_card(deviating, content) | {"is_deviation": True}] if deviating is not None else []),
         headline_rule=HEADLINE_RULE,
-        surprises=[_line(finding) for finding in surprising_findings(findings)],
+        surprises=[_line(finding) for finding in surprising[:MAX_SURPRISES]],
+        n_surprises=len(surprising),
         other_numbers=[_line(finding) for finding in other_numbers(findings)],
         unjudged=[
             {"text": reason, "count": len(group), "status": group[0].status}
@@ -126,19 +131,19 @@ def _view_state(head: Head | None, content: ReportContent) -> str:
     """The state of the attention view that shows a head; empty if the page has no view."""
     if head is None or not content.attention_view:
         return ""
-    return f"view=head&layer={head.layer + 1}&heads={head.head + 1}"
+    return f"view=head&layer={head[0] + 1}&heads={head[1] + 1}"
 
 
 def _card(finding: Finding, content: ReportContent) -> dict[str, Any]:
     assert finding.result is not None, "a card has evidence"
     picture = small_picture(finding.result, content.head_scores.get(finding.claim.id))
     head = chosen_head(finding.result)
-    strip = finding.strip.svg() if finding.strip is not None else ""
+    lanes = finding.strip.lanes(CARD_WIDTH) if finding.strip is not None else ""
     return {
         "id": finding_id(finding),
         "headline": finding.headline,
         "answer": finding.result.explanation,
-        "picture": picture.svg if picture is not None and finding.status != "fails" else strip,
+        "picture": picture.svg if picture is not None and finding.status != "fails" else lanes,
         "view": _view_state(head, content),
         "head": head,
         "is_deviation": False,
@@ -162,12 +167,15 @@ def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
     text = STATUSES[finding.status]
     examples = content.example_texts.get(claim.id)
     qualification = result.verdict.qualification if result is not None else ""
+    pictures = large_pictures(result, content.head_scores.get(claim.id)) if result is not None else []
+    if not pictures and strip is not None:
+        pictures = [Picture(strip.lanes(LANES_WIDTH))]
     return {
         "id": finding_id(finding),
         "status": finding.status,
         "word": text.word,
         "definition": text.definition,
-        "qualification": "" if qualification == "specific" else qualification,
+        "qualification": "" if qualification in UNSAID_QUALIFICATIONS else qualification,
         "headline": finding.headline,
         "statement": claim.statement,
         "answer": result.explanation if result is not None else "Not tested: it takes minutes. Add --full.",
@@ -182,7 +190,7 @@ def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
         "section": claim.section,
         "published": claim.published_value,
         "analyses": [run.analysis for run in claim.all_runs.values()],
-        "pictures": large_pictures(result, content.head_scores.get(claim.id)) if result is not None else [],
+        "pictures": pictures,
         "methods": list(_methods(finding, content)),
         "examples": _examples(examples) if examples else None,
         "head": head,

@@ -27,7 +27,7 @@ from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Table, U
 
 MAX_PANELS = 3
 """Measures drawn for one result."""
-MAX_ROWS = 8
+MAX_ROWS, N_BEST_HEADS = 8, 6
 Scale = Callable[[float], float]
 
 
@@ -86,13 +86,29 @@ def chosen_head(claim_result: ClaimResult) -> Head | None:
     return heads[0] if heads else None
 
 
+def grid_picture(result: Result, measure: str, heads: Sequence[Head]) -> Picture:
+    """A large picture of one measure of all heads, with some of them marked."""
+    assert isinstance(result.data, HeadGrid), "heads are in a grid"
+    series = next(measure_series(result.data, [measure]))
+    return _grid_picture(series, _Selection(tuple(heads)), LARGE, ("0", 0.0))
+
+
+def curve_picture(result: Result, measure: str) -> Picture:
+    """A large picture of one measure of all layers."""
+    data = result.data
+    assert isinstance(data, LayerCurve), "layers are on a curve"
+    (series,) = measure_series(data, [measure])
+    labels = [str(layer + data.first_layer) for layer in range(series.estimates.shape[0])]
+    return _curve_picture([series], labels, "layer", data.first_layer, _Selection(), LARGE)
+
+
 def _pictures(claim_result: ClaimResult, scores: HeadScores | None, size: _Size) -> Iterator[Picture]:
     selection = _selection(claim_result)
     if scores is not None and isinstance(scores.result.data, HeadGrid):
-        series = next(measure_series(scores.result.data, [scores.measure]))
-        yield _grid_picture(series, selection, size)
-        if size.is_small:
-            return
+        of_heads = next(measure_series(scores.result.data, [scores.measure]))
+        yield _grid_picture(of_heads, selection, size)
+        yield _best_heads(of_heads)
+        return
     test = claim_result.claim.test
     measures, rows = tested_measures(test), tested_rows(test)
     for result in claim_result.results:
@@ -187,11 +203,13 @@ def _mean_over_heads(estimates: Estimates) -> Estimates:
     )
 
 
-def _grid_picture(series: MeasureSeries, selection: _Selection, size: _Size) -> Picture:
-    """Layers down, heads across; the colour is faint at the baseline, chosen heads are outlined and named."""
+def _grid_picture(
+    series: MeasureSeries, selection: _Selection, size: _Size, neutral: tuple[str, float] | None = None
+) -> Picture:
+    """Layers down, heads across; the colour is faint at the lowest baseline, chosen heads are outlined and named."""
     n_layers, n_heads = series.estimates.shape
     cell, left = size.cell, 26
-    neutral, value = series.neutral_value()
+    name_of_neutral, value = neutral or _lowest_baseline(series)
     scale = ColourScale.of(series.estimates.value, value)
     parts: list[Markup] = []
     for layer, head in np.ndindex(n_layers, n_heads):
@@ -226,13 +244,26 @@ def _grid_picture(series: MeasureSeries, selection: _Selection, size: _Size) -> 
     label = f"{series.name}, by layer and head: {low:.3g} to {high:.3g}" + "".join(
         f"; {head} {series.estimates[head].value:.3g}" for head in selection.heads if _is_in(head, series)
     )
-    caption = "" if size.is_small else "; ".join(filter(None, (series.unit, neutral)))
+    caption = "" if size.is_small else "; ".join(filter(None, (series.unit, f"faint: {name_of_neutral}")))
     width = max(right + 118, left + 170)
     return Picture(svg.document(width, bottom, Markup().join(parts), label), series.name, caption)
 
 
+def _lowest_baseline(series: MeasureSeries) -> tuple[str, float]:
+    """The baseline with the lowest mean, and its mean; 0 if there is none."""
+    means = {
+        name: float(baseline.value[np.isfinite(baseline.value)].mean())
+        for name, baseline in series.baselines.items()
+        if np.isfinite(baseline.value).any()
+    }
+    if not means:
+        return "0", 0.0
+    name = min(means, key=lambda name: means[name])
+    return f"{name} {means[name]:.2g}", means[name]
+
+
 def _is_in(head: Head, series: MeasureSeries) -> bool:
-    return head.layer < series.estimates.shape[0] and head.head < series.estimates.shape[1]
+    return head[0] < series.estimates.shape[0] and head[1] < series.estimates.shape[1]
 
 
 def _chosen_heads(
@@ -243,7 +274,7 @@ def _chosen_heads(
     for head in sorted(selection.heads):
         if not _is_in(head, series):
             continue
-        x, y = left + head.head * cell, head.layer * cell
+        x, y = left + head[1] * cell, head[0] * cell
         yield svg.element("rect", x=x - 1, y=y - 1, width=cell + 1, height=cell + 1, class_="chosen")
         middle = max(y + cell / 2, last + svg.LINE_HEIGHT)
         last = middle
@@ -373,35 +404,48 @@ def _row_pictures(table: Table, series: Sequence[MeasureSeries], tested: set[str
     rows = [index for index, name in enumerate(names) if name in tested] or list(range(len(names)))
     for one in series:
         measured = [row for row in rows if np.isfinite(one.estimates.value[row])][:MAX_ROWS]
-        marks = {row: list(_row_marks(one, row)) for row in measured}
+        marks = {_row_name(table, row): list(_marks_at(one, (row,))) for row in measured}
         every = [mark for row_marks in marks.values() for mark in row_marks]
-        if not every:
-            continue
-        scale = SHARES if all(0 <= end <= 1 for mark in every for end in (mark.low, mark.high)) else strip_scale(every)
-        yield Picture(_stacked(table, marks, scale), one.name, one.unit)
+        if every:
+            yield Picture(_stacked(marks, _common_scale(every)), one.name, one.unit)
 
 
-def _row_marks(series: MeasureSeries, row: int) -> Iterator[StripMark]:
+def _marks_at(series: MeasureSeries, index: tuple[int, ...]) -> Iterator[StripMark]:
     for name, estimates in {"this model": series.estimates, **series.baselines}.items():
-        if np.isfinite(estimates.value[row]):
+        if np.isfinite(estimates.value[index]):
             kind: MarkKind = "untrained" if name == UNTRAINED.name else "baseline"
             kind = "estimate" if estimates is series.estimates else kind
-            yield StripMark.of(kind, estimates[row], f"{name}: {svg.format_estimate(estimates[row])}")
+            yield StripMark.of(kind, estimates[index], name, svg.format_estimate(estimates[index]))
 
 
-def _stacked(table: Table, marks: Mapping[int, Sequence[StripMark]], scale: tuple[float, float]) -> Markup:
-    """Strips below one another, with the names of their rows and heads, and the ends of the scale below the last."""
-    names = {row: _row_name(table, row) for row in marks}
-    left = 10 + max(svg.text_width(name) for name in names.values())
+def _best_heads(series: MeasureSeries) -> Picture:
+    """The heads with the highest scores as strips on one scale."""
+    order = np.argsort(-np.nan_to_num(series.estimates.value, nan=-np.inf), axis=None, kind="stable")[:N_BEST_HEADS]
+    marks: dict[str, list[StripMark]] = {}
+    for index in order.tolist():
+        cell = tuple(int(axis) for axis in np.unravel_index(index, series.estimates.shape))
+        marks[f"head {Head(*cell)}"] = list(_marks_at(series, cell))
+    every = [mark for row in marks.values() for mark in row]
+    return Picture(_stacked(marks, _common_scale(every)), "best heads, all sentences", series.unit)
+
+
+def _common_scale(marks: Sequence[StripMark]) -> tuple[float, float]:
+    return SHARES if all(0 <= end <= 1 for mark in marks for end in (mark.low, mark.high)) else strip_scale(marks)
+
+
+def _stacked(marks: Mapping[str, Sequence[StripMark]], scale: tuple[float, float]) -> Markup:
+    """Strips below one another, with their names, and the ends of the scale below the last."""
+    left = 10 + max(map(svg.text_width, marks))
     strip_width, step = 300, 30
     parts: list[Markup] = []
-    for position, (row, row_marks) in enumerate(marks.items()):
+    for position, (name, row_marks) in enumerate(marks.items()):
         top = position * step
-        parts.append(svg.text(left - 8, top + 17, names[row], anchor="end"))
+        parts.append(svg.text(left - 8, top + 17, name, anchor="end"))
         is_last = position == len(marks) - 1
-        strip = draw_strip(row_marks, scale, names[row], width=strip_width, axis=is_last, is_part=True)
+        ends = (f"{scale[0]:.3g}", f"{scale[1]:.3g}") if is_last else None
+        strip = draw_strip(row_marks, scale, name, width=strip_width, ends=ends, is_part=True)
         parts.append(svg.group([strip], transform=f"translate({left:.0f} {top})"))
-    label = f"{len(marks)} rows: {', '.join(names.values())}"
+    label = f"{len(marks)} rows: {', '.join(marks)}"
     return svg.document(left + strip_width, len(marks) * step + 16, Markup().join(parts), label)
 
 

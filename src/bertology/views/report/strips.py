@@ -1,101 +1,103 @@
-"""The strip of a finding: its number beside the best simple rule, the untrained model and the published value."""
+"""The strip of a finding, as marks to draw and figures to read beside them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bertology.claims.claim import UNTRAINED
+from bertology.claims.rounding import Unit, format_constant, round_estimate
 from bertology.claims.run import ClaimResult
-from bertology.claims.verdict import Measurement
+from bertology.claims.strip import Strip
 from bertology.estimates.estimate import Estimate
-from bertology.results.drawing import svg
-from bertology.results.drawing.strip import SHARES, StripMark, draw_strip, strip_scale
+from bertology.results.drawing.strip import SHARES, MarkKind, StripMark, draw_lanes, draw_strip
+
+ROW_NAMES = ("head ", "layer ", "layers ", "embeddings")
+"""How the name of a place begins; other names are rows, which the headline names."""
 
 
 @dataclass(frozen=True)
 class FindingStrip:
-    """The marks of a finding on their scale, the estimate in figures and where it was measured."""
+    """The marks of a finding on their axis, the estimate in figures, and the head or layers it was measured in."""
 
     marks: tuple[StripMark, ...]
-    scale: tuple[float, float]
+    axis: tuple[float, float]
+    unit: Unit
     number: str
     interval: str
     place: str
+    n: int
 
     @property
     def is_of_shares(self) -> bool:
-        """Whether it can be compared with the other strips from 0 to 1."""
-        return self.scale == SHARES
+        """Whether it can be compared with the other strips from 0 to 100 %."""
+        return self.axis == SHARES
 
     @property
     def description(self) -> str:
-        """All numbers, a line each."""
-        return "\n".join(mark.description for mark in self.marks)
+        """All numbers, a line each, and the sample size."""
+        sample = [f"n = {self.n}"] if self.n else []
+        return "\n".join([*(mark.description for mark in self.marks), *sample])
 
     def svg(self) -> Markup:
-        """The strip; scales other than 0 to 1 are written below it."""
-        return draw_strip(self.marks, self.scale, self.description.replace("\n", "; "), axis=not self.is_of_shares)
+        """The strip; the ends of an axis other than 0 to 100 % are written below it."""
+        ends = None if self.is_of_shares else (self._end(self.axis[0]), self._end(self.axis[1]))
+        return draw_strip(self.marks, self.axis, self._label, ends=ends)
 
-    def mark(self, kind: str) -> StripMark | None:
-        """The first mark of a kind."""
-        return next((mark for mark in self.marks if mark.kind == kind), None)
+    def lanes(self, width: float) -> Markup:
+        """The same numbers below one another, with their names."""
+        return draw_lanes(self.marks, self.axis, self._label, width=width)
+
+    @property
+    def _label(self) -> str:
+        return self.description.replace("\n", "; ")
+
+    def _end(self, end: float) -> str:
+        """An end of the axis in its unit; what cannot be told from 0 on this axis is 0."""
+        is_zero = abs(end) < 1e-3 * (self.axis[1] - self.axis[0])
+        return "0" if is_zero else format_constant(float(f"{end:.3g}"), self.unit)
 
     @property
     def deviation(self) -> float:
-        """How far the published value lies outside the interval of the estimate, as a part of the scale."""
-        estimate, published = self.mark("estimate"), self.mark("published")
+        """How far the published value lies outside the interval of the estimate, as a part of the axis; 0 if none."""
+        estimate = next((mark for mark in self.marks if mark.kind == "estimate"), None)
+        published = next((mark for mark in self.marks if mark.kind == "published"), None)
         if estimate is None or published is None:
             return 0.0
         distance = max(published.low - estimate.high, estimate.low - published.high, 0.0)
-        return distance / (self.scale[1] - self.scale[0])
+        return distance / (self.axis[1] - self.axis[0])
 
 
 def finding_strip(claim_result: ClaimResult) -> FindingStrip | None:
-    """The strip of the first comparison of a verdict; None if nothing was compared."""
-    verdict, claim = claim_result.verdict, claim_result.claim
-    if not verdict.comparisons or not math.isfinite(verdict.comparisons[0].value.estimate.value):
+    """The strip of a verdict with what each mark says; None if nothing was measured."""
+    strip = claim_result.strip
+    if strip is None:
         return None
-    comparison = verdict.comparisons[0]
-    value, lower = comparison.value, comparison.lower
-    marks = [StripMark.of("estimate", value.estimate, f"this model: {svg.format_estimate(value.estimate)}")]
-    if isinstance(lower, Measurement):
-        kind = "untrained" if lower.baseline == UNTRAINED.name else "baseline"
-        marks.append(StripMark.of(kind, lower.estimate, f"{lower.baseline or lower.name}: {svg.format_estimate(lower.estimate)}"))
-        required = lower.estimate.value + comparison.margin if comparison.margin else math.nan
-    else:
-        required = lower + comparison.margin
-    for control in verdict.controls:
-        if control.comparisons and control.name == UNTRAINED.name:
-            number = control.comparisons[0].value.estimate
-            marks.append(StripMark.of("untrained", number, f"{control.name}: {svg.format_estimate(number)}"))
-    if claim.published is not None:
-        low, high = claim.published if isinstance(claim.published, tuple) else (claim.published, claim.published)
-        marks.append(StripMark("published", (low + high) / 2, low, high, f"published: {claim.published_value}"))
-    if math.isfinite(required):
-        marks.append(StripMark("required", required, required, required, f"required: {comparison.requirement}"))
-    within = all(0 <= end <= 1 for mark in marks for end in (mark.low, mark.high))
-    scale = SHARES if within else strip_scale(marks)
-    number, interval = _figures(value.estimate, is_share=within)
-    return FindingStrip(tuple(marks), scale, number, interval, _place(value))
+    shown = round_estimate(strip.measured.estimate, strip.unit)
+    name = strip.measured.name
+    place = name.removeprefix("head ").split(" of ")[0] if name.startswith(ROW_NAMES) else ""
+    marks = tuple(_marks(strip, claim_result.claim.published_value))
+    return FindingStrip(marks, strip.axis, strip.unit, shown.text, shown.interval, place, strip.measured.estimate.n)
 
 
-def _figures(estimate: Estimate, *, is_share: bool) -> tuple[str, str]:
-    has_interval = svg.has_interval(estimate)
-    if is_share:
-        return f"{estimate.value * 100:.0f} %", f"[{estimate.low * 100:.0f}, {estimate.high * 100:.0f}]" if has_interval else ""
-    return f"{estimate.value:.3g}", f"[{estimate.low:.3g}, {estimate.high:.3g}]" if has_interval else ""
+def _marks(strip: Strip, published_value: str) -> Iterator[StripMark]:
+    unit = strip.unit
+    yield _mark("estimate", strip.measured.name, strip.measured.estimate, unit)
+    if strip.baseline is not None:
+        yield _mark("baseline", strip.baseline.name, strip.baseline.estimate, unit)
+    if strip.untrained is not None and math.isfinite(strip.untrained.value):
+        yield _mark("untrained", "untrained", strip.untrained, unit)
+    if strip.published is not None:
+        low, high = strip.published if isinstance(strip.published, tuple) else (strip.published, strip.published)
+        yield StripMark("published", (low + high) / 2, low, high, "published", published_value)
+    if strip.required is not None:
+        for end in strip.required if isinstance(strip.required, tuple) else (strip.required,):
+            if math.isfinite(end):
+                yield StripMark("required", end, end, end, "required", format_constant(round(end, 4), unit))
 
 
-def _place(value: Measurement) -> str:
-    """The head or the layers of a number."""
-    if value.head is not None:
-        return str(value.head)
-    if value.layers is None:
-        return ""
-    first, last = value.layers
-    if last == 0:
-        return "embeddings"
-    return f"layer {last}" if first == last else f"layers {first}-{last}"
+def _mark(kind: MarkKind, name: str, estimate: Estimate, unit: Unit) -> StripMark:
+    shown = round_estimate(estimate, unit)
+    return StripMark.of(kind, estimate, name, f"{shown.text} {shown.interval}".rstrip())
