@@ -29,7 +29,8 @@ def fragment(payload: Payload, *states: str) -> Markup:
     """Views inside another page, one per initial state, such as "view=model", all of the same data.
 
     They share no style, names or address with the page, and decode their data when they come near the screen. The page
-    needs `page_script` once, after all of them.
+    needs `page_script` once, after all of them. It shows another state by setting `data-state` of the element and
+    dispatching a `bertology-view-state` event on it.
     """
     text = payload_json(payload)
     name = hashlib.sha256(text.encode()).hexdigest()[:12]

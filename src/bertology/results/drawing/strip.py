@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from bertology.estimates.estimate import Estimate
 from bertology.results.drawing import svg
+from bertology.results.palette import Palette
 
 Scale = Callable[[float], float]
 MarkKind = Literal["required", "baseline", "untrained", "published", "estimate"]
@@ -155,3 +156,17 @@ def draw_sign(kind: MarkKind) -> Markup:
     mark = StripMark(kind, 0.0, -half, half, "", "")
     body = Markup().join(draw_mark(mark, lambda value: width / 2 + value, 8))
     return svg.element("svg", body, class_="drawing sign", viewBox=f"0 0 {width} 16", width=width, aria_hidden="true")
+
+
+def strip_rules(palette: Palette) -> list[str]:
+    """The style of the marks in one theme, with plain colours."""
+    hollow = f"fill: {palette.background}; stroke-width: 1.5;"
+    return [
+        f".mark-estimate {{ fill: {palette.accent}; }}",
+        f".range-estimate {{ stroke: {palette.accent}; stroke-width: 4; opacity: .4; fill: none; }}",
+        f".mark-baseline {{ fill: {palette.muted}; opacity: .75; }}",
+        f".mark-untrained {{ {hollow} stroke: {palette.untrained}; }}",
+        f".mark-published {{ {hollow} stroke: {palette.published}; }}",
+        f".range-published {{ stroke: {palette.published}; stroke-width: 1.5; opacity: .6; fill: none; }}",
+        f".required {{ stroke: {palette.muted}; stroke-width: 1.3; stroke-dasharray: 1.5 2.5; fill: none; }}",
+    ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bertology.results.palette import PALETTES, Theme, readable_ink, shade
+from bertology.results.drawing.strip import strip_rules
+from bertology.results.palette import PALETTES, Theme, shade
 
 COLOUR_STEPS = 16
 """Steps of the colour scale on either side of the baseline."""
@@ -75,6 +76,7 @@ def figure_css(theme: Theme) -> str:
         f".rule-baseline {{ color: {palette.baseline}; }}",
         f".arc-gold {{ color: {palette.gold_arc}; }} .arc-agrees {{ color: {palette.series[0]}; }}",
     ]
+    rules += strip_rules(palette)
     rules += [f".s{index} {{ color: {palette.series_colour(index)}; }}" for index in range(N_SERIES)]
     ordered = [shade(palette.above[1:], (step + 1) / N_ORDERED) for step in range(N_ORDERED)]
     rules += [f".ordered{index} {{ color: {colour}; }}" for index, colour in enumerate(ordered)]

@@ -198,3 +198,15 @@ class ReportContent:
     def find_section(self, result: Result) -> AnalysisSection | None:
         """The section of a result."""
         return next((section for section in self.sections if section.result is result), None)
+
+
+def lead_sentence(content: ReportContent) -> str:
+    """The model, the corpus and what was done, in two sentences."""
+    n_tested = len(content.claim_results)
+    done = (
+        f" {count_noun(n_tested, 'published findings')} about BERT and its kin {'was' if n_tested == 1 else 'were'} "
+        "tested on it, each beside what chance, a simple rule and the same model without training give."
+        if n_tested
+        else ""
+    )
+    return content.subject.sentence + done

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bertology.claims.claim import TOPICS
-from bertology.claims.run import ClaimResult, ClaimResults
+from bertology.claims.run import ClaimResults
 from bertology.results.html_table import format_value
-from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.views.report.content import AnalysisSection, ReportContent, lead_sentence
+from bertology.views.report.findings import (
+    STATUSES,
+    Finding,
+    findings_by_topic,
+    headline_findings,
+    surprising_findings,
+    tally,
+    unjudged_reasons,
+)
+from bertology.views.report.next_steps import next_steps
 
 MAX_ROWS = 40
 
@@ -24,11 +32,7 @@ def as_json(content: ReportContent) -> str:
         "messages": list(content.messages),
         **(results.to_json() if isinstance(results, ClaimResults) else {}),
         "summary": content.summary,
-        "forward_passes": [
-            {"model": model, "corpus": corpus, "passes": n} for (model, corpus), n in Counter(content.passes).items()
-        ],
-        "seconds": dict(content.elapsed),
-        "untested": list(content.not_run),
+        "untested": [claim.id for claim in content.not_run],
         "fine_tuning": content.finetuning.as_record() if content.finetuning is not None else None,
         "claims": [claim_result.as_record() for claim_result in results],
         "examples": {claim: asdict(texts) for claim, texts in content.example_texts.items()},
@@ -38,45 +42,66 @@ def as_json(content: ReportContent) -> str:
 
 
 def as_markdown(content: ReportContent) -> str:
-    """The claims, a table for each analysis, and the methods."""
+    """The headlines, the findings by topic, a table for each analysis, and the methods."""
     return "\n\n".join(_paragraphs(content)) + "\n"
 
 
 def _paragraphs(content: ReportContent) -> Iterator[str]:
+    findings = content.findings
     yield f"# {content.title}"
-    yield from content.messages
+    yield lead_sentence(content)
+    if findings:
+        yield ", ".join(f"{n} {STATUSES[status].tally[n != 1]}" for status, n in tally(findings).items()) + "."
+        yield from _overview(content)
     if content.finetuning is not None:
         yield f"## What fine-tuning changed\n\n{content.finetuning.conclusions}"
         for heading, rows in content.finetuning.tables().items():
             yield f"### {heading}\n\n{_table(rows)}"
         yield from content.finetuning.notes
-    yield f"## Claims\n\n{content.summary}"
-    for topic in TOPICS:
-        results = [result for result in content.claim_results if result.claim.topic == topic]
-        if results:
-            yield f"### {topic}"
-            yield from map(_claim, results)
+    if findings:
+        yield "## All findings"
+        yield "\n".join(f"- **{text.word}**: {text.definition}" for text in STATUSES.values())
+    for topic, group in findings_by_topic(findings).items():
+        yield f"### {topic}"
+        yield _table([_finding_row(finding) for finding in group])
     for heading, sections in content.sections_by_heading:
         yield f"## {heading}"
         for section in sections:
             yield from _section(section)
     yield "## Methods"
-    if content.passes_summary:
-        yield content.passes_summary
-    if content.timing_summary:
-        yield content.timing_summary
+    yield from content.messages
     if content.input_counts:
         yield _table([{"input": name, **counts} for name, counts in content.input_counts.items()])
     yield "\n".join(f"- {reference}" for reference in content.references)
 
 
-def _claim(claim_result: ClaimResult) -> str:
-    """The headline with the verdict, the answer, and where the finding was published."""
-    claim = claim_result.claim
-    models = " and ".join(claim_result.models)
-    place = f"{claim.short_reference}, {claim.section}"
-    source = " · ".join(filter(None, [f"`{claim.id}`", models, place]))
-    return f"**{claim_result.headline}** ({claim_result.verdict.label})  \n{claim_result.answer}  \n{source}"
+def _overview(content: ReportContent) -> Iterator[str]:
+    """Headlines, surprises, what could not be judged, and what to do next."""
+    findings = content.findings
+    headlines, deviating = headline_findings(findings)
+    shown = [*headlines, *([deviating] if deviating is not None else [])]
+    if shown:
+        yield "## In short"
+        yield "\n".join(f"- **{finding.headline}** {finding.answer}" for finding in shown)
+    if surprises := surprising_findings(findings):
+        yield "## What is surprising"
+        yield "\n".join(f"- **{finding.headline}** {finding.numbers}" for finding in surprises)
+    if reasons := unjudged_reasons(findings):
+        yield "## What could not be judged"
+        yield "\n".join(f"- {len(group)} {reason}" for reason, group in reasons.items())
+    yield "## What to do next"
+    yield "\n".join(f"- {step.text} `{step.command}`" for step in next_steps(content))
+
+
+def _finding_row(finding: Finding) -> dict[str, Any]:
+    strip, claim = finding.strip, finding.claim
+    return {
+        "verdict": STATUSES[finding.status].word,
+        "finding": finding.headline,
+        "measured": " ".join(filter(None, (strip.number, strip.interval, strip.place))) if strip is not None else "",
+        "answer": finding.answer,
+        "published": f"{claim.short_reference}, {claim.section}: {claim.published_value}",
+    }
 
 
 def _section(section: AnalysisSection) -> Iterator[str]:

@@ -44,7 +44,8 @@ STATUSES: dict[Status, StatusText] = {
     "uncontrolled": StatusText(
         "holds, no control",
         ("holds, not told from a control", "hold, not told from a control"),
-        "The interval satisfies the test; no control applies, none was measured, or the difference from it may be zero.",
+        "The interval satisfies the test; but no control applies, or the difference from it was not measured or may be "
+        "zero.",
     ),
     "undecided": StatusText(
         "undecided",
@@ -98,10 +99,26 @@ class Finding:
         outcome = "not applicable" if self.result is None else self.result.verdict.outcome
         return self.claim.headline_for(outcome)
 
+    @property
+    def answer(self) -> str:
+        """What was measured, in a sentence."""
+        return "Not tested: it takes minutes. Add --full." if self.result is None else self.result.explanation
+
+    @property
+    def numbers(self) -> str:
+        """The number here and the published one, in a sentence."""
+        here = f"Here {self.strip.number} {self.strip.interval}. " if self.strip is not None else ""
+        return f"{here}Published: {self.claim.published_value} ({self.claim.short_reference})."
+
     @cached_property
     def strip(self) -> FindingStrip | None:
         """The numbers on a line, if any were compared."""
         return None if self.result is None else finding_strip(self.result)
+
+    @property
+    def is_of_shares(self) -> bool:
+        """Whether its number lies on the scale from 0 to 100 %, so that it can be compared with others."""
+        return self.strip is not None and self.strip.is_of_shares
 
     @property
     def prominence(self) -> float:
@@ -136,7 +153,8 @@ def tally(findings: Sequence[Finding]) -> dict[Status, int]:
 
 HEADLINE_RULE = (
     "Chosen by rule: of each topic the finding that is specific to training and goes farthest beyond what is required "
-    "and beyond the untrained model; then the finding that differs most from the published one."
+    "and beyond the untrained model, those on a scale from 0 to 100 % first; then the finding that differs most from "
+    "the published one."
 )
 
 
@@ -145,7 +163,7 @@ def headline_findings(findings: Sequence[Finding]) -> tuple[list[Finding], Findi
     deviating = next(iter(surprising_findings(findings)), None)
     specific = [finding for finding in findings if finding.status == "specific"]
     held = specific or [finding for finding in findings if finding.status in ("unspecific", "uncontrolled")]
-    ranked = sorted(held, key=lambda finding: -finding.prominence)
+    ranked = sorted(held, key=lambda finding: (not finding.is_of_shares, -finding.prominence))
     first_of_topic: dict[str, Finding] = {}
     for finding in ranked:
         first_of_topic.setdefault(finding.claim.topic, finding)

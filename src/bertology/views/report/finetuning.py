@@ -176,7 +176,8 @@ class FinetuningChanges:
     @property
     def conclusions(self) -> str:
         """One paragraph: score, layers, heads, and heads that the task needs."""
-        parts = [self._score_sentence(), self._layer_sentence(), self._head_sentence(), self._needed_sentence()]
+        parts = [self._layer_sentence(), self._head_sentence(), self._needed_sentence()]
+        parts = [*parts, self._score_sentence()] if self.score is None else [self._score_sentence(), *parts]
         return " ".join(part for part in parts if part)
 
     def _score_sentence(self) -> str:

@@ -13,14 +13,13 @@ from bertology.analyses import registry
 from bertology.citations import CITATIONS, bibtex_entry
 from bertology.claims.claim import ClaimRun
 from bertology.claims.example_texts import ExampleTexts
-from bertology.errors import count_noun
 from bertology.html import render
 from bertology.results.drawing.strip import MARK_NAMES, draw_sign
 from bertology.results.drawing.style import page_css
 from bertology.results.html_table import html_table
 from bertology.results.palette import css_variables
 from bertology.results.shapes import Head
-from bertology.views.report.content import AnalysisSection, ReportContent, display_name
+from bertology.views.report.content import AnalysisSection, ReportContent, display_name, lead_sentence
 from bertology.views.report.findings import (
     HEADLINE_RULE,
     STATUSES,
@@ -105,18 +104,6 @@ def report_page(content: ReportContent) -> str:
     )
 
 
-def lead_sentence(content: ReportContent) -> str:
-    """The model, the corpus and what was done, in two sentences."""
-    n_tested = len(content.claim_results)
-    done = (
-        f" {count_noun(n_tested, 'published findings')} about BERT and its kin {'was' if n_tested == 1 else 'were'} "
-        "tested on it, each beside what chance, a simple rule and the same model without training give."
-        if n_tested
-        else ""
-    )
-    return content.subject.sentence + done
-
-
 def finding_id(finding: Finding) -> str:
     """The id of a finding on the page: that of its claim, unless the page has it for something else."""
     name = finding.claim.id
@@ -142,7 +129,7 @@ def _card(finding: Finding, content: ReportContent) -> dict[str, Any]:
     return {
         "id": finding_id(finding),
         "headline": finding.headline,
-        "answer": finding.result.explanation,
+        "answer": finding.answer,
         "picture": picture.svg if picture is not None and finding.status != "fails" else lanes,
         "view": _view_state(head, content),
         "head": head,
@@ -152,13 +139,7 @@ def _card(finding: Finding, content: ReportContent) -> dict[str, Any]:
 
 def _line(finding: Finding) -> dict[str, Any]:
     """A finding with its number and the published one."""
-    strip = finding.strip
-    here = f"Here {strip.number} {strip.interval}. " if strip is not None else ""
-    return {
-        "id": finding_id(finding),
-        "headline": finding.headline,
-        "numbers": f"{here}Published: {finding.claim.published_value} ({finding.claim.short_reference}).",
-    }
+    return {"id": finding_id(finding), "headline": finding.headline, "numbers": finding.numbers}
 
 
 def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
@@ -178,7 +159,7 @@ def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
         "qualification": "" if qualification in UNSAID_QUALIFICATIONS else qualification,
         "headline": finding.headline,
         "statement": claim.statement,
-        "answer": result.explanation if result is not None else "Not tested: it takes minutes. Add --full.",
+        "answer": finding.answer,
         "strip": strip.svg() if strip is not None else "",
         "tip": strip.description if strip is not None else "",
         "number": strip.number if strip is not None else "",

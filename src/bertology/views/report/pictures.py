@@ -102,6 +102,14 @@ def curve_picture(result: Result, measure: str) -> Picture:
     return _curve_picture([series], labels, "layer", data.first_layer, _Selection(), LARGE)
 
 
+def row_picture(table: Table, series: MeasureSeries, rows: Sequence[int]) -> Picture | None:
+    """One measure of some rows of a table as strips on one scale; None if no row has a number."""
+    measured = [row for row in rows if np.isfinite(series.estimates.value[row])]
+    marks = {_row_name(table, row): list(_marks_at(series, (row,))) for row in measured}
+    every = [mark for row_marks in marks.values() for mark in row_marks]
+    return Picture(_stacked(marks, _common_scale(every)), series.name, series.unit) if every else None
+
+
 def _pictures(claim_result: ClaimResult, scores: HeadScores | None, size: _Size) -> Iterator[Picture]:
     selection = _selection(claim_result)
     if scores is not None and isinstance(scores.result.data, HeadGrid):
@@ -115,9 +123,9 @@ def _pictures(claim_result: ClaimResult, scores: HeadScores | None, size: _Size)
         data = result.data
         if isinstance(data, UnmeasuredShape):
             continue
-        series = [
-            one for one in measure_series(data, measures) if np.isfinite(one.estimates.value).any()
-        ][: 1 if size.is_small and not isinstance(data, LayerCurve) else MAX_PANELS]
+        series = [one for one in measure_series(data, measures) if np.isfinite(one.estimates.value).any()][
+            : 1 if size.is_small and not isinstance(data, LayerCurve) else MAX_PANELS
+        ]
         if not series:
             continue
         match data:
@@ -403,11 +411,9 @@ def _row_pictures(table: Table, series: Sequence[MeasureSeries], tested: set[str
     names = table.row_names
     rows = [index for index, name in enumerate(names) if name in tested] or list(range(len(names)))
     for one in series:
-        measured = [row for row in rows if np.isfinite(one.estimates.value[row])][:MAX_ROWS]
-        marks = {_row_name(table, row): list(_marks_at(one, (row,))) for row in measured}
-        every = [mark for row_marks in marks.values() for mark in row_marks]
-        if every:
-            yield Picture(_stacked(marks, _common_scale(every)), one.name, one.unit)
+        picture = row_picture(table, one, [row for row in rows if np.isfinite(one.estimates.value[row])][:MAX_ROWS])
+        if picture is not None:
+            yield picture
 
 
 def _marks_at(series: MeasureSeries, index: tuple[int, ...]) -> Iterator[StripMark]:

@@ -17,9 +17,14 @@ from bertology.results.headline import headline
 from bertology.results.html_table import html_table
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, Table, UnmeasuredShape
+from bertology.views.report.pictures import row_picture
 
-MAX_ROWS = 60
-"""Numbers of a table shown on the page; the JSON has all."""
+MAX_ROWS = 300
+"""Numbers of a table on the page; the JSON has all."""
+MAX_FIRST_ROWS = 10
+"""Rows of a table that are shown at once; the others are folded."""
+MAX_FIRST_PANELS = 4
+"""Measures whose figures are shown at once; the others are folded."""
 MAX_TABLE_NOTES = 4
 
 
@@ -40,6 +45,7 @@ def render_result(result: Result, measures: Collection[str] = (), row_names: Col
         "result.html",
         shape=data.shape,
         drawing=drawing,
+        n_first=MAX_FIRST_PANELS,
         table=_highest_heads(data, measures) if isinstance(data, HeadGrid) else "",
         headline=headline(data),
         sample=" ".join(filter(None, remarks)),
@@ -65,9 +71,15 @@ def _render_table(table: Table, measures: Collection[str], row_names: Collection
     for measure in series:
         groups.setdefault(tuple(measure.baselines), []).append(measure)
     shown = rows[: max(1, MAX_ROWS // len(series))]
+    tables = [html_table(_records(table, group, shown, notes if in_column else {})) for group in groups.values()]
+    is_long = len(shown) * len(series) > MAX_FIRST_ROWS
+    first = _records(table, series[:1], shown[:MAX_FIRST_ROWS], {})
     return render_fragment(
         "result_table.html",
-        tables=[html_table(_records(table, group, shown, notes if in_column else {})) for group in groups.values()],
+        picture=row_picture(table, series[0], shown[:MAX_FIRST_ROWS]),
+        first=html_table(first) if is_long else "",
+        tables=tables,
+        n_numbers=len(shown) * len(series),
         attributes=_attribute_table(table, shown),
         n_rows=len(rows),
         n_shown=len(shown),

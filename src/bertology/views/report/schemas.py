@@ -171,14 +171,11 @@ def _claims_schema() -> Schema:
 
 
 def _report_schema() -> Schema:
-    passes = _object({"model": TEXT, "corpus": TEXT, "passes": COUNT})
     return _object(
         {
             "title": TEXT,
             "messages": _list(TEXT),
             **_claims_properties(),
-            "forward_passes": _list(passes),
-            "seconds": _by_name({"type": "number"}),
             "untested": _list(TEXT),
             "fine_tuning": _or_null(OBJECT),
             "examples": OBJECT,

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bertology.claims.rounding import Unit, format_constant, round_estimate
+from bertology.claims.rounding import Unit, factor, format_constant, round_estimate
 from bertology.claims.run import ClaimResult
 from bertology.claims.strip import Strip
 from bertology.estimates.estimate import Estimate
 from bertology.results.drawing.strip import SHARES, MarkKind, StripMark, draw_lanes, draw_strip
 
-ROW_NAMES = ("head ", "layer ", "layers ", "embeddings")
+PLACES = ("head ", "layer ", "layers ", "embeddings")
 """How the name of a place begins; other names are rows, which the headline names."""
+THIS_MODEL = "this model"
 
 
 @dataclass(frozen=True)
@@ -77,25 +78,31 @@ def finding_strip(claim_result: ClaimResult) -> FindingStrip | None:
         return None
     shown = round_estimate(strip.measured.estimate, strip.unit)
     name = strip.measured.name
-    place = name.removeprefix("head ").split(" of ")[0] if name.startswith(ROW_NAMES) else ""
-    marks = tuple(_marks(strip, claim_result.claim.published_value))
+    place = name.removeprefix("head ").split(" of ")[0] if name.startswith(PLACES) else ""
+    marks = tuple(_marks(strip, place))
     return FindingStrip(marks, strip.axis, strip.unit, shown.text, shown.interval, place, strip.measured.estimate.n)
 
 
-def _marks(strip: Strip, published_value: str) -> Iterator[StripMark]:
+def _marks(strip: Strip, place: str) -> Iterator[StripMark]:
     unit = strip.unit
-    yield _mark("estimate", strip.measured.name, strip.measured.estimate, unit)
+    yield _mark("estimate", f"{THIS_MODEL}, {place}" if place else THIS_MODEL, strip.measured.estimate, unit)
     if strip.baseline is not None:
         yield _mark("baseline", strip.baseline.name, strip.baseline.estimate, unit)
     if strip.untrained is not None and math.isfinite(strip.untrained.value):
         yield _mark("untrained", "untrained", strip.untrained, unit)
     if strip.published is not None:
         low, high = strip.published if isinstance(strip.published, tuple) else (strip.published, strip.published)
-        yield StripMark("published", (low + high) / 2, low, high, "published", published_value)
+        yield StripMark("published", (low + high) / 2, low, high, "published", _format_range(low, high, unit))
     if strip.required is not None:
         for end in strip.required if isinstance(strip.required, tuple) else (strip.required,):
             if math.isfinite(end):
                 yield StripMark("required", end, end, end, "required", format_constant(round(end, 4), unit))
+
+
+def _format_range(low: float, high: float, unit: Unit) -> str:
+    if low == high:
+        return format_constant(low, unit)
+    return f"{low * factor(unit):g} to {format_constant(high, unit)}"
 
 
 def _mark(kind: MarkKind, name: str, estimate: Estimate, unit: Unit) -> StripMark:
