@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from bertology.analyses.declaration import Analysis, analysis
-from bertology.claims.claim import all_claims
+from bertology.claims.claim import Claim, all_claims
+from bertology.claims.run import ClaimResult
+from bertology.claims.verdict import Comparison, ControlVerdict, Measurement, Outcome, Specificity, Verdict
+from bertology.estimates.estimate import Estimate
 from bertology.results.result import Result
-from bertology.results.shapes import Shape
-from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.results.shapes import Head, Shape
+from bertology.views.report.content import AnalysisSection, ReportContent, ReportSubject
 
 CLAIM = next(claim for claim in all_claims() if claim.paper == "clark2019")
+SUBJECT = ReportSubject("mini", "english.conllu", n_layers=8, n_heads=8, n_examples=356)
+HEAD = Head(2, 1)
 
 
 def make_analysis(
@@ -32,5 +37,37 @@ def section(result: Result, description: str = "First sentence. Second sentence.
 
 def content(*sections: AnalysisSection, **fields: Any) -> ReportContent:
     """A report with these sections; without claims by default."""
-    values: dict[str, Any] = {"title": "title", "messages": [], "claim_results": [], "sections": list(sections)}
+    values: dict[str, Any] = {"subject": SUBJECT, "messages": [], "claim_results": [], "sections": list(sections)}
     return ReportContent(**(values | fields))
+
+
+def estimate(value: float, width: float = 0.02, n: int = 50) -> Estimate:
+    """An estimate with an interval of twice the width."""
+    return Estimate(value, value - width, value + width, n)
+
+
+def measured(
+    claim: Claim = CLAIM,
+    value: float = 0.8,
+    *,
+    baseline: float = 0.4,
+    untrained: float = 0.1,
+    specificity: Specificity | None = "specific",
+    results: tuple[Result, ...] = (),
+    **fields: Any,
+) -> ClaimResult:
+    """A claim with a number of head 3-2 beside a baseline; the untrained model is its control if it holds."""
+    number = Measurement("attention", estimate(value), head=HEAD)
+    lower = Measurement("attention", estimate(baseline), baseline="uniform attention", head=HEAD)
+    comparison = Comparison(number, lower)
+    control = Measurement("attention", estimate(untrained), head=HEAD)
+    controls = (ControlVerdict("untrained model", specificity, (Comparison(control, lower),), estimate(0.5)),)
+    outcome: Outcome = comparison.outcome
+    verdict = Verdict(
+        outcome,
+        (comparison,),
+        controls=controls if specificity is not None and outcome == "holds" else (),
+        untrained=(Comparison(control, lower),),
+    )
+    fields = {"update": fields} if fields else {}
+    return ClaimResult(claim.model_copy(**fields), verdict, results, ("mini",))

@@ -131,12 +131,11 @@ def _pictures(claim_result: ClaimResult, scores: HeadScores | None, size: _Size)
         match data:
             case HeadGrid():
                 for one in series:
-                    about_heads = isinstance(test, AnyHead) or bool(selection.heads)
-                    if not about_heads:
+                    if isinstance(test, AnyHead) or selection.heads:
+                        yield _grid_picture(one, selection, size)
+                    else:
                         labels = [str(layer + 1) for layer in range(one.estimates.shape[0])]
                         yield _curve_picture([_layer_means(one)], labels, "layer", 1, selection, size)
-                    if about_heads or not size.is_small:
-                        yield _grid_picture(one, selection, size)
             case LayerCurve():
                 labels = [str(layer + data.first_layer) for layer in range(series[0].estimates.shape[0])]
                 for group in _same_unit(series):
