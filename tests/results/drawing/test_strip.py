@@ -59,7 +59,9 @@ def test_the_ends_of_the_scale_are_written_on_request() -> None:
 
 def test_lanes_have_a_name_and_a_number_each() -> None:
     lanes = draw_lanes([mark("estimate", 0.9), mark("untrained", 0.1)], SHARES, "label")
-    assert [text in lanes for text in (">estimate</text>", ">0.9</text>", ">untrained</text>", ">0.1</text>")] == [True] * 4
+    assert [text in lanes for text in (">estimate</text>", ">0.9</text>", ">untrained</text>", ">0.1</text>")] == [
+        True
+    ] * 4
     heights = re.findall(r'<polyline points="[\d.]+,([\d.]+)', lanes)
     assert len(set(heights)) == 2
 

@@ -6,7 +6,7 @@ from bertology.analyses.declaration import REPORT_SECTIONS
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import OUTCOMES, Verdict
 from bertology.results.shapes import LayerCurve
-from bertology.views.report.content import AnalysisSection
+from bertology.views.report.content import AnalysisSection, ReportSubject, display_name, lead_sentence
 from results.example_results import measures_and_baselines, result
 from views.report.example_content import CLAIM, content, make_analysis, section
 
@@ -28,7 +28,10 @@ def test_a_heading_of_a_plug_in_comes_last() -> None:
 
 def test_sections_of_one_analysis_have_different_anchors() -> None:
     first, second = section(RESULT), section(RESULT)
-    assert [content(first, second).anchor(s) for s in (first, second)] == ["group/name", "group/name-2"]
+    assert [content(first, second).anchor(s) for s in (first, second)] == [
+        "analysis-group-name",
+        "analysis-group-name-2",
+    ]
 
 
 def test_sections_of_one_analysis_are_distinguished_by_corpus_and_options() -> None:
@@ -56,3 +59,22 @@ def test_computing_time_lists_what_took_longest() -> None:
     assert content(elapsed=elapsed).timing_summary == "Computation took 124 s (b 120 s, c 3 s)."
     assert content(elapsed={"a": 0.2}).timing_summary == "Computation took 0 s."
     assert content().timing_summary == ""
+
+
+def test_models_have_names_not_paths() -> None:
+    names = ("mini", "google/bert", "/models/gte-small", "random:./models/gte-small", "~/gte", "random:mini")
+    assert [display_name(name) for name in names] == [
+        "mini", "google/bert", "gte-small", "random:gte-small", "gte", "random:mini",
+    ]  # fmt: skip
+
+
+def test_the_subject_is_one_sentence() -> None:
+    subject = ReportSubject("/models/gte", "texts.txt", 12, 12, n_examples=1, unit="texts", against="/models/tuned")
+    assert subject.sentence == (
+        "gte has 12 layers of 12 heads and read 1 text of texts.txt. tuned, fine-tuned from it, stands beside it."
+    )
+    assert "random:mini, which has random weights, has 8 layers" in ReportSubject("random:mini", n_layers=8).sentence
+    result = ClaimResult(CLAIM, Verdict("fails", obstacle="why"), ())
+    report = content(subject=subject, claim_results=[result])
+    assert "1 published finding about BERT and its kin was tested" in lead_sentence(report)
+    assert report.title == "What gte looks at, and what it knows"

@@ -6,7 +6,7 @@ import pytest
 
 from bertology.claims.claim import TOPICS, Claim, all_claims
 from bertology.claims.run import ClaimResult
-from bertology.claims.verdict import Specificity, Verdict
+from bertology.claims.verdict import FewExamples, LearningProbe, Specificity, Verdict
 from bertology.views.report.findings import (
     MAX_HEADLINES,
     STATUSES,
@@ -19,7 +19,9 @@ from bertology.views.report.findings import (
     tally,
     unjudged_reasons,
 )
-from views.report.example_content import CLAIM, measured
+from views.report.example_content import CLAIM, estimate, measured
+
+LEARNING = LearningProbe(measured().verdict.comparisons[0].value, estimate(0.05), 500, "sentences", 100)
 
 
 def claim(id: str, topic: str = TOPICS[0], **fields: object) -> Claim:
@@ -116,6 +118,8 @@ def test_reasons_are_counted() -> None:
         "need dependency trees": 1,
         "take minutes and were left for --full": 1,
     }
-    few = Verdict("inconclusive", findings[0].result.verdict.comparisons, caveats=("4 examples are too few",))  # type: ignore[union-attr]
-    (reason,) = unjudged_reasons([Finding(CLAIM, ClaimResult(CLAIM, few, ()))])
-    assert "too few examples" in reason
+    comparisons = measured(claim("x"), 0.41).verdict.comparisons
+    for caveat, text in ((FewExamples(4, 10), "too few examples"), (LEARNING, "still learns from more text")):
+        verdict = Verdict("inconclusive", comparisons, caveats=(caveat,))
+        (reason,) = unjudged_reasons([Finding(CLAIM, ClaimResult(CLAIM, verdict, ()))])
+        assert text in reason

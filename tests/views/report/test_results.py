@@ -104,13 +104,28 @@ def test_a_note_is_shown_once_for_all_measures_of_its_row() -> None:
     assert html.count("skipped: &lt;few&gt;") == 1 and ">note<" not in html
 
 
-def test_long_tables_are_cut_and_empty_rows_listed() -> None:
-    value = np.append(np.linspace(0, 1, 100), [np.nan] * 5)
-    values = {"m": Estimates(value=value, low=value, high=value, n=np.full(105, 3))}
-    shape = Table(measures=values, baselines={"b": values}, row_names=tuple(f"r{i}" for i in range(105)))
-    html = render_result(result(shape))
-    assert "First 60 of 100 rows; all rows are in the JSON." in html and html.count("<tr>") == 61
-    assert "Not measured (too few examples): r100, r101, r102, r103, r104." in html
+def test_a_long_table_shows_its_first_rows_and_folds_the_rest() -> None:
+    value = np.append(np.linspace(0, 1, 400), [np.nan] * 5)
+    values = {"m": Estimates(value=value, low=value, high=value, n=np.full(405, 3))}
+    shape = Table(measures=values, baselines={"b": values}, row_names=tuple(f"r{i}" for i in range(405)))
+    shown, folded = render_result(result(shape)).split("<details", 1)
+    assert shown.count("<tr>") == 1 + 10 and ">r9</td>" in shown and ">r10</td>" not in shown
+    assert "<summary>All 300 numbers</summary>" in folded and folded.count("<tr>") == 1 + 300
+    assert "First 300 of 400 rows; all rows are in the JSON." in folded
+    assert "<summary>5 rows with too few examples</summary>" in folded and "r400, r401, r402, r403, r404" in folded
+
+
+def test_a_short_table_is_not_folded() -> None:
+    values = {"m": estimates(3, missing=False)}
+    html = render_result(result(Table(measures=values, baselines={"b": values}, row_names=("a", "b", "c"))))
+    assert "<details" not in html and html.count("<tr>") == 1 + 3 and "mark-estimate" in html
+
+
+def test_further_measures_are_folded() -> None:
+    measures = {f"m{i}": estimates(2) for i in range(6)}
+    html = render_result(result(LayerCurve(measures=measures, baselines={"b": {"m0": estimates(2)}})))
+    shown, folded = html.split("<details", 1)
+    assert shown.count("<figure>") == 4 and "2 more measures" in folded and folded.count("<figure>") == 2
 
 
 def test_the_sample_is_stated() -> None:

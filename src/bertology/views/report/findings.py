@@ -13,7 +13,7 @@ from typing import Literal
 
 from bertology.claims.claim import TOPICS, Claim
 from bertology.claims.run import ClaimResult
-from bertology.claims.verdict import SPECIFIC
+from bertology.claims.verdict import SPECIFIC, FewExamples
 from bertology.views.report.strips import FindingStrip, finding_strip
 
 Status = Literal["specific", "unspecific", "uncontrolled", "undecided", "fails", "not-tested"]
@@ -189,16 +189,21 @@ def unjudged_reasons(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]
     """Why findings could not be judged, with the findings."""
     reasons: dict[str, list[Finding]] = {}
     for finding in findings:
-        if finding.result is None:
-            reasons.setdefault("take minutes and were left for --full", []).append(finding)
-        elif finding.status == "undecided" and finding.result.verdict.caveats:
-            reasons.setdefault("have too few examples, or a probe that still learns from more of them", []).append(
-                finding
-            )
-        elif finding.status == "undecided":
-            reasons.setdefault("have an interval that reaches to both sides of what is required", []).append(finding)
-        elif finding.status == "not-tested":
-            needs = ", ".join(finding.claim.requirements)
-            reason = f"need {needs}" if needs else "lack something in this model or corpus"
-            reasons.setdefault(reason, []).append(finding)
+        if finding.status in ("undecided", "not-tested"):
+            reasons.setdefault(_reason(finding), []).append(finding)
     return reasons
+
+
+def _reason(finding: Finding) -> str:
+    """Why a finding could not be judged, as the predicate of several such findings."""
+    if finding.result is None:
+        return "take minutes and were left for --full"
+    verdict = finding.result.verdict
+    if verdict.outcome == "not applicable":
+        needs = ", ".join(finding.claim.requirements)
+        return f"need {needs}" if needs else "lack something in this model or corpus"
+    if any(isinstance(caveat, FewExamples) for caveat in verdict.caveats):
+        return "have too few examples"
+    if verdict.caveats:
+        return "rest on a probe that still learns from more text"
+    return "have an interval that reaches to both sides of what is required"

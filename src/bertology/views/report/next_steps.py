@@ -24,8 +24,8 @@ class NextStep:
 def next_steps(content: ReportContent) -> list[NextStep]:
     """What was left out, another model or corpus, and a closer look at a head."""
     subject = content.subject
-    model, corpus = shlex.quote(subject.model), _corpus_argument(subject.corpus)
-    of_corpus = f" --corpus {corpus}" if corpus and corpus != "english" else ""
+    model, corpus = shlex.quote(subject.model), shlex.quote(_corpus_argument(subject.corpus))
+    of_corpus = f" --corpus {corpus}" if subject.corpus and corpus != "english" else ""
     steps: list[NextStep] = []
     if content.not_run and not subject.is_recorded:
         against = f" --against {shlex.quote(subject.against)}" if subject.against else ""

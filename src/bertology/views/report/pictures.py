@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from bertology.arrays import FloatArray
 from bertology.claims.claim import UNTRAINED, AnyHead, tested_measures, tested_rows
+from bertology.claims.rounding import Unit, round_estimate
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimates
@@ -50,11 +51,15 @@ class HeadScores:
 
 @dataclass(frozen=True)
 class _Selection:
-    """The heads and layers that a verdict speaks of; `other_layers` are those they are compared with."""
+    """The heads and layers that a verdict speaks of, and the unit of its numbers.
+
+    `other_layers` are those they are compared with.
+    """
 
     heads: tuple[Head, ...] = ()
     layers: frozenset[int] = frozenset()
     other_layers: frozenset[int] = frozenset()
+    unit: Unit = "number"
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ def _selection(claim_result: ClaimResult) -> _Selection:
                 name = result.data.attribute("head", result.data.row_names.index(row))
                 if isinstance(name, str):
                     heads[Head.parse(name)] = None
-    return _Selection(tuple(heads), frozenset(layers), frozenset(others - layers))
+    return _Selection(tuple(heads), frozenset(layers), frozenset(others - layers), claim_result.claim.unit)
 
 
 def _layer_set(number: Measurement) -> set[int]:
@@ -285,7 +290,7 @@ def _chosen_heads(
         yield svg.element("rect", x=x - 1, y=y - 1, width=cell + 1, height=cell + 1, class_="chosen")
         middle = max(y + cell / 2, last + svg.LINE_HEIGHT)
         last = middle
-        number = svg.format_estimate(series.estimates[head]).split(",")[0].split(" ")[0]
+        number = round_estimate(series.estimates[head], selection.unit).text
         yield svg.path([(x + cell + 1, y + cell / 2), (right + 8, middle)], class_="outline leader")
         yield svg.text(right + 11, middle + 4, f"{head}  {number}", class_="strong")
 

@@ -1,0 +1,39 @@
+"""Commands of a report: they name the model and corpus, and options that differ from their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bertology.claims.claim import ClaimRun, all_claims
+from bertology.views.report.next_steps import next_steps, remake_command
+from views.report.example_content import SUBJECT, content, measured
+
+SLOW = next(claim for claim in all_claims() if claim.slow)
+
+
+def test_next_steps_are_those_that_were_not_taken() -> None:
+    commands = [step.command for step in next_steps(content(claim_results=[measured()], not_run=[SLOW]))]
+    assert commands == [
+        "bertology report mini --full",
+        "bertology report mini --against FINE_TUNED",
+        "bertology report mini --corpus texts.txt",
+        'bertology view --model mini "She opened the old letters."',
+    ]
+    compared = replace(SUBJECT, against="mini-pairs", corpus="my texts.txt")
+    commands = [step.command for step in next_steps(content(subject=compared, not_run=[SLOW]))]
+    assert commands[0] == "bertology report mini --against mini-pairs --corpus 'my texts.txt' --full"
+    assert not any("FINE_TUNED" in command for command in commands)
+    assert next_steps(content(subject=replace(SUBJECT, is_recorded=True), not_run=[SLOW])) == []
+
+
+def test_the_command_of_a_figure_names_only_options_that_differ() -> None:
+    run = ClaimRun(analysis="heads/dependency", options={"show": "heads", "min_examples": 20})
+    command = remake_command(run, content())
+    assert command == (
+        "bertology run heads/dependency --model mini --corpus english --show heads --figure dependency.svg"
+    )
+    stimuli = ClaimRun(analysis="attention/model_similarity", corpus="generated:agreement@7:400")
+    compared = content(subject=replace(SUBJECT, against="mini-pairs"))
+    assert "--corpus generated:agreement@7:400 --against mini-pairs" in remake_command(stimuli, compared)
+    tuned = ClaimRun(analysis="attention/targets", target="against")
+    assert "--model mini-pairs" in remake_command(tuned, compared)
