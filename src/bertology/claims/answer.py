@@ -71,6 +71,14 @@ def write_answer(claim: Claim, verdict: Verdict, filled_from: str = "") -> str:
     return " ".join(filter(None, parts))
 
 
+def write_short_answer(claim: Claim, verdict: Verdict) -> str:
+    """The answer without controls and published value, for a card whose picture shows them."""
+    if not verdict.comparisons:
+        return write_answer(claim, verdict)
+    rounded = round_comparisons(verdict.comparisons, claim.unit, further=_further_digits(claim, verdict))
+    return " ".join(filter(None, [_opening(claim, verdict, rounded), _finding(claim, rounded)]))
+
+
 def describe_caveat(caveat: Caveat, unit: Unit) -> str:
     """Why numbers that look decided are not, as a clause."""
     if isinstance(caveat, FewExamples):

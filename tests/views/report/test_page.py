@@ -136,7 +136,7 @@ def test_a_claim_shows_only_the_tested_measures_and_rows() -> None:
     shape = LayerCurve(measures={"m": estimates(2), "o": estimates(2)}, baselines={"b": {"m": estimates(2)}})
     greater = {"kind": "greater", "left": {"measure": "o"}, "right": 0.0}
     html = report_page(content(claim_results=[_claim(greater, shape)]))
-    assert html.count("<figure>") == 1 and "<h4>o</h4>" in html
+    assert html.count("<figure>") == 1 and '<p class="figure-name">o</p>' in html
     values = {"m": estimates(3, missing=False)}
     table = Table(measures=values, baselines={"b": values}, row_names=("det", "obj", "amod"))
     any_row = {"kind": "any row", "measure": "m", "baseline": "b", "rows": ["obj"]}

@@ -38,14 +38,14 @@ def test_a_measure_without_a_number_has_no_figure() -> None:
     values = estimates(2)
     shape = LayerCurve(measures={"m": values, "unseen": EMPTY[0][:2]}, baselines={"b": {"m": values}})
     html = render_result(result(shape))
-    assert html.count("<figure>") == 1 and "<h4>unseen</h4>" not in html
+    assert html.count("<figure>") == 1 and '<p class="figure-name">unseen</p>' not in html
     assert "Not measured (no examples): unseen." in html
 
 
 def test_only_the_requested_measures_are_drawn() -> None:
     shape = LayerCurve(measures={"m": estimates(2), "o": estimates(2)}, baselines={"b": {"m": estimates(2)}})
     html = render_result(result(shape), ["o"])
-    assert html.count("<figure>") == 1 and "<h4>o</h4>" in html
+    assert html.count("<figure>") == 1 and '<p class="figure-name">o</p>' in html
     assert render_result(result(shape), ["unknown"]).count("<figure>") == 2
 
 

@@ -82,7 +82,7 @@ def _overview(content: ReportContent) -> Iterator[str]:
     shown = [*headlines, *([deviating] if deviating is not None else [])]
     if shown:
         yield "## In short"
-        yield "\n".join(f"- **{finding.headline}** {finding.answer}" for finding in shown)
+        yield "\n".join(f"- **{finding.headline}** {finding.short_answer}" for finding in shown)
     if surprises := surprising_findings(findings):
         yield "## What is surprising"
         yield "\n".join(f"- **{finding.headline}** {finding.numbers}" for finding in surprises)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from bertology.claims.answer import write_short_answer
 from bertology.claims.claim import TOPICS, Claim
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import SPECIFIC, FewExamples
@@ -42,8 +43,8 @@ STATUSES: dict[Status, StatusText] = {
         "says nothing about what was learnt.",
     ),
     "uncontrolled": StatusText(
-        "holds, no control",
-        ("holds, not told from a control", "hold, not told from a control"),
+        "holds, control open",
+        ("holds, control open", "hold, control open"),
         "The interval satisfies the test; but no control applies, or the difference from it was not measured or may be "
         "zero.",
     ),
@@ -103,6 +104,11 @@ class Finding:
     def answer(self) -> str:
         """What was measured, in a sentence."""
         return "Not tested: it takes minutes. Add --full." if self.result is None else self.result.explanation
+
+    @property
+    def short_answer(self) -> str:
+        """The answer without what a picture beside it shows."""
+        return self.answer if self.result is None else write_short_answer(self.claim, self.result.verdict)
 
     @property
     def numbers(self) -> str:

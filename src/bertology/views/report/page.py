@@ -129,7 +129,7 @@ def _card(finding: Finding, content: ReportContent) -> dict[str, Any]:
     return {
         "id": finding_id(finding),
         "headline": finding.headline,
-        "answer": finding.answer,
+        "answer": finding.short_answer,
         "picture": picture.svg if picture is not None and finding.status != "fails" else lanes,
         "view": _view_state(head, content),
         "head": head,
