@@ -32,8 +32,9 @@ def format_code(text: str) -> Markup:
 
 
 def keep_ranges_together(text: str) -> Markup:
-    """The text without line breaks inside heads and ranges of layers such as 4-8."""
-    return Markup(re.sub(r"\d+-\d+", r'<span class="range">\g<0></span>', str(escape(text))))
+    """The text without line breaks inside heads and ranges such as 4-8, intervals, and numbers in percent."""
+    ranges = re.sub(r"\d+-\d+|\[[-\d., ]+\]", r'<span class="range">\g<0></span>', str(escape(text)))
+    return Markup(re.sub(r"(?<=\d) (?=%)", "&nbsp;", ranges))
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from markupsafe import Markup
@@ -80,8 +80,12 @@ def draw_strip(
     width: float = WIDTH,
     ends: tuple[str, str] | None = None,
     is_part: bool = False,
+    has_tips: bool = True,
 ) -> Markup:
-    """The marks on a line, with the `ends` of the scale below if they are given. A part belongs to a larger image."""
+    """The marks on a line, with the `ends` of the scale below if they are given.
+
+    A part belongs to a larger image. Marks have no tooltips if the whole strip has one.
+    """
     low, high = scale
     x = _scale_to(scale, 0.0, width)
     middle = HEIGHT / 2
@@ -90,7 +94,7 @@ def draw_strip(
         parts.append(svg.path([(x(0), middle - 4), (x(0), middle + 4)], class_="rule"))
     for kind in DRAWING_ORDER:
         for mark in (mark for mark in marks if mark.kind == kind and math.isfinite(mark.value)):
-            parts += draw_mark(mark, x, middle)
+            parts += draw_mark(mark if has_tips else replace(mark, name=""), x, middle)
     height = HEIGHT
     if ends is not None:
         height += AXIS_HEIGHT

@@ -45,7 +45,7 @@ class FindingStrip:
     def svg(self) -> Markup:
         """The strip; the ends of an axis other than 0 to 100 % are written below it."""
         ends = None if self.is_of_shares else (self._end(self.axis[0]), self._end(self.axis[1]))
-        return draw_strip(self.marks, self.axis, self._label, ends=ends)
+        return draw_strip(self.marks, self.axis, self._label, ends=ends, has_tips=False)
 
     def lanes(self, width: float) -> Markup:
         """The same numbers below one another, with their names."""
