@@ -2,6 +2,7 @@
 
 python benchmarks/views.py                          # 6x12 heads at 16 to 512 tokens, 12x12 at 512
 python benchmarks/views.py --tokens 16 64           # a quick look
+python benchmarks/views.py --report report.html     # instead: size, load and scrolling of a report
 python benchmarks/views.py --bertviz NODE_MODULES   # also BertViz, if installed; its d3, jquery and requirejs
                                                     # are read from NODE_MODULES instead of the network
 """
@@ -178,6 +179,44 @@ def _peak(session: CDPSession) -> float:
     return max(peaks[1:], default=peaks[0])
 
 
+REPORT_TARGETS = {"megabytes": 3.0, "load seconds": 1.0, "longest task in ms": 100.0}
+SCROLL = """async () => {
+  const tasks = [0];
+  const observer = new PerformanceObserver(list => list.getEntries().forEach(task => tasks.push(task.duration)));
+  observer.observe({ type: "longtask" });
+  for (let y = 0; y < document.documentElement.scrollHeight; y += 400) {
+    scrollTo(0, y);
+    await new Promise(done => setTimeout(done, 50));
+  }
+  await new Promise(done => setTimeout(done, 300));
+  return Math.max(...tasks);
+}"""
+
+
+def measure_report(browser: Browser, path: Path) -> dict[str, float]:
+    """Size of a report, seconds until it is loaded, and the longest task while it is scrolled from top to bottom."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.set_default_timeout(TIMEOUT_MS)
+    page.goto(path.absolute().as_uri())
+    load = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1e3
+    page.evaluate(f"() => {NEXT_FRAME}")
+    values = (path.stat().st_size / 1e6, float(load), float(page.evaluate(SCROLL)))
+    page.close()
+    return dict(zip(REPORT_TARGETS, values, strict=True))
+
+
+def print_report_cost(path: Path, chromium: str) -> None:
+    """The cost of a report beside its targets."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        for name, value in measure_report(browser, path).items():
+            over = "  over target" if value > REPORT_TARGETS[name] else ""
+            print(f"{name:<20}{value:>8.2f}  (at most {REPORT_TARGETS[name]:g}){over}")
+        browser.close()
+
+
 def load_attention(n_tokens: int, layers: int) -> tuple[Attention, list[str]]:
     """Attention of gte-small if it is present, otherwise random rows of similar entropy."""
     if MODEL.is_dir():
@@ -204,10 +243,14 @@ def main() -> None:
     parser.add_argument(
         "--bertviz-max-tokens", type=int, default=128, help="maximum tokens for BertViz; 256 take minutes"
     )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="measure this report instead of attention pages")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         print("no Chromium found, nothing measured")
+        return
+    if options.report is not None:
+        print_report_cost(options.report, chromium)
         return
     sizes = [(6, n_tokens) for n_tokens in options.tokens] + ([(12, 512)] if 512 in options.tokens else [])
     print("hover and layer: milliseconds, wall-clock / processor time")

@@ -18,6 +18,7 @@ def test_names_in_backticks_are_code_and_the_rest_is_escaped() -> None:
 
 def test_heads_and_ranges_are_kept_on_one_line() -> None:
     assert keep_ranges_together("head 3-3 <") == 'head <span class="range">3-3</span> &lt;'
+    assert keep_ranges_together("88 % [83, 93] of [CLS]") == '88&nbsp;% <span class="range">[83, 93]</span> of [CLS]'
 
 
 def test_json_cannot_end_a_script() -> None:

@@ -74,6 +74,11 @@ def test_a_scale_holds_all_numbers() -> None:
     assert low < high
 
 
+def test_a_strip_with_one_tooltip_has_none_on_its_marks() -> None:
+    strip = draw_strip([mark("estimate", 0.5)], SHARES, "label", has_tips=False)
+    assert "<title>" not in strip and "mark-estimate" in strip
+
+
 def test_an_estimate_without_an_interval_is_a_dot() -> None:
     exact = StripMark.of("estimate", Estimate(0.3, float("nan"), float("nan"), 0, "exact"), "m", "0.3")
     assert (exact.low, exact.high) == (0.3, 0.3) and "range-estimate" not in draw_strip([exact], SHARES, "label")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bertology.claims.claim import Claim
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Comparison, Measurement, Verdict
 from bertology.estimates.estimate import Estimates
-from bertology.results.result import Result
+from bertology.results.drawing.panels import measure_series
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Shape, Table
 from bertology.views.report.pictures import HeadScores, chosen_head, large_pictures, row_picture, small_picture
 from results.example_results import SHAPES, estimates, result
 from views.report.example_content import CLAIM, HEAD, estimate
 
 
-def claim_result(shape: Shape, test: dict[str, object], *comparisons: Comparison) -> ClaimResult:
+def claim_result(shape: Shape, test: Mapping[str, object], *comparisons: Comparison) -> ClaimResult:
     claim = Claim.model_validate({**CLAIM.model_dump(), "test": test, "answer": "", "unit": "percent"})
     return ClaimResult(claim, Verdict("holds", comparisons), (result(shape),))
 
@@ -41,8 +43,8 @@ LATER = {
 def test_a_finding_about_a_head_is_a_grid_with_the_head_outlined_and_named() -> None:
     finding = claim_result(grid(), ANY_HEAD, OF_HEAD)
     (picture,) = large_pictures(finding)
-    assert picture.svg.count('class="chosen"') == 1 and ">3-2  58 %</text>" in picture.svg
-    assert picture.svg.count("<rect") > 12 and "chance 0.1" in picture.caption and chosen_head(finding) == HEAD
+    assert picture.svg.count('class="chosen"') == 1 and ">3-2  80 %</text>" in picture.svg
+    assert picture.svg.count("<rect") > 12 and ">chance 0.1</text>" in picture.svg and chosen_head(finding) == HEAD
     small = small_picture(finding)
     assert small is not None and small.svg.count('class="chosen"') == 1
 
@@ -91,7 +93,7 @@ def test_all_heads_stand_beside_the_head_that_a_table_names() -> None:
     test = {"kind": "any row", "measure": "m", "baseline": "b", "rows": ["obj"]}
     finding = claim_result(table, test)
     assert chosen_head(finding) == Head(2, 1)
-    scores = HeadScores(Result.model_copy(result(grid("obj, up")), update={}), "obj, up")
+    scores = HeadScores(result(grid("obj, up")), "obj, up")
     heads, best = large_pictures(finding, scores)
     assert heads.svg.count('class="chosen"') == 1 and best.svg.count("mark-estimate") == 6
     assert best.svg.index("head 4-3") < best.svg.index("head 4-2")
@@ -112,8 +114,6 @@ def test_every_measured_shape_has_a_picture_and_illustrations_have_none() -> Non
 
 def test_rows_without_a_number_have_no_strip() -> None:
     table = Table(measures={"m": estimates(3)}, baselines={"b": {"m": estimates(3)}}, row_names=("a", "x", "c"))
-    from bertology.results.drawing.panels import measure_series
-
     (series,) = measure_series(table)
     picture = row_picture(table, series, range(3))
     assert picture is not None and picture.svg.count("mark-estimate") == 2 and ">x</text>" not in picture.svg

@@ -7,7 +7,7 @@ a large one in the opened finding; both have the same marks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -17,7 +17,7 @@ from bertology.claims.claim import UNTRAINED, AnyHead, tested_measures, tested_r
 from bertology.claims.rounding import Unit, round_estimate
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Measurement
-from bertology.estimates.estimate import Estimates
+from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.drawing import svg
 from bertology.results.drawing.figure import draw_shape
 from bertology.results.drawing.grids import finite_runs
@@ -53,13 +53,18 @@ class HeadScores:
 class _Selection:
     """The heads and layers that a verdict speaks of, and the unit of its numbers.
 
-    `other_layers` are those they are compared with.
+    `other_layers` are those they are compared with. `numbers` has the numbers of heads as the verdict gives them.
     """
 
     heads: tuple[Head, ...] = ()
     layers: frozenset[int] = frozenset()
     other_layers: frozenset[int] = frozenset()
     unit: Unit = "number"
+    numbers: Mapping[Head, str] = field(default_factory=dict[Head, str])
+
+    def number(self, head: Head, estimate: Estimate) -> str:
+        """The number of a head as the verdict gives it, else the estimate, rounded."""
+        return self.numbers.get(head, round_estimate(estimate, self.unit).text)
 
 
 @dataclass(frozen=True)
@@ -162,11 +167,14 @@ def _pictures(claim_result: ClaimResult, scores: HeadScores | None, size: _Size)
 def _selection(claim_result: ClaimResult) -> _Selection:
     """The heads and layers of the compared numbers, and the head that a table names for a tested row."""
     heads: dict[Head, None] = {}
+    numbers: dict[Head, str] = {}
     layers: set[int] = set()
     others: set[int] = set()
     for comparison in claim_result.verdict.comparisons:
         if comparison.value.head is not None:
             heads[comparison.value.head] = None
+            number = round_estimate(comparison.value.estimate, claim_result.claim.unit)
+            numbers[comparison.value.head] = number.text
         layers |= _layer_set(comparison.value)
         if isinstance(comparison.lower, Measurement) and comparison.lower.baseline is None:
             others |= _layer_set(comparison.lower)
@@ -176,7 +184,7 @@ def _selection(claim_result: ClaimResult) -> _Selection:
                 name = result.data.attribute("head", result.data.row_names.index(row))
                 if isinstance(name, str):
                     heads[Head.parse(name)] = None
-    return _Selection(tuple(heads), frozenset(layers), frozenset(others - layers), claim_result.claim.unit)
+    return _Selection(tuple(heads), frozenset(layers), frozenset(others - layers), claim_result.claim.unit, numbers)
 
 
 def _layer_set(number: Measurement) -> set[int]:
@@ -250,11 +258,10 @@ def _grid_picture(
     parts += _chosen_heads(series, selection, cell, left, right)
     bottom = height + 20.0
     if not size.is_small:
-        parts.append(scale.bar(left, bottom + 2, max(160, n_heads * cell)))
-        bottom += 32
-    low, high = svg.extremes(series.estimates.value)
-    label = f"{series.name}, by layer and head: {low:.3g} to {high:.3g}" + "".join(
-        f"; {head} {series.estimates[head].value:.3g}" for head in selection.heads if _is_in(head, series)
+        parts.append(scale.bar(left, bottom + 6, max(160, n_heads * cell), neutral_name))
+        bottom += 42
+    label = f"{series.name}, by layer and head" + "".join(
+        f"; {head} {selection.number(head, series.estimates[head])}" for head in selection.heads if _is_in(head, series)
     )
     caption = "" if size.is_small else "; ".join(filter(None, (series.unit, f"faint: {name_of_neutral}")))
     width = max(right + 118, left + 170)
@@ -290,7 +297,7 @@ def _chosen_heads(
         yield svg.element("rect", x=x - 1, y=y - 1, width=cell + 1, height=cell + 1, class_="chosen")
         middle = max(y + cell / 2, last + svg.LINE_HEIGHT)
         last = middle
-        number = round_estimate(series.estimates[head], selection.unit).text
+        number = selection.number(head, series.estimates[head])
         yield svg.path([(x + cell + 1, y + cell / 2), (right + 8, middle)], class_="outline leader")
         yield svg.text(right + 11, middle + 4, f"{head}  {number}", class_="strong")
 

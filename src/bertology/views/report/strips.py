@@ -96,7 +96,7 @@ def _marks(strip: Strip, place: str) -> Iterator[StripMark]:
     if strip.required is not None:
         for end in strip.required if isinstance(strip.required, tuple) else (strip.required,):
             if math.isfinite(end):
-                yield StripMark("required", end, end, end, "required", format_constant(round(end, 4), unit))
+                yield StripMark("required", end, end, end, "required", format_constant(float(f"{end:.3g}"), unit))
 
 
 def _format_range(low: float, high: float, unit: Unit) -> str:
