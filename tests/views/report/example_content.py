@@ -61,12 +61,14 @@ def measured(
     lower = Measurement("attention", estimate(baseline), baseline="uniform attention", head=HEAD)
     comparison = Comparison(number, lower)
     control = Measurement("attention", estimate(untrained), head=HEAD)
-    controls = (ControlVerdict("untrained model", specificity, (Comparison(control, lower),), estimate(0.5)),)
     outcome: Outcome = comparison.outcome
+    controls: tuple[ControlVerdict, ...] = ()
+    if specificity is not None and outcome == "holds":
+        controls = (ControlVerdict("untrained model", specificity, (Comparison(control, lower),), estimate(0.5)),)
     verdict = Verdict(
         outcome,
         (comparison,),
-        controls=controls if specificity is not None and outcome == "holds" else (),
+        controls=controls,
         untrained=(Comparison(control, lower),),
     )
     fields = {"update": fields} if fields else {}

@@ -64,6 +64,20 @@ def test_views_start_when_they_come_near_the_screen(opened: Any) -> None:
     page.wait_for_function(f"({COUNT})() >= 1")
 
 
+def test_a_page_shows_another_head_by_setting_the_state(opened: Any) -> None:
+    page = opened(Report(), ready="h1")
+    page.wait_for_function(f"({COUNT})() === 2")
+    page.evaluate("""() => {
+      const host = document.querySelector('[data-bertology-view]');
+      host.dataset.state = 'view=matrix&layer=2&heads=2';
+      host.dispatchEvent(new CustomEvent('bertology-view-state'));
+    }""")
+    page.wait_for_selector(".views[data-ready=matrix]")
+    state = page.evaluate("document.querySelector('[data-bertology-view]').dataset.state")
+    assert "view=matrix" in state and "layer=2" in state and "heads=2" in state
+    assert page.locator(".views[data-ready=model]").count() == 1
+
+
 def test_the_example_is_the_first_short_text(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [example.segments[0].text for example in english()]
     assert sum(text[:20] in attention_view_fragment(load("tiny"), english()) for text in texts) == 1

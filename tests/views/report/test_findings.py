@@ -14,6 +14,7 @@ from bertology.views.report.findings import (
     Status,
     findings_by_topic,
     headline_findings,
+    headline_rule,
     other_numbers,
     surprising_findings,
     tally,
@@ -83,6 +84,8 @@ def test_headlines_are_few_and_never_empty_if_something_holds() -> None:
     assert len(headline_findings([finding(str(i)) for i in range(20)])[0]) == MAX_HEADLINES
     unspecific = [finding("a", specificity="earned too")]
     assert headline_findings(unspecific)[0] == unspecific and headline_findings([]) == ([], None)
+    assert headline_rule(unspecific).startswith("No finding is specific to training here")
+    assert headline_rule([*unspecific, finding("b")]).startswith("Chosen by rule")
 
 
 def test_the_largest_difference_from_the_published_number_is_the_first_surprise() -> None:
@@ -114,9 +117,9 @@ def test_reasons_are_counted() -> None:
         finding("holds"),
     ]
     assert {reason: len(group) for reason, group in unjudged_reasons(findings).items()} == {
-        "have an interval that reaches to both sides of what is required": 2,
-        "need dependency trees": 1,
-        "take minutes and were left for --full": 1,
+        "with an interval that reaches to both sides of what is required": 2,
+        "not tested without dependency trees": 1,
+        "left for --full: takes minutes": 1,
     }
     comparisons = measured(claim("x"), 0.41).verdict.comparisons
     for caveat, text in ((FewExamples(4, 10), "too few examples"), (LEARNING, "still learns from more text")):

@@ -157,11 +157,18 @@ def tally(findings: Sequence[Finding]) -> dict[Status, int]:
     return {status: count for status, count in counts.items() if count}
 
 
-HEADLINE_RULE = (
+_HEADLINE_RULE = (
     "Chosen by rule: of each topic the finding that is specific to training and goes farthest beyond what is required "
     "and beyond the untrained model, those on a scale from 0 to 100 % first; then the finding that differs most from "
     "the published one."
 )
+
+
+def headline_rule(findings: Sequence[Finding]) -> str:
+    """The rule of `headline_findings`, in words."""
+    if any(finding.status == "specific" for finding in findings):
+        return _HEADLINE_RULE
+    return f"No finding is specific to training here; those that hold are shown. {_HEADLINE_RULE}"
 
 
 def headline_findings(findings: Sequence[Finding]) -> tuple[list[Finding], Finding | None]:
@@ -201,15 +208,15 @@ def unjudged_reasons(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]
 
 
 def _reason(finding: Finding) -> str:
-    """Why a finding could not be judged, as the predicate of several such findings."""
+    """Why a finding could not be judged, in words that fit one finding and several."""
     if finding.result is None:
-        return "take minutes and were left for --full"
+        return "left for --full: takes minutes"
     verdict = finding.result.verdict
     if verdict.outcome == "not applicable":
         needs = ", ".join(finding.claim.requirements)
-        return f"need {needs}" if needs else "lack something in this model or corpus"
+        return f"not tested without {needs}" if needs else "not tested: something is lacking in this model or corpus"
     if any(isinstance(caveat, FewExamples) for caveat in verdict.caveats):
-        return "have too few examples"
+        return "with too few examples"
     if verdict.caveats:
-        return "rest on a probe that still learns from more text"
-    return "have an interval that reaches to both sides of what is required"
+        return "with a probe that still learns from more text"
+    return "with an interval that reaches to both sides of what is required"

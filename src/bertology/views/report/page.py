@@ -21,11 +21,11 @@ from bertology.results.palette import css_variables
 from bertology.results.shapes import Head
 from bertology.views.report.content import AnalysisSection, ReportContent, display_name, lead_sentence
 from bertology.views.report.findings import (
-    HEADLINE_RULE,
     STATUSES,
     Finding,
     findings_by_topic,
     headline_findings,
+    headline_rule,
     other_numbers,
     surprising_findings,
     tally,
@@ -70,7 +70,7 @@ def report_page(content: ReportContent) -> str:
         tally_label=", ".join(f"{n} {STATUSES[status].tally[n != 1]}" for status, n in counts.items()),
         cards=[_card(finding, content) for finding in headlines]
         + ([_card(deviating, content) | {"is_deviation": True}] if deviating is not None else []),
-        headline_rule=HEADLINE_RULE,
+        headline_rule=headline_rule(findings),
         surprises=[_line(finding) for finding in surprising[:MAX_SURPRISES]],
         n_surprises=len(surprising),
         other_numbers=[_line(finding) for finding in other_numbers(findings)],
