@@ -84,7 +84,7 @@ def test_headlines_are_few_and_never_empty_if_something_holds() -> None:
     assert len(headline_findings([finding(str(i)) for i in range(20)])[0]) == MAX_HEADLINES
     unspecific = [finding("a", specificity="earned too")]
     assert headline_findings(unspecific)[0] == unspecific and headline_findings([]) == ([], None)
-    assert headline_rule(unspecific).startswith("No finding is specific to training here")
+    assert headline_rule(unspecific).startswith("No finding is known to be specific to training here")
     assert headline_rule([*unspecific, finding("b")]).startswith("Chosen by rule")
 
 

@@ -108,4 +108,4 @@ def test_the_report_shows_the_fields_in_every_format() -> None:
     assert "## What fine-tuning changed" in as_markdown(report) and str(PLANTED) in as_markdown(report)
     html = report_page(report)
     assert 'id="fine-tuning"' in html and "Most changed heads" in html
-    assert "id=\"fine-tuning\"" not in report_page(content())
+    assert 'id="fine-tuning"' not in report_page(content())

@@ -23,7 +23,10 @@ def test_next_steps_are_those_that_were_not_taken() -> None:
     commands = [step.command for step in next_steps(content(subject=compared, not_run=[SLOW]))]
     assert commands[0] == "bertology report mini --against mini-pairs --corpus 'my texts.txt' --full"
     assert not any("FINE_TUNED" in command for command in commands)
-    assert next_steps(content(subject=replace(SUBJECT, is_recorded=True), not_run=[SLOW])) == []
+    assert not any("texts.txt" in command for command in commands[1:])
+    recorded = content(subject=replace(SUBJECT, is_recorded=True), not_run=[SLOW])
+    assert [step.command for step in next_steps(recorded)] == ["bertology report mini"]
+    assert "--recording DIR" in claim_command(ClaimRun(analysis="attention/targets"), recorded)
 
 
 def test_the_command_of_a_figure_names_only_options_that_differ() -> None:

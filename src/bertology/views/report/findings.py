@@ -168,7 +168,7 @@ def headline_rule(findings: Sequence[Finding]) -> str:
     """The rule of `headline_findings`, in words."""
     if any(finding.status == "specific" for finding in findings):
         return _HEADLINE_RULE
-    return f"No finding is specific to training here; those that hold are shown. {_HEADLINE_RULE}"
+    return f"No finding is known to be specific to training here; those that hold are shown. {_HEADLINE_RULE}"
 
 
 def headline_findings(findings: Sequence[Finding]) -> tuple[list[Finding], Finding | None]:

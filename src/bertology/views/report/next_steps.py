@@ -39,7 +39,14 @@ def next_steps(content: ReportContent) -> list[NextStep]:
         steps.append(
             NextStep("See what fine-tuning changes.", f"bertology report {model} --against FINE_TUNED{of_corpus}")
         )
-    if not subject.is_recorded:
+    if subject.is_recorded:
+        steps.append(
+            NextStep(
+                "Give the model itself: its untrained twin then stands beside it.",
+                f"bertology report {model}{of_corpus}",
+            )
+        )
+    elif _corpus_argument(subject.corpus) in BUILTIN_CORPORA:
         steps.append(NextStep("Use your own texts.", f"bertology report {model} --corpus texts.txt"))
     for finding in headline_findings(content.findings)[0]:
         head = chosen_head(finding.result) if finding.result is not None else None
@@ -66,9 +73,7 @@ def remake_command(run: ClaimRun, content: ReportContent) -> str:
     model = subject.against if run.target == "against" and subject.against else subject.model
     needs_against = analysis is not None and "against" in analysis.inputs and bool(subject.against)
     corpus = run.corpus or _corpus_argument(subject.corpus)
-    source = (
-        [f"--recording {shlex.quote(subject.corpus)}"] if subject.is_recorded else [f"--model {shlex.quote(model)}"]
-    )
+    source = ["--recording DIR"] if subject.is_recorded else [f"--model {shlex.quote(model)}"]
     if corpus and not subject.is_recorded:
         source.append(f"--corpus {shlex.quote(corpus)}")
     if needs_against:
