@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from bertology.analyses import registry
-from bertology.analyses.run import ForwardPass, NotifyFunction, ProgressFactory, RunInputs, run_all
+from bertology.analyses.recordings_by_role import ForwardPass
+from bertology.analyses.run import NotifyFunction, RunInputs, run_all
 from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.claim import all_claims
 from bertology.claims.example_texts import example_texts
 from bertology.claims.run import ClaimResults, ClaimsArguments, claims
 from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.errors import Refusal, unknown_name
+from bertology.progress import ProgressFactory
 from bertology.results.result import Result
 from bertology.views.report import export
 from bertology.views.report.attention_view import attention_view_fragment, recorded_view_fragment

@@ -18,7 +18,8 @@ from bertology.analyses.attention_patterns.synthetic import PATTERN_CLASSES
 from bertology.analyses.evaluation.evaluation import MLM, TASK_DESCRIPTIONS, prepare_evaluation
 from bertology.analyses.evaluation.score_change import LOSS, LOSS_P_VALUE, SCORE, SIGNIFICANCE_LEVEL
 from bertology.analyses.head_grids import UNTRAINED_MODEL
-from bertology.analyses.run import ForwardPass, NotifyFunction, ProgressFactory, Request, RunInputs, run_all
+from bertology.analyses.recordings_by_role import ForwardPass
+from bertology.analyses.run import NotifyFunction, Request, RunInputs, run_all
 from bertology.claims.claim import ClaimRun
 from bertology.claims.run import run_inputs_for
 from bertology.claims.verdict import finite_or_none
@@ -26,6 +27,7 @@ from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_score
+from bertology.progress import ProgressFactory
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
 from bertology.views.head_labels import labelling_analyses, labels_from_results

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bertology.analyses import registry
-from bertology.analyses.run import ForwardPass, NotifyFunction, ProgressFactory, run_all
+from bertology.analyses.recordings_by_role import ForwardPass
+from bertology.analyses.run import NotifyFunction, run_all
 from bertology.claims.claim import tested_rows
 from bertology.claims.run import ClaimResult, ClaimResults, run_inputs_for
+from bertology.progress import ProgressFactory
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, Table
 from bertology.views.report.pictures import HeadScores
