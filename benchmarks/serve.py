@@ -5,8 +5,9 @@
 
 Budgets, for 20 tokens on an idle core, median from request to answer: 60 ms for `mini`, 200 ms for a model of 12 x 12
 heads and width 384. Each time stands beside that of the bare forward pass of the same model, taken in the same run: on
-a busy machine both are long, and their ratio is what the server adds. A client that types sends a request for every
-key; one that a newer key replaces is answered with 409, which is no error.
+a busy machine both are long, and their ratio is what the server adds. The time on a core is about what an idle one
+would take. A client that types sends a request for every key; one that a newer key replaces is answered with 409, which
+is no error.
 """
 
 from __future__ import annotations
@@ -91,7 +92,13 @@ def ignore(layer: object) -> None:
     """Do nothing with a layer."""
 
 
-def latency(model: str, address: str, n: int) -> None:
+def cpu_milliseconds(process_id: int) -> float:
+    """Time that a process has spent on a core, which other processes do not lengthen much."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def latency(model: str, address: str, process_id: int, n: int) -> None:
     client = Client(address)
     forward = bare_forward(model, n)
     print(f"\nlatency of {n} requests, one client; bare forward pass {forward:.1f} ms; load {os.getloadavg()[0]:.1f}")
@@ -103,11 +110,15 @@ def latency(model: str, address: str, n: int) -> None:
     }
     for name, fields in kinds.items():
         client.live(text=TEXT, **fields)
+        before = cpu_milliseconds(process_id)
         answers = [client.live(text=TEXT, **fields) for _ in range(n)]
+        cpu = (cpu_milliseconds(process_id) - before) / n
         assert {status for status, _, _ in answers} == {200}
         times = [milliseconds for _, milliseconds, _ in answers]
-        print(f"  {name:40s} median {median(times):6.1f} ms  p95 {quantiles(times, n=20)[-1]:6.1f} ms  "
-              f"{median(times) / forward:4.1f} x forward  {answers[0][2] / 1000:.0f} kB")  # fmt: skip
+        print(
+            f"  {name:40s} median {median(times):6.1f} ms  p95 {quantiles(times, n=20)[-1]:6.1f} ms  "
+            f"{median(times) / forward:4.1f} x forward  {cpu:5.1f} ms on a core  {answers[0][2] // 1000} kB"
+        )
     budget = next((limit for name, limit in BUDGETS.items() if model.rstrip("/").endswith(name)), None)
     if budget is not None:
         print(f"  budget on an idle core, one layer: {budget:.0f} ms")
@@ -176,7 +187,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         process, address = start_server(arguments.model, home)
         try:
-            latency(arguments.model, address, arguments.repeats)
+            latency(arguments.model, address, process.pid, arguments.repeats)
             typing(address, arguments.clients, arguments.seconds)
             memory(address, process.pid, arguments.requests)
         finally:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from bertology.server.limits import LIMITS
 from bertology.server.model_session import Sources
 from bertology.server.problems import hide_paths
 from bertology.server.security import AccessPolicy
-from bertology.server.serve import check_access
+from bertology.server.serve import check_access, open_listener
 from bertology.server.workbench import Workbench
 from serving import PORT, SENTENCE, TOKEN
 
@@ -199,3 +200,9 @@ def test_other_machines_need_a_token_of_their_own() -> None:
     ):
         with pytest.raises(Refusal):
             check_access(host, token)
+
+
+def test_answers_are_sent_at_once() -> None:
+    """asyncio turns Nagle's algorithm off only where the protocol is named; else small answers take 40 ms more."""
+    with open_listener("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP

@@ -160,7 +160,10 @@ def _classes(encoder: TaskEncoder, task_head: str, logits: Tensor) -> ClassPredi
     if len(logits) == 1:
         return ClassPrediction(task_head, (), float(logits[0]))
     probabilities = logits.softmax(-1).tolist()
-    named = [Candidate(names[i] if i < len(names) else str(i), p) for i, p in enumerate(probabilities)]
+    named = [
+        Candidate(str(names[index]) if index < len(names) else str(index), probability)
+        for index, probability in enumerate(probabilities)
+    ]
     return ClassPrediction(task_head, tuple(named))
 
 

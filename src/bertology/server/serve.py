@@ -58,7 +58,7 @@ def serve(
 ) -> None:
     """Serve until interrupted; `announce` is given the address, `notify` what else is to be said."""
     check_access(host, token)
-    listener = _listen(host, port)
+    listener = open_listener(host, port)
     bound_port = int(listener.getsockname()[1])
     sources = Sources.from_names([*models, *([against] if against else [])], list(corpora))
     against_name = next((n for n, source in sources.models.items() if source == against), "") if against else ""
@@ -116,9 +116,11 @@ def _is_plain(token: str) -> bool:
     return all(character.isalnum() or character in "-_" for character in token)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
+    """A socket that listens; refused if the address is in use or not of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends at once (no Nagle) only on sockets that say they are TCP; else answers wait 40 ms for an ACK.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
