@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from bertology.analyses import registry
 from bertology.analyses.declaration import MAX_SAMPLED_WORDS, Cost
-from bertology.analyses.run import RunInputs, run_all, run_analysis
+from bertology.analyses.run import ProgressEstimate, RunInputs, run_all, run_analysis, stored_result
 from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder
@@ -73,3 +75,18 @@ def test_results_name_the_heads_that_were_changed() -> None:
         assert all(f"{change}: {' '.join(heads)}" in result.describe_inputs()[0] for change, heads in expected.items())
     untrained = run_analysis(registry.get("attention/entropy"), RunInputs(corpus, encoder)).inputs["untrained"]
     assert untrained["model"]["changes"] == {"all weights": ["random"]}
+
+
+def test_a_stored_result_is_found_by_its_content_and_nothing_is_computed(tmp_path: Path) -> None:
+    encoder, corpus = load("tiny"), as_corpus(["The king saw the queen .", "A dog ran .", "It is late ."])
+    inputs = RunInputs(corpus=corpus, encoder=encoder, store=tmp_path)
+    analysis = registry.get("attention/confidence")
+    assert stored_result(analysis, inputs) is None and not list(tmp_path.rglob("*.safetensors"))
+    run_all([(analysis, {"seed": 1})], inputs)
+    assert stored_result(analysis, inputs, {"seed": 1}) is None, "stored only with cache_results"
+    computed = run_all([(analysis, {"seed": 1})], inputs, cache_results=True).results()[0]
+    found = stored_result(analysis, inputs, {"seed": 1})
+    assert found is not None and found.to_json() == computed.to_json()
+    assert stored_result(analysis, inputs) is None
+    assert stored_result(analysis, RunInputs(corpus=corpus[:2], encoder=encoder, store=tmp_path), {"seed": 1}) is None
+    assert stored_result(analysis, RunInputs(corpus=corpus, encoder=encoder), {"seed": 1}) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -24,7 +25,7 @@ from bertology.encoder.tokens import SpecialToken, TokenisedInput
 from bertology.errors import Refusal
 from bertology.recording.objectives import build_objective
 from bertology.recording.plan import RecordingConfig
-from bertology.recording.recorder import record
+from bertology.recording.recorder import find_recording, record
 from bertology.recording.sites import ReducedSite
 
 CORPUS = Corpus((*mixed(24), *pairs(9)), name="sentences and pairs")
@@ -296,3 +297,16 @@ def test_the_summary_names_model_corpus_configuration_and_counts() -> None:
     assert sorted(summary) == ["config", "corpus", "counts", "inputs", "model"]
     assert summary["inputs"] == len(CORPUS)
     assert summary["config"]["seed"] == 3
+
+
+def test_a_recording_is_found_only_when_all_of_its_shards_are_there(tmp_path: Path) -> None:
+    encoder, corpus = tiny(), mixed(12)
+    assert find_recording(encoder, corpus, ["attention"], store=tmp_path) is None
+    recording = record(encoder, corpus, ["attention"], store=tmp_path)
+    found = find_recording(encoder, corpus, ["attention"], store=tmp_path)
+    assert found is not None
+    assert_same_recording(recording, found)
+    assert find_recording(encoder, corpus, ["attention", "hidden"], store=tmp_path) is None
+    next(tmp_path.rglob("*.safetensors")).unlink()
+    assert find_recording(encoder, corpus, ["attention"], store=tmp_path) is None
+    assert not list(tmp_path.rglob("hidden"))
