@@ -147,7 +147,7 @@ def _vocabulary(encoder: TaskEncoder) -> Sequence[str]:
 
 def _top(logits: Tensor, names: Sequence[str], n: int, compared: TokenPrediction | None) -> tuple[Candidate, ...]:
     probabilities = logits.softmax(-1)
-    best = torch.topk(probabilities, min(n, len(probabilities))).indices.tolist()
+    best: list[int] = torch.topk(probabilities, min(n, len(probabilities))).indices.tolist()
     texts = {names[index] if index < len(names) else f"id {index}": index for index in best}
     if compared is not None:
         indices = {name: index for index, name in enumerate(names)}
