@@ -81,7 +81,7 @@ def _page(workbench: Workbench) -> str:
     models = [(s.name, s.status, s.message, s.seconds) for s in workbench.session.states]
     corpora = [(s.name, s.status, s.message, None) for s in workbench.session.corpus_states]
     rows = [
-        {"name": name, "state": " ".join(filter(None, [status, f"{seconds:.1f} s" if seconds else "", message]))}
+        {"name": name, "state": ", ".join(filter(None, [status, f"{seconds:.1f} s" if seconds else "", message]))}
         for name, status, message, seconds in (*models, *corpora)
     ]
     is_loading = any(status in {"loading", "not loaded"} for _, status, _, _ in (*models[:1], *corpora))

@@ -39,7 +39,7 @@ OBJECTIVES_BY_HEAD = frozenset({"label", "nsp", "choice", "sop"})
 
 
 class LiveRequest(TextRequest):
-    """What is looked at: only these layers (from 1; none: all) and quantities are computed and sent.
+    """What is looked at: only these layers (from 1; null: all) and quantities are computed and sent.
 
     `client` and `sequence` let a newer request of the same page end an older one.
     """
