@@ -52,7 +52,7 @@ export interface HeadMeasure {
   lowest: boolean;
 }
 
-/** One model on one input. `value_norms` are the norms of f(x), the transformed value vectors: (layer, head, 1, token), null if unknown. `causal`: a token attends only to earlier tokens. `attention_windows`: for each layer the distance up to which a token attends, null if unlimited; empty if it is unlimited in all layers. `name` tells the runs of a page apart, `model` is the name of the model. `labelling` says how many heads are labelled, and what a label needs. `focus` is for each layer and head the mean over ordinary tokens of their strongest weight on another ordinary token. `role` is the part of an encoder-decoder; in cross-attention the second text, the decoder's, attends to the first. `layer_numbers` and `head_numbers` name the layers and heads, if these are not all of the model's; else empty. */
+/** One model on one input. `value_norms` are the norms of f(x), the transformed value vectors: (layer, head, 1, token), null if unknown. `causal`: a token attends only to earlier tokens. `attention_windows`: for each layer the distance up to which a token attends, null if unlimited; empty if it is unlimited in all layers. `name` tells the runs of a page apart, `model` is the name of the model. `labelling` says how many heads are labelled, and what a label needs. `focus` is for each layer and head the mean over tokens that are not special of the strongest weight on another of them. `role` is the part of an encoder-decoder; in cross-attention the second text, the decoder's, attends to the first. `layer_numbers` and `head_numbers` name the layers and heads, if these are not all of the model's; else empty. */
 export interface ModelRun {
   name: string;
   role: string;

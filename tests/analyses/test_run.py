@@ -9,7 +9,7 @@ import torch
 
 from bertology.analyses import registry
 from bertology.analyses.declaration import MAX_SAMPLED_WORDS, Cost
-from bertology.analyses.run import ProgressEstimate, RunInputs, run_all, run_analysis, stored_result
+from bertology.analyses.run import RunInputs, run_all, run_analysis, stored_result
 from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder

@@ -240,7 +240,7 @@ def test_caveats_are_sentences(caveat: FewExamples | LearningProbe, text: str) -
         ("amod-head", estimate(0.5), estimate(0.49), "the interval of the difference includes zero"),
         ("obj-head", estimate(0.5), estimate(0.41), "the interval of the difference includes 10 points"),
         ("cls-early", estimate(0.5, float("nan")), estimate(0.2), "there is no interval for one of the numbers"),
-        ("next-token-head", estimate(0.5), estimate(0.1), "no head is clearly above what is asked"),
+        ("next-token-head", estimate(0.5), estimate(0.1), "no head is clearly above what the finding says"),
     ],
 )
 def test_an_undecided_claim_says_why(name: str, value: Estimate, other: Estimate, doubt: str) -> None:

@@ -587,8 +587,8 @@ def test_an_answer_reports_corrected_intervals() -> None:
     """The interval of the best of many holds for all of them at once, and is wider than that of one alone."""
     any_head = {"kind": "any head", "measure": "m", "threshold": 0.5}
     assert answer(any_head, grid(np.full((12, 12), 0.6), half=0.09)) == (
-        "Undecided, because no head is clearly above what is asked, and not every head is clearly below it. M of head "
-        "1-1 is 0.60 [0.44, 0.76] (n = 90). The finding says more than 0.5."
+        "Undecided, because no head is clearly above what the finding says, and not every head is clearly below it. "
+        "M of head 1-1 is 0.60 [0.44, 0.76] (n = 90). The finding says more than 0.5."
     )
     hill = [0.1, 0.2, 0.3, 0.5, 0.8, 0.9, 0.8, 0.5, 0.3, 0.2, 0.1, 0.1]
     peak = {"kind": "peak layer", "measure": "m", "layers": [5, 8]}

@@ -33,7 +33,7 @@ def test_unknown_placeholders(template: str, unknown: str) -> None:
     assert unknown_placeholders(template) == [unknown]
 
 
-@pytest.mark.parametrize("field", ["answer", "each", "asked"])
+@pytest.mark.parametrize("field", ["answer", "each", "requirement"])
 @pytest.mark.parametrize(("template", "problem"), [("It is {valu}.", "valu"), ("It is {value.", "malformed")])
 def test_mistakes_in_a_template_are_refused(field: str, template: str, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"

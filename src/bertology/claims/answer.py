@@ -59,7 +59,7 @@ def write_answer(claim: Claim, verdict: Verdict, filled_from: str = "") -> str:
     parts = [
         _opening(claim, verdict, rounded),
         _finding(claim, rounded),
-        *_asked(claim, rounded),
+        *_requirement_sentences(claim, rounded),
         *_rows(verdict),
         f"The probe learnt from {n_training:,} {verdict.training_unit}." if n_training else "",
         *_controls(claim, verdict, further),
@@ -140,7 +140,7 @@ def _doubt(claim: Claim, verdict: Verdict, rounded: Sequence[RoundedComparison])
     if not all(math.isfinite(limit) for limit in (comparison.effect.low, comparison.effect.high)):
         return "there is no interval for one of the numbers"
     if isinstance(claim.test, AnyHead):
-        return "no head is clearly above what is asked, and not every head is clearly below it"
+        return "no head is clearly above what the finding says, and not every head is clearly below it"
     if verdict.n_required:
         return "too few rows are clear"
     if comparison.upper is not None:
@@ -202,12 +202,12 @@ def _weakest(rounded: Sequence[RoundedComparison]) -> RoundedComparison:
 def _fields(rounded: RoundedComparison) -> dict[str, str]:
     """The placeholders of one comparison."""
     comparison = rounded.comparison
-    fields = dict(_places(comparison.value, rounded.value))
+    fields = dict(_measurement_fields(comparison.value, rounded.value))
     fields |= _number_fields("difference", "difference_interval", rounded.effect)
     fields["margin"] = format_constant(comparison.margin, difference_unit(rounded.unit))
     lower = comparison.lower
     if isinstance(lower, Measurement) and rounded.other is not None:
-        others = {f"other_{name}": text for name, text in _places(lower, rounded.other)}
+        others = {f"other_{name}": text for name, text in _measurement_fields(lower, rounded.other)}
         fields |= others | {"other": others["other_value"]}
         if lower.variant:
             fields["offset"] = _format_offset(lower.variant)
@@ -225,7 +225,7 @@ def _number_fields(value: str, interval: str, rounded: RoundedEstimate) -> dict[
     }
 
 
-def _places(measurement: Measurement, rounded: RoundedEstimate) -> Iterator[tuple[str, str]]:
+def _measurement_fields(measurement: Measurement, rounded: RoundedEstimate) -> Iterator[tuple[str, str]]:
     yield from _number_fields("value", "interval", rounded).items()
     if measurement.estimate.n:
         yield "n", f"{measurement.estimate.n:,}"
@@ -260,14 +260,14 @@ def _generic(rounded: Sequence[RoundedComparison]) -> str:
     for value, comparisons in by_value.items():
         number = comparisons[0].value
         n = f" (n = {value.estimate.n:,})" if value.estimate.n else ""
-        beside = [_beside(comparison, value) for comparison in comparisons if comparison.other is not None]
-        others = f", beside {_join(beside)}" if beside else ""
+        compared = [_compared_number(comparison, value) for comparison in comparisons if comparison.other is not None]
+        others = f", beside {_join(compared)}" if compared else ""
         name = _describe(value)
         sentences.append(_sentence(tidy(f"{name} is {number.text} {number.interval}{n}{others}")))
     return " ".join(sentences)
 
 
-def _beside(rounded: RoundedComparison, value: Measurement) -> str:
+def _compared_number(rounded: RoundedComparison, value: Measurement) -> str:
     lower, other = rounded.comparison.lower, rounded.other
     assert isinstance(lower, Measurement) and other is not None
     name = lower.baseline if lower.baseline is not None and lower.measure == value.measure else _describe(lower)
@@ -288,10 +288,10 @@ def _describe(measurement: Measurement) -> str:
     return tidy(" ".join(parts))
 
 
-def _asked(claim: Claim, rounded: Sequence[RoundedComparison]) -> list[str]:
+def _requirement_sentences(claim: Claim, rounded: Sequence[RoundedComparison]) -> list[str]:
     """What the finding says, beside the numbers, where that is more than which of two numbers is larger."""
-    if claim.asked:
-        text = _fill(claim.asked, "", rounded)
+    if claim.requirement:
+        text = _fill(claim.requirement, "", rounded)
         return [_sentence(text)] if text is not None else _requirements(rounded)
     return _requirements(rounded)
 
@@ -395,8 +395,8 @@ def _own_numbers(rounded: RoundedComparison, control: str) -> Iterator[str]:
             continue
         if measurement.baseline in {None, control}:
             is_searched = measurement.n_candidates > 1 and measurement.layers is not None
-            place = f" in {_format_layers(measurement, depth=False)}" if is_searched else ""
-            yield tidy(f"{estimate.text} {estimate.interval}{place}" if not place else f"{estimate.text}{place}")
+            where = f" in {_format_layers(measurement, depth=False)}" if is_searched else ""
+            yield tidy(f"{estimate.text} {estimate.interval}{where}" if not where else f"{estimate.text}{where}")
 
 
 def _control_name(name: str) -> str:

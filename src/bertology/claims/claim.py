@@ -277,7 +277,7 @@ class Claim(_ClaimModel):
     """The numbers in a sentence with placeholders (`template.py`)."""
     each: str = ""
     """The text of one comparison, for the placeholder `each`."""
-    asked: str = ""
+    requirement: str = ""
     """What the finding says of the numbers, in a sentence, if the automatic one does not fit."""
     test: Test
 
@@ -287,7 +287,7 @@ class Claim(_ClaimModel):
             raise ValueError(f"claim {self.id}: expected either `analysis` or `runs`")
         if bool(self.controls) == bool(self.no_control):
             raise ValueError(f"claim {self.id}: expected either `controls` or `no_control`")
-        templates = (self.answer, self.each, self.asked, *(control.answer for control in self.controls))
+        templates = (self.answer, self.each, self.requirement, *(control.answer for control in self.controls))
         if placeholders := [name for template in templates for name in unknown_placeholders(template)]:
             raise ValueError(f"claim {self.id}: its answer has unknown placeholders: {placeholders}")
         tested = _tested_runs(self.test) | (_tested_runs(self.precondition) if self.precondition else set[str]())

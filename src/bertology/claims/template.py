@@ -21,12 +21,12 @@ from collections.abc import Iterator, Mapping
 from string import Formatter
 from typing import NamedTuple
 
-_PLACES = ("interval", "n", "cases", "head", "layer", "layers", "searched", "candidates", "x")
+_PARTS = ("interval", "n", "cases", "head", "layer", "layers", "searched", "candidates", "x")
 _NAMES = frozenset(
     {
         *("value", "other", "difference", "difference_interval", "margin", "offset", "each"),
-        *_PLACES,
-        *(f"other_{place}" for place in _PLACES),
+        *_PARTS,
+        *(f"other_{name}" for name in _PARTS),
     }
 )
 _WITH_DIRECTION = frozenset({"value", "difference"})

@@ -233,8 +233,8 @@ def _answer_text(result: ClaimResult) -> Text:
     claim = result.claim
     text = Text(result.headline, style="dim" if result.verdict.outcome == "not applicable" else "bold")
     text.append(f"\n{result.answer}\n", style="not bold")
-    place = f"{claim.short_reference}, {claim.section}"
-    text.append(" · ".join(filter(None, [claim.id, " and ".join(result.models), place])), style="not bold dim")
+    source = f"{claim.short_reference}, {claim.section}"
+    text.append(" · ".join(filter(None, [claim.id, " and ".join(result.models), source])), style="not bold dim")
     text.append("\n")
     return text
 

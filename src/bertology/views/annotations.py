@@ -16,7 +16,7 @@ from bertology.results.shapes import Arcs, HeadGrid
 from bertology.views.dependency_arcs import predicted_trees
 from bertology.views.head_labels import head_labelling, labelling_analyses, labelling_note, labels_from_results
 from bertology.views.head_measures import measures_from_results
-from bertology.views.model_names import model_name
+from bertology.views.model_names import short_model_name
 from bertology.views.payload import DependencyTree, HeadLabel, HeadMeasure
 
 Results = Result | str | Path | Sequence[Result | str | Path]
@@ -48,7 +48,7 @@ def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary,
     notes: list[str] = []
     if len(of_model) < len(results):
         others = ", ".join(sorted({result.analysis for result in results if result not in of_model}))
-        notes.append(f"Ignored results of another model than {model_name(encoder.name)}: {others}.")
+        notes.append(f"Ignored results of another model than {short_model_name(encoder.name)}: {others}.")
     if with_arcs and not trees:
         notes.append("No arcs are shown: the results have none for exactly these words.")
     unused = sorted({result.analysis for result in of_model if result not in used})
@@ -57,7 +57,7 @@ def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary,
     if not used:
         raise Refusal(
             f"None of the {len(results)} results can be shown in this view. {' '.join(notes)}".strip(),
-            f"results of {model_name(encoder.name)} by head, {', '.join(labelling_analyses())}, or arcs of "
+            f"results of {short_model_name(encoder.name)} by head, {', '.join(labelling_analyses())}, or arcs of "
             "probes/structural",
             "Run one of these analyses on the model shown, or leave the results out",
         )

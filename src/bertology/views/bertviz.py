@@ -153,10 +153,10 @@ def _model_runs(
     """One run for a model of one part; for an encoder-decoder one for each kind of attention that was given."""
     parts = (encoder.attention, decoder.attention, cross_attention)
     if (single.attention is None) == all(part is None for part in parts):
-        found = (
+        problem = (
             "No attention was given" if single.attention is None else f"attention was given beside {ENCODER_DECODER}"
         )
-        raise Refusal(found, f"either attention, or {ENCODER_DECODER}", "Give the outputs of one model")
+        raise Refusal(problem, f"either attention, or {ENCODER_DECODER}", "Give the outputs of one model")
     included = include_layers, include_heads
     if single.attention is not None:
         tokens = _required("tokens", single.tokens)

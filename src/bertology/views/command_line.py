@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def view_command(model: Any, text: Any, text_b: Any, against: Any, against_text: Any, quantities: Sequence[str]) -> str:
+def command_of_view(
+    model: Any, text: Any, text_b: Any, against: Any, against_text: Any, quantities: Sequence[str]
+) -> str:
     """The command for models by name and plain texts; empty if something was given that a command cannot name."""
     if not all(value is None or isinstance(value, str) for value in (model, text, text_b, against, against_text)):
         return ""

@@ -9,7 +9,7 @@ _FOLDER = re.compile(r"(?:^|(?<=[:\s(]))(?:[/~]|\.{1,2}/)\S*/(?=[^/\s])")
 """The folders of a path, at the beginning of a name or after a prefix such as `random:`."""
 
 
-def model_name(name: str) -> str:
+def short_model_name(name: str) -> str:
     """The name of an encoder without the folders of its path; names of the hub (`owner/name`) stay."""
     prefix, colon, rest = name.rpartition(":")
     if rest and Path(rest).is_dir():

@@ -17,7 +17,7 @@ from bertology.recording.recorder import record
 from bertology.recording.sites import ReducedSite, Site
 from bertology.statistics.transformed_values import transformed_values_per_head
 from bertology.views.dependency_arcs import gold_tree
-from bertology.views.model_names import model_name
+from bertology.views.model_names import short_model_name
 from bertology.views.payload import FINE_LEVELS, ModelRun, Quantity, ViewToken, quantise
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def recorded_model_run(
     tree = gold_tree(recorded.text)
     tokens = view_tokens(recorded.tokens, recorded.text.words)
     return ModelRun(
-        name=model_name(encoder.name),
-        model=model_name(encoder.name),
+        name=short_model_name(encoder.name),
+        model=short_model_name(encoder.name),
         tokens=tokens,
         words=list(recorded.text.words),
         is_pair=len(recorded.text.segments) > 1,
@@ -146,12 +146,12 @@ def recorded_model_run(
 
 
 def head_focus(attention: NDArray[np.float32], tokens: Sequence[ViewToken]) -> list[list[float]]:
-    """For each layer and head the mean over ordinary tokens of their strongest weight on another ordinary token."""
-    ordinary = np.array([not token.special for token in tokens])
-    excluded = ~ordinary[None, :] | np.eye(len(tokens), dtype=np.bool_)
-    if ordinary.sum() < 2:
+    """For each layer and head the mean, over tokens that are not special, of the strongest weight on another of them."""
+    is_text = np.array([not token.special for token in tokens])
+    excluded = ~is_text[None, :] | np.eye(len(tokens), dtype=np.bool_)
+    if is_text.sum() < 2:
         return []
-    strongest = [np.where(excluded, 0, layer).max(-1)[:, ordinary].mean(-1) for layer in attention]
+    strongest = [np.where(excluded, 0, layer).max(-1)[:, is_text].mean(-1) for layer in attention]
     return [[round(float(value), 4) for value in layer] for layer in strongest]
 
 

@@ -15,7 +15,7 @@ from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal, unknown_name
 from bertology.recording.recording import check_same_inputs
 from bertology.views.annotations import Results, annotations_from_results
-from bertology.views.command_line import view_command
+from bertology.views.command_line import command_of_view
 from bertology.views.head_labels import labels_from_user
 from bertology.views.html_view import HtmlView
 from bertology.views.model_run import QUANTITIES, Text, build_input, build_model_run, recorded_model_run
@@ -129,7 +129,7 @@ def view(
     shown = _assemble_view(run, second_run, encoder, labels, results, input_, title, state)
     if against_text is not None and second_run is not None:
         shown = _with_letters(shown, against is not None)
-    return shown.with_command(view_command(model, text, text_b, against, against_text, quantities))
+    return shown.with_command(command_of_view(model, text, text_b, against, against_text, quantities))
 
 
 def view_recording(

@@ -25,7 +25,7 @@ def score_heads(
     claim_results: ClaimResults, *, progress: ProgressFactory | None = None, notify: NotifyFunction | None = None
 ) -> tuple[dict[str, HeadScores], tuple[ForwardPass, ...]]:
     """The scores of all heads by claim id, for the claims whose table names a head; and the forward passes made."""
-    found: dict[str, HeadScores] = {}
+    scores: dict[str, HeadScores] = {}
     passes: tuple[ForwardPass, ...] = ()
     results: dict[str, Result | None] = {}
     for claim_result in claim_results:
@@ -50,8 +50,8 @@ def score_heads(
             results[key] = outcome if isinstance(outcome, Result) else None
         result = results[key]
         if result is not None and isinstance(result.data, HeadGrid) and measure in result.data.measures:
-            found[claim_result.claim.id] = HeadScores(result, measure)
-    return found, passes
+            scores[claim_result.claim.id] = HeadScores(result, measure)
+    return scores, passes
 
 
 def _measure(claim_result: ClaimResult) -> str | None:

@@ -164,7 +164,7 @@ def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
         "tip": strip.description if strip is not None else "",
         "number": strip.number if strip is not None else "",
         "interval": strip.interval if strip is not None else "",
-        "place": strip.place if strip is not None else "",
+        "position": strip.position if strip is not None else "",
         "paper": claim.paper,
         "short_reference": claim.short_reference,
         "reference": claim.reference,

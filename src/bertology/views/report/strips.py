@@ -14,8 +14,8 @@ from bertology.claims.strip import Strip
 from bertology.estimates.estimate import Estimate
 from bertology.results.drawing.strip import SHARES, MarkKind, StripMark, draw_lanes, draw_strip
 
-PLACES = ("head ", "layer ", "layers ", "embeddings")
-"""How the name of a place begins; other names are rows, which the headline names."""
+POSITIONS = ("head ", "layer ", "layers ", "embeddings")
+"""How the name of a position begins; other names are rows, which the headline names."""
 THIS_MODEL = "this model"
 
 
@@ -28,7 +28,7 @@ class FindingStrip:
     unit: Unit
     number: str
     interval: str
-    place: str
+    position: str
     n: int
 
     @property
@@ -78,14 +78,14 @@ def finding_strip(claim_result: ClaimResult) -> FindingStrip | None:
         return None
     shown = round_estimate(strip.measured.estimate, strip.unit)
     name = strip.measured.name
-    place = name.removeprefix("head ").split(" of ")[0] if name.startswith(PLACES) else ""
-    marks = tuple(_marks(strip, place))
-    return FindingStrip(marks, strip.axis, strip.unit, shown.text, shown.interval, place, strip.measured.estimate.n)
+    position = name.removeprefix("head ").split(" of ")[0] if name.startswith(POSITIONS) else ""
+    marks = tuple(_marks(strip, position))
+    return FindingStrip(marks, strip.axis, strip.unit, shown.text, shown.interval, position, strip.measured.estimate.n)
 
 
-def _marks(strip: Strip, place: str) -> Iterator[StripMark]:
+def _marks(strip: Strip, position: str) -> Iterator[StripMark]:
     unit = strip.unit
-    yield _mark("estimate", f"{THIS_MODEL}, {place}" if place else THIS_MODEL, strip.measured.estimate, unit)
+    yield _mark("estimate", f"{THIS_MODEL}, {position}" if position else THIS_MODEL, strip.measured.estimate, unit)
     if strip.baseline is not None:
         yield _mark("baseline", strip.baseline.name, strip.baseline.estimate, unit)
     if strip.untrained is not None and math.isfinite(strip.untrained.value):
