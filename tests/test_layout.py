@@ -23,6 +23,7 @@ TREES = {module: ast.parse((PACKAGE / module).read_text("utf-8")) for module in 
 
 SHARED_FUNCTION_NAMES = {
     "matches": "every corpus reader has one",
+    "show": "BertViz has a function of this name, and its calls work here",
 }
 """Public functions that several modules define on purpose, as parts of one protocol."""
 

@@ -164,8 +164,9 @@ def _rank_caveat(caveat: Caveat) -> tuple[bool, bool, float]:
 
 
 def _inside(comparison: Comparison, limit: Measurement | float) -> bool:
-    estimate = comparison.value.estimate
-    return estimate.low <= _number(limit) <= estimate.high
+    """Whether an interval includes a limit; one that is as good as at the limit includes it too."""
+    estimate, number = comparison.value.estimate, _number(limit)
+    return not estimate.clearly_above(number) and not estimate.clearly_below(number)
 
 
 def _number(limit: Measurement | float) -> float:

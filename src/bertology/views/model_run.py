@@ -146,7 +146,7 @@ def recorded_model_run(
 
 
 def head_focus(attention: NDArray[np.float32], tokens: Sequence[ViewToken]) -> list[list[float]]:
-    """For each layer and head the mean, over tokens that are not special, of the strongest weight on another of them."""
+    """For each layer and head the mean over tokens that are not special of the strongest weight on another of them."""
     is_text = np.array([not token.special for token in tokens])
     excluded = ~is_text[None, :] | np.eye(len(tokens), dtype=np.bool_)
     if is_text.sum() < 2:
