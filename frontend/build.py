@@ -15,7 +15,7 @@ from pathlib import Path
 
 FRONTEND = Path(__file__).resolve().parent
 ASSETS = FRONTEND.parent / "src" / "bertology" / "views" / "assets"
-ENTRIES = ("page", "widget")
+ENTRIES = ("page", "widget", "workbench")
 STAMP = "built-from.txt"
 
 

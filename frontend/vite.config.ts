@@ -1,4 +1,5 @@
-// Two builds of the same components: `page.js` for self-contained HTML files, `widget.js` as a module for notebooks.
+// Three builds of the same components: `page.js` for self-contained HTML files, `widget.js` as a module for notebooks,
+// `workbench.js` for the page of `bertology serve`.
 // The variable VIEWS_ENTRY selects one; build.py runs Vite for each.
 import { defineConfig } from "vite";
 
@@ -12,7 +13,7 @@ export default defineConfig({
     lib: {
       entry: `src/${entry}.tsx`,
       name: "bertologyViews",
-      formats: [entry === "page" ? "iife" : "es"],
+      formats: [entry === "widget" ? "es" : "iife"],
       fileName: () => `${entry}.js`,
     },
   },

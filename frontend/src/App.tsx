@@ -1,10 +1,10 @@
 // The application: holds the state, loads the layers it needs, and shows one view with details at its side.
-import type { RefObject } from "preact";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { DARK, LIGHT, type Palette } from "./palette";
-import { canRollOut, compose, layersNeeded, type Picture, canWeightByNorm } from "./compose";
+import { canRollOut, compose, type Picture, canWeightByNorm } from "./compose";
 import { type TokenSelection, pinned, type ViewProps } from "./context";
 import { available, Controls } from "./Controls";
+import { loadLayers, pictureKey, useDark, useWidth, View } from "./drawing";
 import { Export } from "./Export";
 import { bibtexOf, captionText, commandOf, figureCaption, type Shown } from "./caption";
 import { withCaption, type Figure } from "./figure";
@@ -15,13 +15,8 @@ import { Source } from "./source";
 import { defaults, fromHash, type Patch, type State, toHash } from "./state";
 import { arcsOf } from "./trees";
 import { Tour } from "./Tour";
-import { Details, ShownWeight } from "./views/Details";
-import { DifferenceView } from "./views/DifferenceView";
-import { HeadView } from "./views/HeadView";
-import { MatrixView } from "./views/MatrixView";
-import { ModelView } from "./views/ModelView";
+import { Details } from "./views/Details";
 import { SmallMultiples } from "./views/SmallMultiples";
-import { NeuronView } from "./views/NeuronView";
 
 /** Where the host stores the state: a page in its address, a notebook in the widget's model. */
 export interface StateStore {
@@ -128,17 +123,6 @@ function precisionText(source: Source, quantity: number): string {
   return levels ? `stored in steps of 1/${levels} of the largest weight of each row` : "exact";
 }
 
-function View(props: ViewProps) {
-  if (!props.picture.rows.length || !props.picture.columns.length) return <p class="note">With these settings no token is left to show.</p>;
-  switch (props.state.view) {
-    case "head": return <><ShownWeight {...props} /><HeadView {...props} /></>;
-    case "model": return <ModelView {...props} />;
-    case "matrix": return <><ShownWeight {...props} /><MatrixView {...props} /></>;
-    case "neuron": return <NeuronView {...props} />;
-    case "difference": return <DifferenceView {...props} />;
-  }
-}
-
 function SidePanel(props: ViewProps) {
   const { view } = props.state;
   return view === "head" ? <Details {...props} /> : null;
@@ -172,50 +156,8 @@ function withoutNorm<Method extends string>(method: Method): Method | "mean" {
   return method === "norm" ? "mean" : method;
 }
 
-/** The part of the state that determines the weights on screen. */
-function pictureKey(state: State): string {
-  const { view, run, quantity, layer, heads, across, fusion, units, special, part, keep, mass, threshold, top } = state;
-  return JSON.stringify([view, run, quantity, layer, heads, across, fusion, units, special, part, keep, mass, threshold, top]);
-}
-
-async function loadLayers(state: State, sources: Source[]): Promise<void> {
-  const source = sources[state.run];
-  for (const each of state.view === "difference" ? sources : [source]) {
-    const layers = layersNeeded(state, each).filter((layer) => layer < each.layers);
-    await each.quantities[Math.min(state.quantity, each.quantities.length - 1)].load(layers);
-    if (state.fusion === "norm" || state.across === "norm") await each.valueNorms?.load(layers);
-  }
-  if (state.view === "neuron") {
-    await source.query!.load([state.layer]);
-    await source.key!.load([state.layer]);
-  }
-}
-
 /** Decode the adjacent layers while idle, so that switching to them is fast. */
 async function preloadNeighbours({ layer, quantity }: State, source: Source): Promise<void> {
   const adjacent = [layer + 1, layer - 1].filter((index) => index >= 0 && index < source.layers);
   await source.quantities[quantity].load(adjacent);
-}
-
-function useWidth(): [RefObject<HTMLElement | null>, number] {
-  const element = useRef<HTMLElement>(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
-    observer.observe(element.current!);
-    setWidth(Math.floor(element.current!.getBoundingClientRect().width));
-    return () => observer.disconnect();
-  }, []);
-  return [element, width];
-}
-
-function useDark(theme: State["theme"]): boolean {
-  const query = useMemo(() => window.matchMedia("(prefers-color-scheme: dark)"), []);
-  const [dark, setDark] = useState(query.matches);
-  useEffect(() => {
-    const onChange = () => setDark(query.matches);
-    query.addEventListener("change", onChange);
-    return () => query.removeEventListener("change", onChange);
-  }, []);
-  return theme === "auto" ? dark : theme === "dark";
 }

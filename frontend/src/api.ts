@@ -1,6 +1,6 @@
 // Generated from src/bertology/server by `python -m bertology.server.typescript frontend/src`; do not edit.
 
-import type { HeadLabel, ModelRun, QuantisedRows } from "./payload";
+import type { HeadLabel, HeadMeasure, ModelRun, QuantisedRows } from "./payload";
 
 /** Nothing. */
 export interface EmptyRequest {
@@ -83,7 +83,7 @@ export interface InterventionRequest {
   layers_off?: number[];
 }
 
-/** What is looked at: only these layers (from 1; null: all) and quantities are computed and sent. `client` and `sequence` let a newer request of the same page end an older one. */
+/** What is looked at: only these layers (from 1; none: all) and quantities are computed and sent. `client` and `sequence` let a newer request of the same page end an older one. */
 export interface LiveRequest {
   text?: string;
   text_b?: string | null;
@@ -328,6 +328,18 @@ export interface ResultRequest {
   corpus?: string;
 }
 
+/** The model and corpus whose stored measures of heads are asked for. */
+export interface MeasureRequest {
+  model?: string;
+  corpus?: string;
+}
+
+/** The measures and labels of all heads that results in the store give, over the corpus. */
+export interface MeasureList {
+  measures: HeadMeasure[];
+  labels: HeadLabel[];
+}
+
 /** What a text must have, all in one word: form in any case, tag and relation; and the label of the example. */
 export interface CorpusRequest {
   corpus?: string;
@@ -523,6 +535,12 @@ export interface JobIdRequest {
   id: string;
 }
 
+/** The figure of a finished analysis, light or dark. */
+export interface FigureRequest {
+  id: string;
+  theme?: "light" | "dark";
+}
+
 /** The command line and the Python code that make again what is seen; `notes` say what they cannot. */
 export interface KeptCommands {
   command_line: string;
@@ -557,6 +575,7 @@ export interface Endpoints {
   "POST api/intervene": { request: InterveneRequest; answer: InterveneAnswer };
   "GET api/heads/{head}": { request: HeadRequest; answer: HeadCard };
   "GET api/results": { request: ResultRequest; answer: unknown };
+  "GET api/measures": { request: MeasureRequest; answer: MeasureList };
   "GET api/corpus": { request: CorpusRequest; answer: CorpusPage };
   "POST api/links": { request: LinkRequest; answer: LinkAnswer };
   "POST api/neighbours": { request: NeighbourRequest; answer: NeighbourAnswer };
@@ -571,6 +590,7 @@ export interface Endpoints {
   "GET api/jobs/{id}/result": { request: JobIdRequest; answer: unknown };
   "GET api/jobs/{id}/report": { request: JobIdRequest; answer: string };
   "GET api/jobs/{id}/csv": { request: JobIdRequest; answer: string };
+  "GET api/jobs/{id}/figure": { request: FigureRequest; answer: string };
   "GET api/jobs/{id}/bibtex": { request: JobIdRequest; answer: string };
   "GET api/jobs/{id}/commands": { request: JobIdRequest; answer: KeptCommands };
   "GET api/bibtex": { request: CitationRequest; answer: string };

@@ -33,6 +33,7 @@ from bertology.server.neighbours import NeighbourAnswer, NeighbourRequest, find_
 from bertology.server.problems import ApiError
 from bertology.server.texts import RequestModel
 from bertology.server.workbench import HeadRequest, Workbench, WorkbenchState
+from bertology.views.payload import HeadLabel, HeadMeasure
 
 
 class EmptyRequest(RequestModel):
@@ -57,6 +58,26 @@ class ResultRequest(RequestModel):
     analysis: str = Field(max_length=100)
     model: str = ""
     corpus: str = ""
+
+
+class MeasureRequest(RequestModel):
+    """The model and corpus whose stored measures of heads are asked for."""
+
+    model: str = ""
+    corpus: str = ""
+
+
+class MeasureList(BaseModel):
+    """The measures and labels of all heads that results in the store give, over the corpus."""
+
+    measures: list[HeadMeasure]
+    labels: list[HeadLabel]
+
+
+class FigureRequest(JobIdRequest):
+    """The figure of a finished analysis, light or dark."""
+
+    theme: Literal["light", "dark"] = "light"
 
 
 class CitationRequest(RequestModel):
@@ -239,6 +260,11 @@ def _results(bench: Workbench, request: ResultRequest, _check: CheckFunction) ->
     return result.to_json()
 
 
+def _measures(bench: Workbench, request: MeasureRequest, _check: CheckFunction) -> MeasureList:
+    measures, labels = bench.head_measures(request.model, request.corpus)
+    return MeasureList(measures=measures, labels=labels)
+
+
 def _submit(bench: Workbench, request: JobRequest, _check: CheckFunction) -> JobAnswer:
     return bench.submit(request)
 
@@ -291,6 +317,10 @@ def _job_csv(bench: Workbench, request: JobIdRequest, _check: CheckFunction) -> 
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
+
+
+def _job_figure(bench: Workbench, request: FigureRequest, _check: CheckFunction) -> str:
+    return _parsed_result(bench, request.id).figure(theme=request.theme).svg
 
 
 def _job_bibtex(bench: Workbench, request: JobIdRequest, _check: CheckFunction) -> str:
@@ -351,7 +381,7 @@ def _claims(_bench: Workbench, _request: EmptyRequest, _check: CheckFunction) ->
     return ClaimList(claims=list_claims())
 
 
-HTML, CSV, TEXT = "text/html", "text/csv", "text/plain"
+HTML, CSV, TEXT, SVG = "text/html", "text/csv", "text/plain", "image/svg+xml"
 ENDPOINTS = (
     Endpoint("GET", "state", "What is loaded, what is loading and since when.", EmptyRequest, WorkbenchState, _state),
     Endpoint("POST", "models/load", "Begin to load a model of this server.", ModelRequest, ModelAnswer, _load_model),
@@ -361,6 +391,8 @@ ENDPOINTS = (
              InterveneRequest, InterveneAnswer, _intervene, in_model_thread=True),
     Endpoint("GET", "heads/{head}", "All that is known of one head over the corpus.", HeadRequest, HeadCard, _head),
     Endpoint("GET", "results", "A stored result, as `bertology run --json` prints it.", ResultRequest, None, _results),
+    Endpoint("GET", "measures", "Measures and labels of all heads from stored results.", MeasureRequest, MeasureList,
+             _measures),
     Endpoint("GET", "corpus", "The corpus by pages, searched by word, tag, relation, label.", CorpusRequest,
              CorpusPage, _corpus),
     Endpoint("POST", "links", "Links of a head between words of the corpus, counted beside chance.", LinkRequest,
@@ -380,6 +412,7 @@ ENDPOINTS = (
              file_name="report.html"),
     Endpoint("GET", "jobs/{id}/csv", "The numbers of an analysis as a table.", JobIdRequest, None, _job_csv,
              media_type=CSV, file_name="result.csv"),
+    Endpoint("GET", "jobs/{id}/figure", "The figure of an analysis.", FigureRequest, None, _job_figure, media_type=SVG),
     Endpoint("GET", "jobs/{id}/bibtex", "The papers behind an analysis.", JobIdRequest, None, _job_bibtex,
              media_type=TEXT),
     Endpoint("GET", "jobs/{id}/commands", "How to compute a job again.", JobIdRequest, KeptCommands, _job_commands),

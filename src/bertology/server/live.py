@@ -256,8 +256,13 @@ def _model_run(encoder: TaskEncoder, recorded: RecordedInput, request: LiveReque
     run = recorded_model_run(
         Recording(summary, corpus, (recorded,), sites), 0, shown, neurons="query" in sites and "key" in sites
     )
+    kept = sorted(collector.arrays.get("attention", {}))
+    windows = [run.attention_windows[layer] for layer in kept] if run.attention_windows else []
+    numbers = [collector.numbers[layer] for layer in kept]
+    is_whole = numbers == list(range(1, encoder.layers + 1))
+    changes: dict[str, Any] = {"layer_numbers": [] if is_whole else numbers, "attention_windows": windows}
     # The arcs of a text are not those of another one.
-    return run.model_copy(update={"trees": []}) if request.edits else run
+    return run.model_copy(update=changes | ({"trees": []} if request.edits else {}))
 
 
 _DERIVED = {name: site.storage_key for name, site in SITES.items()}

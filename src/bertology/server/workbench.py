@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bertology.server.interventions import DerivedModels
     from bertology.server.live import LiveAnswer, LiveRequest
     from bertology.server.texts import TextRequest
+    from bertology.views.payload import HeadLabel, HeadMeasure
 
 MAX_CARDS = 64
 
@@ -204,6 +205,24 @@ class Workbench:
             while len(self._cards) > MAX_CARDS:
                 self._cards.popitem(last=False)
         return self._cards[key]
+
+    def head_measures(self, model: str, corpus_name: str) -> tuple[list[HeadMeasure], list[HeadLabel]]:
+        """Measures and labels of all heads: from stored results with default options, then from finished jobs."""
+        from bertology.results.result import Result
+        from bertology.server.head_card import CARD_ANALYSES
+        from bertology.views.head_labels import labels_from_results
+        from bertology.views.head_measures import measures_from_results
+
+        encoder, corpus = self.session.encoder(model), self.session.corpus(corpus_name)
+        stored = self.stored_results(encoder, corpus, CARD_ANALYSES)
+        results = {name: result for name, result in stored.items() if result is not None}
+        for job in self.jobs.answers():
+            request = job.request
+            is_shown = (request.kind, request.model, request.corpus) == ("analysis", encoder.name, corpus.name)
+            if is_shown and job.state == "done" and request.analysis not in results:
+                results[request.analysis] = Result.from_json(self.jobs.files.result_text(job.id))
+        shape = encoder.layers, encoder.heads
+        return measures_from_results([*results.values()], *shape), labels_from_results([*results.values()], *shape)
 
     def stored_results(self, encoder: TaskEncoder, corpus: Corpus, names: tuple[str, ...]) -> dict[str, Any]:
         """The results in the store by analysis, with default options; None where there is none."""

@@ -1,0 +1,138 @@
+// All that is known of the chosen head over the corpus; what is missing is a button that starts its job.
+import { useEffect, useState } from "preact/hooks";
+import type { HeadCard as Card, HeadNumber, JobAnswer, JobRequest, LinkHistogram, MissingPart } from "../api";
+import { labelText } from "../labels";
+import { formatPercent } from "../numbers";
+import { formatMeasure } from "../views/measures";
+import type { Bench } from "./address";
+import { get, RequestError } from "./client";
+import { doneJobs, type Report, type UpdateBench } from "./use";
+import { LinkLines } from "./words";
+
+interface Props {
+  bench: Bench;
+  update: UpdateBench;
+  isReady: boolean;
+  jobs: JobAnswer[];
+  startJob: (request: JobRequest) => void;
+  report: Report;
+}
+
+export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Props) {
+  const [card, setCard] = useState<Card | null>(null);
+  const [examples, setExamples] = useState<"strongest" | "random" | "missed">("strongest");
+  const done = doneJobs(jobs);
+  useEffect(() => {
+    if (!isReady || !bench.head) return undefined;
+    let isOutdated = false;
+    get("heads/{head}", { head: bench.head, model: bench.model }).then(
+      (answer) => isOutdated || setCard(answer),
+      (error: unknown) => isOutdated || (error instanceof RequestError && error.status === 503) || report(error),
+    );
+    return () => {
+      isOutdated = true;
+    };
+  }, [bench.head, bench.model, isReady, done]);
+  if (!card) return <section class="card" aria-label="Head card"><h2 class="title">Head {bench.head}</h2><p class="note">Waiting for the model and the corpus.</p></section>;
+  const [label, ...further] = card.labels;
+  const tabs: [typeof examples, string][] = [["strongest", "Where it attends most"], ["random", "at random"], ["missed", "where it should and does not"]];
+  return (
+    <section class="card" aria-label="Head card" data-head={card.head}>
+      <h2 class="title">Head {card.head} {label && <small>{labelText(label)}</small>}</h2>
+      {label && <p class="note">{label.evidence}</p>}
+      {further.map((each) => <p class="note" key={each.label}><b>{labelText(each)}</b> {each.evidence}</p>)}
+      <p class="note">Over {card.corpus}, {card.model}. Intervals and n are of the corpus; ranks are among all heads.</p>
+      <Numbers title="Numbers" numbers={card.numbers} />
+      <Numbers title="Cost of removal" numbers={card.cost_of_removal} />
+      {card.similar.length > 0 && (
+        <dl class="facts">
+          <dt>most alike</dt>
+          <dd>{card.similar.map(({ head, agreement }, index) => <span key={head}>{index > 0 && ", "}<button type="button" class="link" onClick={() => update({ head })}>{head}</button> {formatPercent(agreement)}</span>)} <span class="note">same strongest word, n = {card.similar[0].n.toLocaleString("en")}; all heads {formatPercent(card.similar[0].mean)}</span></dd>
+        </dl>
+      )}
+      {card.claims.length > 0 && (
+        <>
+          <h3>Claims</h3>
+          <ul class="claims">{card.claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.explanation}</span></li>)}</ul>
+        </>
+      )}
+      {card.histograms.map((histogram) => <Histogram key={histogram.name} histogram={histogram} />)}
+      {card.strongest.length > 0 && (
+        <>
+          <div class="words examples" role="group" aria-label="Texts">
+            {tabs.map(([name, text]) => <button type="button" key={name} data-examples={name} aria-pressed={examples === name} onClick={() => setExamples(name)}>{text}</button>)}
+          </div>
+          {examples === "missed" && <p class="note">{card.missed_note}</p>}
+          <LinkLines links={card[examples]} open={update} />
+          <p class="note"><b>Bold</b> attends to <u>underlined</u>. <button type="button" class="link" onClick={() => update({ panel: "search", query: bench.query || `${card.head} NOUN -> VERB > 0.5` })}>Search its links</button></p>
+        </>
+      )}
+      <Missing parts={card.missing} jobs={jobs} bench={bench} startJob={startJob} />
+    </section>
+  );
+}
+
+function Numbers({ title, numbers }: { title: string; numbers: HeadNumber[] }) {
+  if (!numbers.length) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <dl class="facts">
+        {numbers.map((number) => {
+          const interval = number.low !== null && number.high !== null && number.low !== number.high ? ` [${formatMeasure(number.low)}, ${formatMeasure(number.high)}]` : "";
+          const baselines = Object.entries(number.baselines).filter(([, value]) => value !== null);
+          return [
+            <dt key={`${number.analysis} ${number.measure}`} title={`${number.analysis}${number.unit ? `, ${number.unit}` : ""}`}>{number.measure}</dt>,
+            <dd key={`value ${number.analysis} ${number.measure}`} title={number.effect_size === null ? "" : `${number.effect_size.toFixed(1)} standard deviations from the mean of all heads`}>
+              <b>{number.value === null ? "not measured" : formatMeasure(number.value)}</b>{interval}
+              <span class="note"> n = {number.n.toLocaleString("en")}{number.rank !== null && ` · ${number.rank} of ${number.n_heads}`}{baselines.map(([name, value]) => ` · ${name} ${formatMeasure(value!)}`).join("")}</span>
+            </dd>,
+          ];
+        })}
+      </dl>
+    </>
+  );
+}
+
+const MAX_BARS = 12;
+
+function Histogram({ histogram }: { histogram: LinkHistogram }) {
+  const bars = histogram.bars.slice(0, MAX_BARS);
+  const top = Math.max(...bars.flatMap(({ proportion, base_rate }) => [proportion, base_rate]), 0.01);
+  return (
+    <figure class="histogram">
+      <figcaption>Links by {histogram.name}, beside chance <span class="note">n = {histogram.n.toLocaleString("en")}</span></figcaption>
+      <div class="bars" role="img" aria-label={bars.map(({ category, proportion, base_rate }) => `${category} ${formatPercent(proportion)}, chance ${formatPercent(base_rate)}`).join("; ")}>
+        {bars.map(({ category, count, proportion, base_rate }) => (
+          <span key={category} title={`${category}: ${count.toLocaleString("en")} links, ${formatPercent(proportion)}; chance ${formatPercent(base_rate)}`}>
+            <i style={{ height: `${(44 * proportion) / top}px` }} /><u style={{ height: `${(44 * base_rate) / top}px` }} /><small>{category}</small>
+          </span>
+        ))}
+      </div>
+      <p class="note">Grey: {histogram.base}</p>
+    </figure>
+  );
+}
+
+const PART_NAMES: Record<string, string> = { links: "its links: texts, histograms, nearest heads", claims: "published claims" };
+
+function Missing({ parts, jobs, bench, startJob }: { parts: MissingPart[]; jobs: JobAnswer[]; bench: Bench; startJob: Props["startJob"] }) {
+  if (!parts.length) return null;
+  const running = (part: MissingPart) => jobs.find(({ request, state }) => request.kind === part.kind && (request.analysis ?? "") === part.analysis && (!bench.model || request.model === bench.model) && (state === "queued" || state === "running"));
+  return (
+    <>
+      <h3>Not computed yet</h3>
+      <ul class="missing">
+        {parts.map((part) => {
+          const job = running(part);
+          return (
+            <li key={part.part}>
+              <span>{PART_NAMES[part.part] ?? part.part}</span>
+              {job ? <span class="note">{job.state}{job.fraction !== null && ` ${formatPercent(job.fraction)}`}</span> : <button type="button" data-missing={part.part} onClick={() => startJob({ kind: part.kind as JobRequest["kind"], analysis: part.analysis, model: bench.model })}>compute</button>}
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}

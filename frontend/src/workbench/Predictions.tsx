@@ -1,0 +1,127 @@
+// What the model predicts: before and after the changes, with a random control; of B; and read at every layer.
+import { useState } from "preact/hooks";
+import type { InterveneAnswer, JobRequest, LiveAnswer, Predictions as Predicted } from "../api";
+import { formatPercent } from "../numbers";
+import { type Bench, textOf } from "./address";
+import { numbered, post } from "./client";
+import type { Report } from "./use";
+
+const SHOWN = 5;
+
+interface Column {
+  name: string;
+  predictions: Predicted;
+}
+
+interface Group {
+  title: string;
+  rows: { text: string; values: (number | null)[] }[];
+}
+
+interface Props {
+  bench: Bench;
+  answers: LiveAnswer[];
+  change: InterveneAnswer | null;
+  startJob: (request: JobRequest) => void;
+  report: Report;
+}
+
+export function Predictions({ bench, answers, change, startJob, report }: Props) {
+  const [first, second] = answers;
+  const columns: Column[] = change
+    ? [{ name: "before", predictions: change.before }, { name: "after", predictions: change.after }, ...(change.control ? [{ name: "control", predictions: change.control }] : [])]
+    : [...(first?.predictions ? [{ name: second ? "A" : "", predictions: first.predictions }] : []), ...(second?.predictions ? [{ name: "B", predictions: second.predictions }] : [])];
+  const groups = columns.length ? groupsOf(columns, first) : [];
+  return (
+    <section class="predictions" aria-label="Predictions">
+      <div class="line"><h2>{change ? "Predictions, before → after" : second ? "Predictions of A and B" : "Predictions"}</h2></div>
+      {change?.control_intervention && <p class="note">Control: {describe(change.control_intervention)}, chosen at random.</p>}
+      {change?.notes.map((note) => <p class="note" key={note}>{note}</p>)}
+      {groups.map((group) => (
+        <table key={group.title}>
+          <caption>{group.title}</caption>
+          {columns.length > 1 && <thead><tr><th scope="col"><span class="spoken">prediction</span></th><th scope="col" aria-hidden="true" />{columns.map(({ name }) => <th scope="col" key={name}>{name}</th>)}</tr></thead>}
+          <tbody>
+            {group.rows.map(({ text, values }) => (
+              <tr key={text}>
+                <th scope="row"><bdi>{text}</bdi></th>
+                <td class="bar" aria-hidden="true"><i style={{ width: `${100 * (values[0] ?? 0)}%` }} />{change && <u style={{ left: `${100 * (values[1] ?? 0)}%` }} />}</td>
+                {values.map((value, index) => <td key={index}>{value === null ? "–" : value.toFixed(value < 0.0995 ? 3 : 2).replace(/^0/, "")}</td>)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ))}
+      {first?.predictions && !groups.length && <p class="note">{hasTaskHead(first.predictions) ? "Mask a token to see what the model expects there." : "This model has no task head that predicts something here; choose another model or mask a token."}</p>}
+      {first && (
+        <p class="note">
+          One text.
+          {change?.corpus_job && <> <button type="button" class="link" data-do="ask-corpus" onClick={() => startJob(change.corpus_job!)}>Ask the corpus</button> whether the change is more than chance.</>}
+          {change && !change.corpus_job && " Over the corpus one kind of change can be measured at a time, of heads."}
+        </p>
+      )}
+      {first?.predictions && groups.length > 0 && <LayerReadings bench={bench} report={report} />}
+    </section>
+  );
+}
+
+function hasTaskHead(predictions: Predicted): boolean {
+  return predictions.masked_tokens.length + predictions.classes.length + predictions.next_token.length + predictions.tags.length + predictions.answers.length > 0;
+}
+
+function describe({ off, uniform, mean, keep, layers_off }: Exclude<InterveneAnswer["control_intervention"], null>): string {
+  return [
+    off?.length && `${off.join(", ")} off`, uniform?.length && `${uniform.join(", ")} uniform`, mean?.length && `${mean.join(", ")} mean`,
+    keep?.length && `only ${keep.join(", ")} kept`, layers_off?.length && `layer ${layers_off.join(", ")} off`,
+  ].filter(Boolean).join("; ");
+}
+
+function groupsOf(columns: Column[], answer: LiveAnswer | undefined): Group[] {
+  const [first] = columns;
+  type Candidates = { text: string; probability: number }[];
+  const group = (title: string, of: (predictions: Predicted) => Candidates | undefined): Group => {
+    const shown = (of(first.predictions) ?? []).slice(0, SHOWN);
+    return { title, rows: shown.map(({ text }) => ({ text, values: columns.map(({ predictions }) => of(predictions)?.find((each) => each.text === text)?.probability ?? null) })) };
+  };
+  const tokens = answer?.run.tokens ?? [];
+  const { masked_tokens, next_token, classes, tags, answers } = first.predictions;
+  return [
+    ...masked_tokens.map(({ position }) => group(masked_tokens.length > 1 ? `Masked token ${position}, after “${tokens[position - 1]?.text ?? ""}”` : "Masked token", (each) => each.masked_tokens.find((token) => token.position === position)?.candidates)),
+    ...(next_token.length ? [group("Next token", (each) => each.next_token)] : []),
+    ...classes.filter(({ score }) => score === null).map(({ task_head }) => group(task_head === "nsp" ? "Second text (nsp)" : task_head === "label" ? "Class" : `Class (${task_head})`, (each) => each.classes.find((other) => other.task_head === task_head)?.candidates)),
+    ...(answers.length ? [group("Answer", (each) => each.answers)] : []),
+    ...tags.map(({ position, token }) => group(`Tag of “${token}”`, (each) => each.tags.find((tag) => tag.position === position)?.candidates)).map((each) => ({ ...each, rows: each.rows.slice(0, 1) })),
+  ].filter(({ title, rows }) => rows.length && (title !== "Second text (nsp)" || answer?.run.is_pair));
+}
+
+interface Reading {
+  layer: number;
+  text: string;
+  probability: number;
+}
+
+/** The first prediction, read at every layer. */
+function LayerReadings({ bench, report }: { bench: Bench; report: Report }) {
+  const [shown, setShown] = useState<{ key: string; readings: Reading[]; notes: string[] } | null>(null);
+  const request = { ...textOf(bench), intervention: { off: bench.off, uniform: bench.uniform, mean: bench.mean, keep: bench.keep, layers_off: bench.layersOff } };
+  const key = JSON.stringify(request);
+  const ask = () => {
+    post("live", { ...request, layers: [], measures: false, layer_predictions: true, ...numbered("layers") }).then((answer) => {
+      const readings = answer.layer_predictions.flatMap(({ layer, predictions }) => {
+        const best = predictions.masked_tokens[0]?.candidates[0] ?? predictions.next_token[0] ?? predictions.classes[0]?.candidates[0];
+        return best ? [{ layer, ...best }] : [];
+      });
+      setShown({ key, readings, notes: answer.notes });
+    }, report);
+  };
+  if (shown?.key !== key) return <p class="note"><button type="button" class="link" data-do="layers" onClick={ask}>Read the first prediction at every layer</button></p>;
+  return (
+    <div class="readings">
+      <table>
+        <caption>Read at every layer</caption>
+        <tbody>{shown.readings.map(({ layer, text, probability }) => <tr key={layer}><th scope="row">{layer === 0 ? "embeddings" : `layer ${layer}`}</th><td class="word"><bdi>{text}</bdi></td><td>{formatPercent(probability)}</td></tr>)}</tbody>
+      </table>
+      {shown.notes.map((note) => <p class="note" key={note}>{note}</p>)}
+    </div>
+  );
+}
