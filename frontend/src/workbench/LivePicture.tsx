@@ -44,7 +44,9 @@ interface Frame {
   picture: Picture;
 }
 
-export function LivePicture({ bench, update, live, liveKey, labels, palette, keep, drawn }: Props) {
+export function LivePicture({ bench, update, live, liveKey, labels, palette: wholePalette, keep, drawn }: Props) {
+  // One head is looked at: it has the colour of the page, whatever its number.
+  const palette = useMemo(() => ({ ...wholePalette, series: [wholePalette.series[0]] }), [wholePalette]);
   const [main, width] = useWidth();
   const [extra, setExtra] = useState<Patch>({});
   const [frame, setFrame] = useState<Frame | null>(null);

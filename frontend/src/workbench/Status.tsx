@@ -3,16 +3,16 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem, WorkbenchState } from "../api";
 
 export function Loading({ server }: { server: WorkbenchState | null }) {
-  const [, setNow] = useState(0);
+  const [seconds, setSeconds] = useState(0);
   useEffect(() => {
-    const timer = setInterval(() => setNow((old) => old + 1), 500);
+    const timer = setInterval(() => setSeconds((old) => old + 1), 1000);
     return () => clearInterval(timer);
   }, []);
   const states = server ? [...server.models.slice(0, 2), ...server.corpora] : [];
   return (
     <section class="loading" aria-label="Loading">
       <h2>{states.some(({ status }) => status === "failed") ? "Something could not be loaded" : "Loading"}</h2>
-      {!server && <p class="note">Asking the server what it has.</p>}
+      {!server && <p>{document.querySelector<HTMLElement>("#workbench")!.dataset.loading} <span class="note">for {seconds} s</span></p>}
       <dl class="facts">
         {states.flatMap((each) => [
           <dt key={each.name}>{each.name}</dt>,

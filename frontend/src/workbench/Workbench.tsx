@@ -1,6 +1,6 @@
 // The workbench: one screen with the text above, the heads and predictions at the left, the picture, and a panel.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { JobRequest, ModelState } from "../api";
+import type { JobAnswer, JobRequest, ModelState } from "../api";
 import { useDark } from "../drawing";
 import { csv, copyText } from "../Export";
 import { download, pngOf, svgOf } from "../figure";
@@ -21,6 +21,8 @@ import { TextInput } from "./TextInput";
 import { type UpdateBench, useBench, useIntervention, useLive, useLookedAt, useMeasures, useProblems, useServer, useUnedited } from "./use";
 
 const PANEL_NAMES: [Panel, string][] = [["card", "Head"], ["corpus", "Corpus"], ["search", "Search"], ["jobs", "Jobs"], ["pins", "Pins"]];
+
+const FOLDED = 1180; // pixels: with less width the panel is below the picture
 
 export function Workbench() {
   const { problems, report, dismiss } = useProblems();
@@ -76,6 +78,11 @@ export function Workbench() {
     setPins([...pins, { address, caption: captionOf(bench, kept.current.caption) }]);
     setMessage("Pinned.");
   };
+  const openPanel = (panel: Panel) => {
+    update({ panel });
+    // Where columns stand below each other, the panel may be off the screen.
+    if (window.innerWidth <= FOLDED) document.querySelector(".side-panel")?.scrollIntoView({ block: "start" });
+  };
   const say = (text: string) => setMessage(text);
   useKeys({ bench, update, undo, pin, help: () => setHelp(true) });
 
@@ -89,9 +96,9 @@ export function Workbench() {
       <header class="top">
         <h1>bertology</h1>
         <nav aria-label="Panels">
-          {PANEL_NAMES.map(([panel, name]) => <button type="button" key={panel} data-panel={panel} aria-pressed={bench.panel === panel} onClick={() => update({ panel })}>{name}{counts[panel] ? <b> {counts[panel]}</b> : ""}</button>)}
+          {PANEL_NAMES.map(([panel, name]) => <button type="button" key={panel} data-panel={panel} aria-pressed={bench.panel === panel} onClick={() => openPanel(panel)}>{name}{counts[panel] ? <b> {counts[panel]}</b> : ""}</button>)}
         </nav>
-        <div class="sources">
+        {server && <div class="sources">
           <label><span class="spoken">Model</span><select data-choice="Model" value={model?.name ?? ""} onChange={(event) => update({ model: event.currentTarget.value, off: [], uniform: [], mean: [], keep: [], layersOff: [], token: -1 })}>{server?.models.map(({ name }) => <option key={name} value={name}>{name}</option>)}</select></label>
           <label><span>against</span><select data-choice="Against" value={bench.against} onChange={(event) => update({ against: event.currentTarget.value, view: event.currentTarget.value ? "difference" : bench.view === "difference" ? "head" : bench.view })}>
             <option value="">nothing</option>
@@ -101,7 +108,7 @@ export function Workbench() {
           </select></label>
           {server?.corpora[0] && <span class="note">{server.corpora[0].name}{corpusIsReady && `, ${server.corpora[0].examples.toLocaleString("en")} texts`}</span>}
           <button type="button" class="plain" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={() => setHelp(true)}>?</button>
-        </div>
+        </div>}
       </header>
       <TextInput bench={bench} update={update} tokens={tokens} answer={answers[0] ?? null} gallery={server?.gallery ?? []} maxCharacters={server?.max_characters ?? 2000} status={status} />
       <Problems problems={problems} dismiss={dismiss} isLost={isLost} />
@@ -124,7 +131,7 @@ export function Workbench() {
           {bench.panel === "pins" && <Pins {...{ bench, update, pins, setPins, report }} />}
         </aside>
       </div>
-      <Footer bench={bench} kept={kept} background={palette.background} pin={pin} say={say} report={(error) => report(error)} message={message} progress={running.map(({ title, state, fraction }) => `${title}: ${state === "running" && fraction !== null ? `${Math.round(100 * fraction)} %` : state}`).join(" · ")} />
+      <Footer bench={bench} kept={kept} background={palette.background} pin={pin} say={say} report={(error) => report(error)} message={message} progress={progressOf(running)} />
       {help && <Keys close={() => setHelp(false)} />}
     </div>
   );
@@ -143,6 +150,13 @@ function openFirst(bench: Bench, model: ModelState | undefined, text: string, up
 function captionOf(bench: Bench, caption: string): string {
   const changes = [...bench.off.map((head) => `${head} off`), ...bench.uniform.map((head) => `${head} uniform`), ...bench.mean.map((head) => `${head} mean`), ...bench.keep.map((head) => `only ${head}`), ...bench.layersOff.map((layer) => `layer ${layer} off`)];
   return [caption, ...(changes.length ? [`Changed: ${changes.join(", ")}.`] : [])].join(" ");
+}
+
+/** The job that runs, and how many wait. */
+function progressOf(jobs: JobAnswer[]): string {
+  const [job] = [...jobs].sort((a, b) => Number(b.state === "running") - Number(a.state === "running"));
+  if (!job) return "";
+  return `${job.title}: ${job.state === "running" && job.fraction !== null ? `${Math.round(100 * job.fraction)} %` : job.state}${jobs.length > 1 ? ` · ${jobs.length - 1} waiting` : ""}`;
 }
 
 function describePin(address: string): string {

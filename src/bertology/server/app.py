@@ -77,7 +77,8 @@ def _page(workbench: Workbench) -> str:
     """The page of the built front-end; a page that says what is loading if there is none."""
     folder = resources.files("bertology.views") / "assets"
     if (folder / PAGE).is_file():
-        return render("workbench_app.html")
+        names = [state.name for state in (*workbench.session.states[:2], *workbench.session.corpus_states)]
+        return render("workbench_app.html", names=names)
     models = [(s.name, s.status, s.message, s.seconds) for s in workbench.session.states]
     corpora = [(s.name, s.status, s.message, None) for s in workbench.session.corpus_states]
     rows = [
