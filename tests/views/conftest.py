@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,40 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bertology.views.html_view import HtmlView
+from browsing import browser, built_frontend
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-ROOT = Path(__file__).parents[2]
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+__all__ = ["browser", "built_frontend", "opened"]
 READY = ".views:not([data-ready=''])"
 
 Open = Callable[..., "Page"]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def built_frontend() -> None:
-    """Build the front-end if its sources have changed since it was installed."""
-    specification = importlib.util.spec_from_file_location("views_build", ROOT / "frontend" / "build.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    module.build()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Generator[Browser]:
-    """One Chromium for all tests."""
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
-    if program is None:
-        assert not os.environ.get("REQUIRE_BROWSER"), "REQUIRE_BROWSER is set, and there is no Chromium"
-        pytest.skip("no Chromium on this machine")
-    with driver.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -65,6 +65,29 @@ export function Predictions({ bench, answers, change, startJob, report }: Props)
   );
 }
 
+/** The candidates of one position or task head; the bar is the first column, the mark in it the second after a change. */
+function GroupTable({ group, columns, isChanged }: { group: Group; columns: Column[]; isChanged: boolean }) {
+  return (
+    <table>
+      <caption>{group.title}</caption>
+      {columns.length > 1 && <thead><tr><th scope="col"><span class="spoken">prediction</span></th><td />{columns.map(({ name }) => <th scope="col" key={name}>{name}</th>)}</tr></thead>}
+      <tbody>
+        {group.rows.map(({ text, values }) => (
+          <tr key={text}>
+            <th scope="row"><bdi>{text}</bdi></th>
+            <td class="bar" aria-hidden="true"><i style={{ width: `${100 * (values[0] ?? 0)}%` }} />{isChanged && <u style={{ left: `${100 * (values[1] ?? 0)}%` }} />}</td>
+            {values.map((value, index) => <td key={index} title={value === null ? "not among those asked for" : String(value)}>{value === null ? "–" : formatProbability(value)}</td>)}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function formatProbability(value: number): string {
+  return value >= 0.9995 ? "1.0" : value < 0.0001 ? "< .0001" : value.toPrecision(2).replace(/^0/, "");
+}
+
 function hasTaskHead(predictions: Predicted): boolean {
   return predictions.masked_tokens.length + predictions.classes.length + predictions.next_token.length + predictions.tags.length + predictions.answers.length > 0;
 }

@@ -1,5 +1,5 @@
 // The text and its tokens: typing edits the text, a click on a token masks, replaces or deletes it.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { EditRequest, GallerySentence, LiveAnswer } from "../api";
 import type { Bench } from "./address";
 import type { UpdateBench } from "./use";
@@ -68,7 +68,7 @@ interface MenuProps {
 function TokenMenu({ position, token, edit, bench, update, close }: MenuProps) {
   const [text, setText] = useState(edit?.text ?? "");
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     box.current?.querySelector<HTMLElement>("button")?.focus();
     const onPointer = (event: Event) => event.composedPath().includes(box.current!.parentElement!) || close();
     document.addEventListener("pointerdown", onPointer);
