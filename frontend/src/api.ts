@@ -535,10 +535,11 @@ export interface JobIdRequest {
   id: string;
 }
 
-/** The figure of a finished analysis, light or dark. */
+/** The figure of a finished analysis, light or dark; text keeps its size whatever the width. */
 export interface FigureRequest {
   id: string;
   theme?: "light" | "dark";
+  width_mm?: number;
 }
 
 /** The command line and the Python code that make again what is seen; `notes` say what they cannot. */

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 __all__ = ["browser", "built_frontend"]
-READY = ".workbench[data-current='true'] main.picture:not([data-ready=''])"
+READY = ".workbench[data-current='true'] .picture:not([data-ready=''])"
 TEXT = "The old man and the door of the house."
 EXPECTED = re.compile(r"status of (409|422|503)")
 """Answers that the page expects: a newer request, a text that cannot be read, a server that is busy."""
@@ -113,9 +113,9 @@ def test_typing_shows_the_text_and_choices_are_steps_of_the_back_button(opened: 
     page.click("[data-head='1-2']")
     page.wait_for_selector(".head-card[data-head='1-2']")
     page.click("[data-view='matrix']")
-    page.wait_for_selector("main.matrix")
+    page.wait_for_selector(".picture.matrix")
     page.go_back()
-    page.wait_for_selector("main.head")
+    page.wait_for_selector(".picture.head")
     page.go_back()
     page.wait_for_selector("[data-head='2-4'][aria-pressed='true']")
     assert address(page)["text"] == TEXT, "typing is no step of its own"
@@ -195,7 +195,7 @@ def test_a_head_is_removed_beside_a_control_and_the_change_is_undone(opened: Ope
     assert columns[1] != before and columns[2] != before and columns[1] != columns[2], "each head does something"
     note = page.locator(".predictions .note").first.inner_text()
     assert re.fullmatch(r"Control: 2-[234] off, chosen at random\.", note)
-    assert page.locator("[data-head='2-1']").get_attribute("class") == "removed"
+    assert page.locator(".cells [data-head='2-1']").get_attribute("class") == "removed"
     page.click("[data-do='layer-off']")
     page.wait_for_selector("text=Layer 2 is off")
     page.keyboard.press("u")
@@ -284,7 +284,6 @@ def test_what_is_refused_stays_until_it_is_dismissed(opened: Open) -> None:
 def test_the_corpus_is_searched_and_a_text_opened(opened: Open) -> None:
     page = opened(f"text={quote(TEXT)}&head=2-1&panel=corpus")
     page.wait_for_selector("[data-example='19']")
-    print(repr(page.locator(".counts").inner_text()))
     total = re.fullmatch(r"(\d+) of (\d+) texts\.", page.locator(".counts").inner_text())
     assert total is not None and total[1] == total[2]
     page.fill("[data-choice='Tag']", "PROPN")
@@ -364,7 +363,7 @@ def test_keyboard_alone_on_every_width(opened: Open, width: int, dark: bool) -> 
     page.keyboard.press("ArrowUp")
     page.wait_for_selector(".head-card[data-head='1-2']")
     page.keyboard.press("2")
-    page.wait_for_selector("main.matrix")
+    page.wait_for_selector(".picture.matrix")
     page.keyboard.press("?")
     page.wait_for_selector("dialog[open]")
     page.keyboard.press("Escape")

@@ -26,6 +26,7 @@ export function CorpusBrowser({ update, server, report }: Props) {
   );
   const turn = (start: number) => setAsked({ ...asked, start });
   const start = page?.start ?? 0;
+  const isFiltered = Boolean(asked.word || asked.pos || asked.relation);
   return (
     <section class="corpus" aria-label="Corpus">
       <h2 class="title">Corpus <small>{corpus?.name}</small></h2>
@@ -39,12 +40,12 @@ export function CorpusBrowser({ update, server, report }: Props) {
       {!page && <p class="note">The corpus is being read.</p>}
       {page && (
         <>
-          <p class="counts" role="status">{page.n_examples.toLocaleString("en")} of {page.total.toLocaleString("en")} texts{page.n_words < page.total_words && <>; {page.n_words.toLocaleString("en")} of {page.total_words.toLocaleString("en")} words fit</>}.</p>
+          <p class="counts" role="status">{page.n_examples.toLocaleString("en")} of {page.total.toLocaleString("en")} texts{isFiltered && <>; {page.n_words.toLocaleString("en")} of {page.total_words.toLocaleString("en")} words fit</>}.</p>
           <ul class="corpus-lines">
             {page.examples.map((example) => (
               <li key={example.index}>
                 <button type="button" class="corpus-line" data-example={example.index} onClick={() => update({ example: example.index, edits: [], token: -1 })}>
-                  <span class="index">{example.index + 1}</span> {example.segments.map((segment, index) => <span key={index}>{index > 0 && " | "}{segment.words.map((word, at) => (segment.matches.includes(at) && page.n_words < page.total_words ? <b key={at}>{word} </b> : `${word} `))}</span>)}
+                  <span class="index">{example.index + 1}</span> {example.segments.map((segment, index) => <span key={index}>{index > 0 && " | "}{segment.words.map((word, at) => (segment.matches.includes(at) ? <b key={at}>{word} </b> : `${word} `))}</span>)}
                 </button>
                 {example.label !== null && <span class="value">{example.label}</span>}
               </li>

@@ -72,25 +72,35 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
   );
 }
 
+const SHOWN_NUMBERS = 4; // the others are folded
+
 function Numbers({ title, numbers }: { title: string; numbers: HeadNumber[] }) {
   if (!numbers.length) return null;
+  const [first, others] = numbers.length > SHOWN_NUMBERS + 1 ? [numbers.slice(0, SHOWN_NUMBERS), numbers.slice(SHOWN_NUMBERS)] : [numbers, []];
   return (
     <>
       <h3>{title}</h3>
-      <dl class="facts">
-        {numbers.map((number) => {
-          const interval = number.low !== null && number.high !== null && number.low !== number.high ? ` [${formatMeasure(number.low)}, ${formatMeasure(number.high)}]` : "";
-          const baselines = Object.entries(number.baselines).filter(([, value]) => value !== null);
-          return [
-            <dt key={`${number.analysis} ${number.measure}`} title={`${number.analysis}${number.unit ? `, ${number.unit}` : ""}`}>{number.measure}</dt>,
-            <dd key={`value ${number.analysis} ${number.measure}`} title={number.effect_size === null ? "" : `${number.effect_size.toFixed(1)} standard deviations from the mean of all heads`}>
-              <b>{number.value === null ? "not measured" : formatMeasure(number.value)}</b>{interval}
-              <span class="note"> n = {number.n.toLocaleString("en")}{number.rank !== null && ` · ${number.rank} of ${number.n_heads}`}{baselines.map(([name, value]) => ` · ${name} ${formatMeasure(value!)}`).join("")}</span>
-            </dd>,
-          ];
-        })}
-      </dl>
+      <Facts numbers={first} />
+      {others.length > 0 && <details><summary>{others.length} more</summary><Facts numbers={others} /></details>}
     </>
+  );
+}
+
+function Facts({ numbers }: { numbers: HeadNumber[] }) {
+  return (
+    <dl class="facts">
+      {numbers.map((number) => {
+        const interval = number.low !== null && number.high !== null && number.low !== number.high ? ` [${formatMeasure(number.low)}, ${formatMeasure(number.high)}]` : "";
+        const baselines = Object.entries(number.baselines).filter(([, value]) => value !== null);
+        return [
+          <dt key={`${number.analysis} ${number.measure}`} title={`${number.analysis}${number.unit ? `, ${number.unit}` : ""}`}>{number.measure}</dt>,
+          <dd key={`value ${number.analysis} ${number.measure}`} title={number.effect_size === null ? "" : `${number.effect_size.toFixed(1)} standard deviations from the mean of all heads`}>
+            <b>{number.value === null ? "not measured" : formatMeasure(number.value)}</b>{interval}
+            <span class="note"> n = {number.n.toLocaleString("en")}{number.rank !== null && ` · ${number.rank} of ${number.n_heads}`}{baselines.map(([name, value]) => ` · ${name} ${formatMeasure(value!)}`).join("")}</span>
+          </dd>,
+        ];
+      })}
+    </dl>
   );
 }
 

@@ -124,9 +124,9 @@ export function LivePicture({ bench, update, live, liveKey, labels, palette: who
       </div>
       {layerIsOff && <p class="note">Layer {bench.head.split("-")[0]} is off, so that it attends to nothing. Choose a head of another layer.</p>}
       {!canRoll && <p class="note">Rollout needs all layers: attention of one layer is shown.</p>}
-      <main ref={main} class={`picture ${current?.view ?? ""}`} data-ready={current?.view ?? ""} data-shown={frame ? JSON.stringify([frame.live.key, current?.layer, current?.heads]) : ""}>
+      <section ref={main} aria-label="Picture" class={`picture ${current?.view ?? ""}`} data-ready={current?.view ?? ""} data-shown={frame ? JSON.stringify([frame.live.key, current?.layer, current?.heads]) : ""}>
         {props && !layerIsOff && <View {...props} />}
-      </main>
+      </section>
       {props && !layerIsOff && <Sentence {...props} />}
     </>
   );

@@ -119,11 +119,11 @@ export function Workbench() {
           {isReady && <Removed bench={bench} update={update} undo={past.length ? undo : null} />}
           {isReady && <Predictions bench={bench} answers={answers} change={change} startJob={startJob} report={report} />}
         </div>
-        <div class="middle">
+        <main class="middle-column">
           {!isReady ? <Loading server={server} /> : <LivePicture bench={bench} update={update} live={live} liveKey={key} labels={measures.labels} palette={palette} keep={(next) => void (kept.current = next)} drawn={setTime} />}
           {answers.flatMap(({ notes }) => notes).map((note) => <p class="note" key={note}>{note}</p>)}
-        </div>
-        <aside class="right" aria-label="Panel">
+        </main>
+        <aside class="side-panel" aria-label="Panel">
           {bench.panel === "card" && <HeadCard {...{ bench, update, jobs, startJob, report }} isReady={isReady && corpusIsReady} />}
           {bench.panel === "corpus" && <CorpusBrowser {...{ update, server, report }} />}
           {bench.panel === "search" && <Search {...{ bench, update, server, jobs, tokens, startJob, refresh, report }} />}

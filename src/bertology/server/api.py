@@ -75,9 +75,10 @@ class MeasureList(BaseModel):
 
 
 class FigureRequest(JobIdRequest):
-    """The figure of a finished analysis, light or dark."""
+    """The figure of a finished analysis, light or dark; text keeps its size whatever the width."""
 
     theme: Literal["light", "dark"] = "light"
+    width_mm: int = Field(default=180, ge=60, le=400)
 
 
 class CitationRequest(RequestModel):
@@ -320,7 +321,7 @@ def _job_csv(bench: Workbench, request: JobIdRequest, _check: CheckFunction) -> 
 
 
 def _job_figure(bench: Workbench, request: FigureRequest, _check: CheckFunction) -> str:
-    return _parsed_result(bench, request.id).figure(theme=request.theme).svg
+    return _parsed_result(bench, request.id).figure(theme=request.theme, width=f"{request.width_mm}mm").svg
 
 
 def _job_bibtex(bench: Workbench, request: JobIdRequest, _check: CheckFunction) -> str:
