@@ -32,26 +32,15 @@ export function Predictions({ bench, answers, change, startJob, report }: Props)
     ? [{ name: "before", predictions: change.before }, { name: "after", predictions: change.after }, ...(change.control ? [{ name: "control", predictions: change.control }] : [])]
     : [...(first?.predictions ? [{ name: second ? "A" : "", predictions: first.predictions }] : []), ...(second?.predictions ? [{ name: "B", predictions: second.predictions }] : [])];
   const groups = columns.length ? groupsOf(columns, first) : [];
+  const columnOfB = second?.predictions ? [{ name: "B", predictions: second.predictions }] : [];
+  const groupsOfB = columnOfB.length ? groupsOf(columnOfB, second).filter(({ title }) => change !== null || !groups.some((group) => group.title === title)) : [];
   return (
     <section class="predictions" aria-label="Predictions">
       <div class="line"><h2>{change ? "Predictions, before → after" : second ? "Predictions of A and B" : "Predictions"}</h2></div>
       {change?.control_intervention && <p class="note">Control: {describe(change.control_intervention)}, chosen at random.</p>}
       {change?.notes.map((note) => <p class="note" key={note}>{note}</p>)}
-      {groups.map((group) => (
-        <table key={group.title}>
-          <caption>{group.title}</caption>
-          {columns.length > 1 && <thead><tr><th scope="col"><span class="spoken">prediction</span></th><th scope="col" aria-hidden="true" />{columns.map(({ name }) => <th scope="col" key={name}>{name}</th>)}</tr></thead>}
-          <tbody>
-            {group.rows.map(({ text, values }) => (
-              <tr key={text}>
-                <th scope="row"><bdi>{text}</bdi></th>
-                <td class="bar" aria-hidden="true"><i style={{ width: `${100 * (values[0] ?? 0)}%` }} />{change && <u style={{ left: `${100 * (values[1] ?? 0)}%` }} />}</td>
-                {values.map((value, index) => <td key={index}>{value === null ? "–" : value.toFixed(value < 0.0995 ? 3 : 2).replace(/^0/, "")}</td>)}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      ))}
+      {groups.map((group) => <GroupTable key={group.title} group={group} columns={columns} isChanged={change !== null} />)}
+      {groupsOfB.map((group) => <GroupTable key={`B ${group.title}`} group={{ ...group, title: `B: ${group.title}` }} columns={columnOfB} isChanged={false} />)}
       {first?.predictions && !groups.length && <p class="note">{hasTaskHead(first.predictions) ? "Mask a token to see what the model expects there." : "This model has no task head that predicts something here; choose another model or mask a token."}</p>}
       {first && (
         <p class="note">
@@ -66,7 +55,10 @@ export function Predictions({ bench, answers, change, startJob, report }: Props)
 }
 
 /** The candidates of one position or task head; the bar is the first column, the mark in it the second after a change. */
-function GroupTable({ group, columns, isChanged }: { group: Group; columns: Column[]; isChanged: boolean }) {
+function GroupTable({ group, columns: all, isChanged }: { group: Group; columns: Column[]; isChanged: boolean }) {
+  // A model without this task head has no column.
+  const isShown = all.map((_, index) => group.rows.some(({ values }) => values[index] !== null));
+  const columns = all.filter((_, index) => isShown[index]);
   return (
     <table>
       <caption>{group.title}</caption>
@@ -76,7 +68,7 @@ function GroupTable({ group, columns, isChanged }: { group: Group; columns: Colu
           <tr key={text}>
             <th scope="row"><bdi>{text}</bdi></th>
             <td class="bar" aria-hidden="true"><i style={{ width: `${100 * (values[0] ?? 0)}%` }} />{isChanged && <u style={{ left: `${100 * (values[1] ?? 0)}%` }} />}</td>
-            {values.map((value, index) => <td key={index} title={value === null ? "not among those asked for" : String(value)}>{value === null ? "–" : formatProbability(value)}</td>)}
+            {values.filter((_, index) => isShown[index]).map((value, index) => <td key={index} title={value === null ? "not among those asked for" : String(value)}>{value === null ? "–" : formatProbability(value)}</td>)}
           </tr>
         ))}
       </tbody>
