@@ -243,7 +243,7 @@ export interface HeadClaim {
   claim: string;
   paper: string;
   verdict: string;
-  explanation: string;
+  answer: string;
 }
 
 /** A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most). `effect_size` is the distance from the mean of all heads in standard deviations of the heads. */

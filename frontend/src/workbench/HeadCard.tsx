@@ -53,7 +53,7 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
       {card.claims.length > 0 && (
         <>
           <h3>Claims</h3>
-          <ul class="claims">{card.claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.explanation}</span></li>)}</ul>
+          <ul class="claims">{card.claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.answer}</span></li>)}</ul>
         </>
       )}
       {card.histograms.map((histogram) => <Histogram key={histogram.name} histogram={histogram} />)}

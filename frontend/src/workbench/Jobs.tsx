@@ -84,7 +84,7 @@ interface ClaimRecord {
   claim: string;
   paper: string;
   verdict: string;
-  explanation: string;
+  answer: string;
 }
 
 function JobResult({ job, theme, report }: { job: JobAnswer; theme: "light" | "dark"; report: Report }) {
@@ -99,7 +99,7 @@ function JobResult({ job, theme, report }: { job: JobAnswer; theme: "light" | "d
   return (
     <div class="result">
       {kind === "analysis" && <a href={`${base}/figure?theme=${theme}`} target="_blank" rel="noopener"><img src={`${base}/figure?theme=${theme}&width_mm=85`} alt={`Figure of ${job.title}`} /></a>}
-      {kind === "claims" && <ul class="claims">{claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.explanation}</span></li>)}</ul>}
+      {kind === "claims" && <ul class="claims">{claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.answer}</span></li>)}</ul>}
       <p class="row">
         {job.has_report && <a href={`${base}/report`} download>Report</a>}
         {kind === "analysis" && <><a href={`${base}/csv`} download>CSV</a><a href={`${base}/bibtex`} download={`${job.title.replace("/", "-")}.bib`}>BibTeX</a></>}

@@ -62,7 +62,7 @@ class HeadClaim(BaseModel):
     claim: str
     paper: str
     verdict: str
-    explanation: str
+    answer: str
 
 
 class SimilarHeadAnswer(BaseModel):
@@ -226,7 +226,7 @@ def _claims(records: Sequence[Mapping[str, Any]], head: Head) -> list[HeadClaim]
             claim=record["claim"],
             paper=record["paper"],
             verdict=record["verdict"],
-            explanation=record["explanation"],
+            answer=record["answer"],
         )
         for record in records
         if record.get("head") == str(head)
