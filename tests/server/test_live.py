@@ -29,13 +29,13 @@ def recorded(site: str, text: str = SENTENCE) -> Any:
 
 def test_the_picture_is_the_attention_that_the_library_records(client: TestClient) -> None:
     answer = live(client)
-    assert answer["layers"] == [1, 2] and answer["scope"] == "one text"
+    assert answer["layers"] == [1, 2] and answer["scope"] == "one text" and answer["run"]["layer_numbers"] == []
     np.testing.assert_allclose(weights(answer["run"]["quantities"][0]["weights"]), recorded("attention"), atol=1e-4)
 
 
 def test_only_the_layers_asked_for_are_sent(client: TestClient) -> None:
     answer = live(client, layers=[2])
-    assert answer["layers"] == [2]
+    assert answer["layers"] == answer["run"]["layer_numbers"] == [2], "the picture names its layers as the model does"
     np.testing.assert_allclose(
         weights(answer["run"]["quantities"][0]["weights"])[0], recorded("attention")[1], atol=1e-4
     )

@@ -18,6 +18,6 @@ def test_requests_may_leave_out_defaults_and_answers_have_all_fields() -> None:
     answer = text.partition("export interface LiveAnswer {")[2].partition("}")[0]
     assert "text?: string;" in request and 'quantities?: ("attention" | "norm" | "gradient")[];' in request
     assert "?" not in answer and "run: ModelRun;" in answer and "rollout: QuantisedRows | null;" in answer
-    assert 'import type { HeadLabel, ModelRun, QuantisedRows } from "./payload";' in text
+    assert 'import type { HeadLabel, HeadMeasure, ModelRun, QuantisedRows } from "./payload";' in text
     assert all(f'"{endpoint.method} api/{endpoint.path}"' in text for endpoint in ENDPOINTS)
     assert "export interface ModelRun " not in text
