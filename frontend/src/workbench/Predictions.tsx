@@ -15,6 +15,7 @@ interface Column {
 
 interface Group {
   title: string;
+  isPredicted: boolean[]; // by each column: a model without the task head does not
   rows: { text: string; values: (number | null)[] }[];
 }
 
@@ -56,9 +57,7 @@ export function Predictions({ bench, answers, change, startJob, report }: Props)
 
 /** The candidates of one position or task head; the bar is the first column, the mark in it the second after a change. */
 function GroupTable({ group, columns: all, isChanged }: { group: Group; columns: Column[]; isChanged: boolean }) {
-  // A model without this task head has no column.
-  const isShown = all.map((_, index) => group.rows.some(({ values }) => values[index] !== null));
-  const columns = all.filter((_, index) => isShown[index]);
+  const columns = all.filter((_, index) => group.isPredicted[index]);
   return (
     <table>
       <caption>{group.title}</caption>
@@ -68,7 +67,7 @@ function GroupTable({ group, columns: all, isChanged }: { group: Group; columns:
           <tr key={text}>
             <th scope="row"><bdi>{text}</bdi></th>
             <td class="bar" aria-hidden="true"><i style={{ width: `${100 * (values[0] ?? 0)}%` }} />{isChanged && <u style={{ left: `${100 * (values[1] ?? 0)}%` }} />}</td>
-            {values.filter((_, index) => isShown[index]).map((value, index) => <td key={index} title={value === null ? "not among those asked for" : String(value)}>{value === null ? "–" : formatProbability(value)}</td>)}
+            {values.filter((_, index) => group.isPredicted[index]).map((value, index) => <td key={index} title={value === null ? "not among its ten best" : String(value)}>{value === null ? "–" : formatProbability(value)}</td>)}
           </tr>
         ))}
       </tbody>
@@ -96,7 +95,7 @@ function groupsOf(columns: Column[], answer: LiveAnswer | undefined): Group[] {
   type Candidates = { text: string; probability: number }[];
   const group = (title: string, of: (predictions: Predicted) => Candidates | undefined): Group => {
     const shown = (of(first.predictions) ?? []).slice(0, SHOWN);
-    return { title, rows: shown.map(({ text }) => ({ text, values: columns.map(({ predictions }) => of(predictions)?.find((each) => each.text === text)?.probability ?? null) })) };
+    return { title, isPredicted: columns.map(({ predictions }) => (of(predictions) ?? []).length > 0), rows: shown.map(({ text }) => ({ text, values: columns.map(({ predictions }) => of(predictions)?.find((each) => each.text === text)?.probability ?? null) })) };
   };
   const tokens = answer?.run.tokens ?? [];
   const { masked_tokens, next_token, classes, tags, answers } = first.predictions;

@@ -84,6 +84,10 @@ function Neighbours({ bench, update, server, jobs, tokens, startJob, refresh, re
       setNeedsIndex(false);
     }, (error: unknown) => (error instanceof RequestError && error.status === 409 ? setNeedsIndex(true) : report(error)));
   };
+  const done = doneJobs(jobs);
+  useEffect(() => {
+    if (needsIndex) ask();
+  }, [done]);
   return (
     <>
       <h3>Words in a similar state</h3>
