@@ -8,7 +8,7 @@ from bertology.html import format_code, inline_json, keep_ranges_together, rende
 
 
 def test_templates_escape_their_values() -> None:
-    page = render("frame.html", page='<p title="x">', title='"<b>', height=3)
+    page = render("frame.html", page='<p title="x">', title='"<b>', height=3, min_height=1, max_height=9)
     assert 'srcdoc="&lt;p title=&#34;x&#34;&gt;"' in page and 'title="&#34;&lt;b&gt;"' in page
 
 

@@ -33,7 +33,7 @@ from bertology.errors import Refusal
 from bertology.recording.plan import RecordingConfig
 from bertology.results.result import Result
 from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
-from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.views.report.content import AnalysisSection, ReportContent, ReportSubject
 from bertology.views.report.page import report_page
 
 MeasuredShapes = HeadGrid | LayerCurve | Curve | Matrix | Table
@@ -215,7 +215,7 @@ def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: En
     with redirect_stdout(io.StringIO()) as printed:
         print_result(result, analysis)
     assert analysis.question in printed.getvalue()
-    html = report_page(ReportContent("title", [], [], [AnalysisSection(analysis, result)]))
+    html = report_page(ReportContent(ReportSubject("tiny"), [], [], [AnalysisSection(analysis, result)]))
     assert analysis.name in html
     assert "http" not in html.replace("http-equiv", "").replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert result.figure().svg.startswith("<svg")

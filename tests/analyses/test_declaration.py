@@ -21,7 +21,7 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.shapes import HeadGrid
 from bertology.views.head_labels import labels_from_results
-from bertology.views.report.content import AnalysisSection, ReportContent
+from bertology.views.report.content import AnalysisSection, ReportContent, ReportSubject
 from bertology.views.report.page import report_page
 
 ALL = list(registry.load_all())
@@ -163,7 +163,7 @@ def test_a_new_analysis_appears_everywhere_without_a_change_to_another_file(
     assert plug_in in capsys.readouterr().out
     result = bertology.run(plug_in, "tiny", as_corpus(["The cat sat.", "A dog ran."]))
     section = AnalysisSection(declared, result)
-    page = report_page(ReportContent(title="t", messages=[], claim_results=[], sections=[section]))
+    page = report_page(ReportContent(ReportSubject("tiny"), messages=[], claim_results=[], sections=[section]))
     assert REPORT_SECTIONS[-1] in page and declared.question in page
     labels = labels_from_results([result], 2, 4)
     assert [(label.layer, label.head) for label in labels] == [(0, 0)]

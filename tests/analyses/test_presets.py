@@ -140,7 +140,7 @@ def test_the_command_prints_the_published_numbers_beside_ours() -> None:
     row = next(line for line in printed[printed.index("Definitions of clark2019") :].splitlines() if "layer 11" in line)
     # [CLS], [SEP], punctuation, from [SEP] to [SEP], from others to [SEP]: here, published
     assert row.split()[2:] == ["0.092", "0.03", "0.090", "0.06", "0.121", "0.51", "0.083", "0.07", "0.090", "0.06"]
-    assert "at most 0.03 from layer 5 on" in printed  # from the claims
+    assert "at most 3 % from layer 5 on" in printed  # from the claims
 
 
 def test_presets_are_listed_and_in_the_help() -> None:

@@ -50,7 +50,7 @@ def test_a_report_is_written_from_recordings(folders: dict[str, str], tmp_path: 
     completed = bertology("report", *arguments, "-o", str(file))
     assert completed.status == 0, completed.err
     text = file.read_text("utf-8")
-    assert "BERTology report: tiny on english" in text
+    assert "What <em>tiny</em> looks at, and what it knows" in text
     assert "data-bertology-payload" in text, "the attention view"
     assert "runs the model, and a recording cannot be run" in text
 

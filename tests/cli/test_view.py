@@ -13,7 +13,7 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     completed = bertology("view", *arguments, "-o", str(file))
     assert (completed.status, completed.out.strip()) == (0, str(file))
     text = file.read_text("utf-8")
-    assert text.startswith("<!doctype html>") and '"state":"view=matrix"' in text and '"name":"norm"' in text
+    assert text.startswith("<!doctype html>") and '"state":"view=matrix&layer=' in text and '"name":"norm"' in text
 
 
 def test_an_example_of_a_corpus_is_shown_with_its_tree_and_results(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ EXTRAS = {
     "datasets": "corpora from Hugging Face datasets",
     "figures": "figures as PNG and PDF (SVG and HTML need nothing)",
     "notebook": "the attention view as a notebook widget",
+    "serve": "the workbench, `bertology serve`",
 }
 """What each optional extra gives to a user."""
 DEVELOPMENT_EXTRAS = {"dev", "docs"}

@@ -74,7 +74,8 @@ def test_a_page_shows_another_head_by_setting_the_state(opened: Any) -> None:
     }""")
     page.wait_for_selector(".views[data-ready=matrix]")
     state = page.evaluate("document.querySelector('[data-bertology-view]').dataset.state")
-    assert "view=matrix" in state and "layer=2" in state and "heads=2" in state
+    assert "view=matrix" in state and "layer=2" in state
+    assert page.locator("[data-chip='2'][aria-pressed=true]").count() == 1
     assert page.locator(".views[data-ready=model]").count() == 1
 
 
