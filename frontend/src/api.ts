@@ -83,7 +83,7 @@ export interface InterventionRequest {
   layers_off?: number[];
 }
 
-/** What is looked at: only these layers (from 1; none: all) and quantities are computed and sent. `client` and `sequence` let a newer request of the same page end an older one. */
+/** What is looked at: only these layers (from 1; null: all) and quantities are computed and sent. `client` and `sequence` let a newer request of the same page end an older one. */
 export interface LiveRequest {
   text?: string;
   text_b?: string | null;

@@ -19,19 +19,41 @@ const addressStore: StateStore = {
   link: location.protocol === "about:" ? null : (hash) => `${location.href.split("#")[0]}#${hash}`,
 };
 
-// A page drives a fragment: it sets data-state and dispatches a `bertology-view-state` event on the element.
-function elementStore(host: HTMLElement): StateStore {
+/** The state of a view inside another page; the page can set it by an event, see STATE_EVENT. */
+function hostStore(host: HTMLElement): StateStore {
   return {
-    read: () => host.dataset.state ?? "",
+    read: () => host.dataset.state!,
     write: (hash) => void (host.dataset.state = hash),
-    listen: (onChange) => host.addEventListener("bertology-view-state", onChange),
+    listen: (onChange) => host.addEventListener(STATE_EVENT, onChange),
     link: null,
+    ownsPage: false,
   };
+}
+
+/** The event on the window by which a page sets the state of its views: its detail is a fragment, "layer=4&heads=4". */
+const STATE_EVENT = "bertology-view-state";
+
+window.addEventListener(STATE_EVENT, (event) => {
+  const fragment = (event as CustomEvent<unknown>).detail;
+  if (typeof fragment !== "string") return;
+  for (const host of document.querySelectorAll<HTMLElement>("[data-bertology-view]")) {
+    if (host.dataset.state === undefined) location.hash = fragment;
+    else host.dataset.state = merge(host.dataset.state, fragment);
+    host.dispatchEvent(new CustomEvent(STATE_EVENT));
+  }
+});
+
+/** The first fragment with the values of the second; a token stays pinned only if the second names it. */
+function merge(fragment: string, patch: string): string {
+  const [parameters, changes] = [new URLSearchParams(fragment), new URLSearchParams(patch.replace(/^#/, ""))];
+  parameters.delete("token");
+  changes.forEach((value, name) => parameters.set(name, value));
+  return parameters.toString().replaceAll("%2C", ",");
 }
 
 function start(host: HTMLElement): void {
   const text = document.querySelector(`script[data-bertology-payload="${host.dataset.bertologyView}"]`)!.textContent!;
-  mount(host, JSON.parse(text) as Payload, host.dataset.state === undefined ? addressStore : elementStore(host));
+  mount(host, JSON.parse(text) as Payload, host.dataset.state === undefined ? addressStore : hostStore(host));
 }
 
 const observer = new IntersectionObserver(

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted import make_corpus, make_recording, uniform_head
 
 import bertology
 from bertology.analyses.contextual_neighbours import NeighbourIndex
 from bertology.encoder.token_batch import RecordedInput
+from planted import make_corpus, make_recording, uniform_head
 
 
 def test_the_nearest_words_are_those_of_all_cosines() -> None:

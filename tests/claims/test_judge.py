@@ -775,8 +775,8 @@ def test_no_claim_is_judged_if_nothing_was_learnt(difference: float, is_judged: 
     if not is_judged:
         relation = "not distinguishable from" if difference > 0 else "no better than"
         start = "Nothing learnt for certain" if difference > 0 else "Nothing learnt that could be lost"
-        assert verdict.reason.startswith(f"{start}: the trained model scores 0.")
-        assert f"{relation} majority class, 0.55" in verdict.reason and "a fine-tuned model" in verdict.reason
+        assert verdict.obstacle.startswith(f"{start}: the trained model scores 0.")
+        assert f"{relation} majority class, 0.55" in verdict.obstacle and "a fine-tuned model" in verdict.obstacle
 
 
 def test_a_reference_is_kept_in_json_and_left_out_where_there_is_none() -> None:

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import planted_heads
 import pytest
 import torch
 
 import bertology
+import planted_heads
 from bertology.corpus.corpus import TextInput
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import TaskEncoder

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tiny_models
 
 import bertology
+import tiny_models
 from bertology.corpus.corpus import TextInput
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.token_edits import TokenEdit, edit_tokens

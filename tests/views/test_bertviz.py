@@ -140,7 +140,9 @@ def test_the_outputs_of_an_encoder_decoder_of_transformers_fit(family: str) -> N
     """What BertViz's notebooks of encoder-decoders do: one forward pass, then all three kinds of attention."""
     torch.manual_seed(0)
     if family == "BART":
-        sizes: dict[str, Any] = {f"{part}_{size}": 2 for part in ("encoder", "decoder") for size in ("layers", "attention_heads")}
+        sizes: dict[str, Any] = {
+            f"{part}_{size}": 2 for part in ("encoder", "decoder") for size in ("layers", "attention_heads")
+        }
         config: Any = transformers.BartConfig(
             vocab_size=30, d_model=8, encoder_ffn_dim=8, decoder_ffn_dim=8, max_position_embeddings=16, **sizes
         )

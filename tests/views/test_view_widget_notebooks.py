@@ -53,7 +53,7 @@ def test_notebooks_are_stored_without_outputs(notebook: Path) -> None:
 def test_jupyter_runs_the_notebook(notebook: Path, tmp_path: Path) -> None:
     client = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install nbclient ipykernel")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install nbclient ipykernel")
-    import nbformat  # pyright: ignore[reportMissingImports]  # comes with nbclient
+    import nbformat
 
     executed: Any = nbformat.read(notebook, as_version=4)
     client.NotebookClient(executed, timeout=180, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -51,7 +51,7 @@ export function CorpusBrowser({ update, server, report }: Props) {
               </li>
             ))}
           </ul>
-          <div class="line">
+          <div class="spread">
             <button type="button" disabled={start === 0} onClick={() => turn(Math.max(0, start - PAGE))}>Previous</button>
             <span class="note">{page.n_examples === 0 ? "none" : `${start + 1} to ${Math.min(page.n_examples, start + page.examples.length)}`}</span>
             <button type="button" data-do="next-page" disabled={start + page.examples.length >= page.n_examples} onClick={() => turn(start + PAGE)}>Next</button>

@@ -33,11 +33,11 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
       isOutdated = true;
     };
   }, [bench.head, bench.model, isReady, done]);
-  if (!card) return <section class="card" aria-label="Head card"><h2 class="title">Head {bench.head}</h2><p class="note">Waiting for the model and the corpus.</p></section>;
+  if (!card) return <section class="head-card" aria-label="Head card"><h2 class="title">Head {bench.head}</h2><p class="note">Waiting for the model and the corpus.</p></section>;
   const [label, ...further] = card.labels;
   const tabs: [typeof examples, string][] = [["strongest", "Where it attends most"], ["random", "at random"], ["missed", "where it should and does not"]];
   return (
-    <section class="card" aria-label="Head card" data-head={card.head}>
+    <section class="head-card" aria-label="Head card" data-head={card.head}>
       <h2 class="title">Head {card.head} {label && <small>{labelText(label)}</small>}</h2>
       {label && <p class="note">{label.evidence}</p>}
       {further.map((each) => <p class="note" key={each.label}><b>{labelText(each)}</b> {each.evidence}</p>)}
@@ -56,7 +56,8 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
           <ul class="claims">{card.claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.answer}</span></li>)}</ul>
         </>
       )}
-      {card.histograms.map((histogram) => <Histogram key={histogram.name} histogram={histogram} />)}
+      <Missing parts={card.missing} jobs={jobs} bench={bench} startJob={startJob} />
+      {card.histograms.slice(0, 1).map((histogram) => <Histogram key={histogram.name} histogram={histogram} />)}
       {card.strongest.length > 0 && (
         <>
           <div class="words examples" role="group" aria-label="Texts">
@@ -67,7 +68,7 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
           <p class="note"><b>Bold</b> attends to <u>underlined</u>. <button type="button" class="link" onClick={() => update({ panel: "search", query: bench.query || `${card.head} NOUN -> VERB > 0.5` })}>Search its links</button></p>
         </>
       )}
-      <Missing parts={card.missing} jobs={jobs} bench={bench} startJob={startJob} />
+      {card.histograms.slice(1).map((histogram) => <Histogram key={histogram.name} histogram={histogram} />)}
     </section>
   );
 }

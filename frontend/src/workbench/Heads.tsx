@@ -45,7 +45,7 @@ export function Heads({ bench, update, answers, list, shape, lookedAt, palette }
   const n = new Set(lookedAt).size;
   return (
     <section class="heads-atlas" aria-label="All heads">
-      <div class="line">
+      <div class="spread">
         <h2>All heads</h2>
         <label class="colour">
           <span>colour</span>

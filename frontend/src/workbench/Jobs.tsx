@@ -56,7 +56,7 @@ export function JobLine({ job, refresh, report, isOpen, toggle, children }: Line
   const options = Object.entries(request.options ?? {}).map(([name, value]) => `${name} ${String(value)}`).join(", ");
   return (
     <li data-job={job.state} data-title={job.title}>
-      <div class="line">
+      <div class="spread">
         <b>{job.title}</b>
         <span class="state">{job.state}{job.state === "running" && job.fraction !== null && ` ${formatPercent(job.fraction)}`}</span>
       </div>

@@ -101,7 +101,7 @@ export function LivePicture({ bench, update, live, liveKey, labels, palette: who
   const canRoll = !sources[0] || live?.key !== liveKey || bench.quantity !== "rollout" || canRollOut(sources[0]);
   return (
     <>
-      <div class="settings" role="toolbar" aria-label="View">
+      <div class="view-settings" role="toolbar" aria-label="View">
         <div class="words" role="group" aria-label="View">
           {VIEW_NAMES.filter(([view]) => view !== "difference" || isCompared).map(([view, name]) => <button type="button" key={view} data-view={view} aria-pressed={bench.view === view} onClick={() => update({ view })}>{name}</button>)}
         </div>

@@ -37,7 +37,7 @@ export function Predictions({ bench, answers, change, startJob, report }: Props)
   const groupsOfB = columnOfB.length ? groupsOf(columnOfB, second).filter(({ title }) => change !== null || !groups.some((group) => group.title === title)) : [];
   return (
     <section class="predictions" aria-label="Predictions">
-      <div class="line"><h2>{change ? "Predictions, before → after" : second ? "Predictions of A and B" : "Predictions"}</h2></div>
+      <div class="spread"><h2>{change ? "Predictions, before → after" : second ? "Predictions of A and B" : "Predictions"}</h2></div>
       {change?.control_intervention && <p class="note">Control: {describe(change.control_intervention)}, chosen at random.</p>}
       {change?.notes.map((note) => <p class="note" key={note}>{note}</p>)}
       {groups.map((group) => <GroupTable key={group.title} group={group} columns={columns} isChanged={change !== null} />)}

@@ -30,7 +30,7 @@ export function Removed({ bench, update, undo }: Props) {
   ];
   return (
     <section class="removed-list" aria-label="Removed">
-      <div class="line"><h2>Removed</h2>{undo && <button type="button" class="link" data-do="undo" onClick={undo}>undo</button>}</div>
+      <div class="spread"><h2>Removed</h2>{undo && <button type="button" class="link" data-do="undo" onClick={undo}>undo</button>}</div>
       <div class="chips">
         {chips.map(([name, patch]) => <button type="button" class="change" key={name} aria-label={`${name}: take back`} onClick={() => update(patch)}>{name} ✕</button>)}
         {!isChanged(bench) && <span class="note">Nothing: the model as it is.</span>}

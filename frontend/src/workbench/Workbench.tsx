@@ -114,7 +114,7 @@ export function Workbench() {
       <Problems problems={problems} dismiss={dismiss} isLost={isLost} />
       {refusal && <p class="refusal" role="alert">{refusal.paragraph}</p>}
       <div class="columns">
-        <div class="left">
+        <div class="left-column">
           {isReady && <Heads bench={bench} update={update} answers={answers} list={measures} shape={shape} lookedAt={lookedAt} palette={palette} />}
           {isReady && <Removed bench={bench} update={update} undo={past.length ? undo : null} />}
           {isReady && <Predictions bench={bench} answers={answers} change={change} startJob={startJob} report={report} />}

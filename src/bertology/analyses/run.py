@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bertology.analyses import registry
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.cache_key import files_in_options
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.progress_estimate import SECONDS_PER_WORD, ProgressEstimate, count_words
@@ -220,6 +221,27 @@ def estimate_run_seconds(requests: Sequence[Request], inputs: RunInputs) -> floa
     roles = {role for analysis, _ in requests for role in analysis.inputs} & set(ROLE_NAMES)
     passes = len(roles) * SECONDS_PER_WORD * n_words
     return passes + sum(analysis.cost.estimate(n_words) for analysis, _ in requests)
+
+
+def stored_result(analysis: Analysis, inputs: RunInputs, options: Mapping[str, Any] | None = None) -> Result | None:
+    """The result that an earlier run with `cache_results` stored; None if there is none. Nothing is computed."""
+    if inputs.store is None or inputs.encoder is None:
+        return None
+    resolved = _resolve_options(analysis, options or {}, inputs)
+    stored = AnalysisCache(inputs.store).lookup(analysis.function, _result_arguments(analysis, resolved, inputs))
+    return None if stored is None else Result.from_json(stored)
+
+
+def _result_arguments(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> dict[str, Any]:
+    """All that a result depends on, which it is stored under."""
+    return {
+        "analysis": analysis.name,
+        "version": analysis.version,
+        "options": options,
+        "files": files_in_options(options),
+        "names": [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None],
+        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name != "store"},
+    }
 
 
 def _cached_result(

@@ -15,7 +15,9 @@ from bertology.cli.completion import complete_model, complete_paper
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
-    from bertology.claims.run import ClaimResults, ClaimResultsByModel
+    from rich.text import Text
+
+    from bertology.claims.run import ClaimResult, ClaimResults, ClaimResultsByModel
     from bertology.progress import ProgressFactory
 
 HELP = "Test published findings on a model: each holds, fails, is inconclusive or does not apply."

@@ -39,10 +39,6 @@ class Palette:
     holds: str
     fails: str
     inconclusive: str
-    untrained: str
-    """The untrained model beside a number, everywhere the same."""
-    published: str
-    """The published value beside a number."""
 
     def series_colour(self, index: int) -> str:
         """The colour of a series; colours repeat beyond the palette."""
@@ -82,8 +78,6 @@ _COLOURS: dict[str, tuple[Any, Any]] = {
     "holds": ("#00695c", "#4fc3a8"),
     "fails": ("#b3261e", "#ff8a80"),
     "inconclusive": ("#7a5d00", "#e0bd4d"),
-    "untrained": ("#b35c00", "#f0a848"),
-    "published": ("#7a3fb0", "#c9a6ff"),
 }  # fmt: skip
 """Each colour in light, then in dark."""
 PALETTES: dict[Theme, Palette] = {
@@ -92,8 +86,8 @@ PALETTES: dict[Theme, Palette] = {
 }
 
 CSS_COLOURS = (
-    "background", "foreground", "muted", "grid", "field", "accent", "holds", "fails", "inconclusive",
-    "untrained", "published",
+    "background", "foreground", "muted", "grid", "field", "accent", "untrained", "published", "baseline", "holds",
+    "fails", "inconclusive",
 )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def _by_fingerprint() -> dict[str, ShippedLabels]:
 
 def compute_labels(model: str, analyses: Sequence[str] = ANALYSES, store: str | None = None) -> ShippedLabels:
     """Run the analyses on the built-in corpus, and keep what labels heads."""
-    from bertology.analyses.run import run
+    from bertology.analyses.run_by_name import run
     from bertology.corpus.read import load_corpus
     from bertology.encoder.load import load
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 MAX_TITLE_LENGTH, MAX_FIRST_WORDS = 200, 40
 N_FIRST_WORDS = 4
 STATE = (
-    "view", "layer", "heads", "across", "fusion", "units", "special", "part", "keep", "threshold", "top", "tree",
-    "theme", "measure", "cells", "order",
+    "view", "layer", "heads", "across", "fusion", "units", "special", "part", "keep", "mass", "threshold", "top",
+    "token", "side", "tree", "relation", "theme", "measure", "cells", "order", "compared",
 )  # fmt: skip
 """The names of a page's state, as in the fragment of its address."""
 
@@ -225,7 +225,7 @@ def opening_state(run: ModelRun, state: Mapping[str, Any]) -> dict[str, Any]:
     if not candidates:
         return dict(state)
     _, _, layer, head = max(candidates)
-    return {"layer": -layer, "heads": [-head]} | dict(state)
+    return {**state, "layer": state.get("layer", -layer), "heads": state.get("heads", [-head])}
 
 
 def _as_list(value: Any) -> list[Any]:

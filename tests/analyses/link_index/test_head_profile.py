@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from planted import make_corpus, make_recording, offset_head, random_head, uniform_head
 
 import bertology
 from bertology.analyses.link_index.head_profile import (
@@ -15,6 +14,7 @@ from bertology.analyses.link_index.head_profile import (
 )
 from bertology.analyses.link_index.index import LinkIndex
 from bertology.encoder.encoder import Head
+from planted import make_corpus, make_recording, offset_head, random_head, uniform_head
 
 NEXT, NOISE, PREVIOUS = Head(0, 0), Head(0, 1), Head(1, 0)
 

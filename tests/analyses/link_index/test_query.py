@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import make_recording, offset_head, random_head, uniform_head
 
 import bertology
 from bertology.analyses.link_index.index import LinkIndex
@@ -13,6 +12,7 @@ from bertology.analyses.link_index.site import strongest_links_site
 from bertology.encoder.encoder import Head
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording
+from planted import make_recording, offset_head, random_head, uniform_head
 
 
 @pytest.fixture(scope="module")

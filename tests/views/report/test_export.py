@@ -61,3 +61,11 @@ def test_json_has_everything() -> None:
     ]  # fmt: skip
     assert record["claims"] == [CLAIM_RESULT.as_record()] and record["results"][0]["analysis"] == RESULT.analysis
     assert record["examples"][CLAIM.id]["weakest"][0]["text"] == "No." and record["untested"] == [SLOW.id]
+
+
+def test_a_claim_is_a_record() -> None:
+    record = CLAIM_RESULT.as_record()
+    assert (
+        record["verdict"] == "fails" and record["answer"] == "Not tested. A | b." and record["claim"] == CLAIM.statement
+    )
+    assert list(record)[:5] == ["id", "topic", "headline", "claim", "paper"] and record["models"] == ["mini"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bertology.claims.claim import ClaimRun, all_claims
-from bertology.views.report.next_steps import next_steps, remake_command
+from bertology.views.report.next_steps import claim_command, next_steps
 from views.report.example_content import SUBJECT, content, measured
 
 SLOW = next(claim for claim in all_claims() if claim.slow)
@@ -31,12 +31,12 @@ def test_next_steps_are_those_that_were_not_taken() -> None:
 
 def test_the_command_of_a_figure_names_only_options_that_differ() -> None:
     run = ClaimRun(analysis="heads/dependency", options={"show": "heads", "min_examples": 20})
-    command = remake_command(run, content())
+    command = claim_command(run, content())
     assert command == (
         "bertology run heads/dependency --model mini --corpus english --show heads --figure dependency.svg"
     )
     stimuli = ClaimRun(analysis="attention/model_similarity", corpus="generated:agreement@7:400")
     compared = content(subject=replace(SUBJECT, against="mini-pairs"))
-    assert "--corpus generated:agreement@7:400 --against mini-pairs" in remake_command(stimuli, compared)
+    assert "--corpus generated:agreement@7:400 --against mini-pairs" in claim_command(stimuli, compared)
     tuned = ClaimRun(analysis="attention/targets", target="against")
-    assert "--model mini-pairs" in remake_command(tuned, compared)
+    assert "--model mini-pairs" in claim_command(tuned, compared)

@@ -168,7 +168,7 @@ def strip_rules(palette: Palette) -> list[str]:
     return [
         f".mark-estimate {{ fill: {palette.accent}; }}",
         f".range-estimate {{ stroke: {palette.accent}; stroke-width: 4; opacity: .4; fill: none; }}",
-        f".mark-baseline {{ fill: {palette.muted}; opacity: .75; }}",
+        f".mark-baseline {{ fill: {palette.baseline}; }}",
         f".mark-untrained {{ {hollow} stroke: {palette.untrained}; }}",
         f".mark-published {{ {hollow} stroke: {palette.published}; }}",
         f".range-published {{ stroke: {palette.published}; stroke-width: 1.5; opacity: .6; fill: none; }}",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bertology.results.drawing.strip import strip_rules
-from bertology.results.palette import PALETTES, Theme, shade
+from bertology.results.palette import PALETTES, Theme, readable_ink, shade
 
 COLOUR_STEPS = 16
 """Steps of the colour scale on either side of the baseline."""

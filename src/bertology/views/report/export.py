@@ -63,7 +63,7 @@ def _paragraphs(content: ReportContent) -> Iterator[str]:
         yield "\n".join(f"- **{text.word}**: {text.definition}" for text in STATUSES.values())
     for topic, group in findings_by_topic(findings).items():
         yield f"### {topic}"
-        yield _table([_finding_row(finding) for finding in group])
+        yield from map(_finding, group)
     for heading, sections in content.sections_by_heading:
         yield f"## {heading}"
         for section in sections:
@@ -93,15 +93,11 @@ def _overview(content: ReportContent) -> Iterator[str]:
     yield "\n".join(f"- {step.text} `{step.command}`" for step in next_steps(content))
 
 
-def _finding_row(finding: Finding) -> dict[str, Any]:
-    strip, claim = finding.strip, finding.claim
-    return {
-        "verdict": STATUSES[finding.status].word,
-        "finding": finding.headline,
-        "measured": " ".join(filter(None, (strip.number, strip.interval, strip.place))) if strip is not None else "",
-        "answer": finding.answer,
-        "published": f"{claim.short_reference}, {claim.section}: {claim.published_value}",
-    }
+def _finding(finding: Finding) -> str:
+    """The headline with the verdict, the answer, and where the finding was published."""
+    claim = finding.claim
+    source = f"`{claim.id}` · {claim.short_reference}, {claim.section}: {claim.published_value}"
+    return f"**{finding.headline}** ({STATUSES[finding.status].word})  \n{finding.answer}  \n{source}"
 
 
 def _section(section: AnalysisSection) -> Iterator[str]:

@@ -6,6 +6,7 @@ why others could not be judged.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,7 +104,7 @@ class Finding:
     @property
     def answer(self) -> str:
         """What was measured, in a sentence."""
-        return "Not tested: it takes minutes. Add --full." if self.result is None else self.result.explanation
+        return "Not tested: it takes minutes. Add --full." if self.result is None else self.result.answer
 
     @property
     def short_answer(self) -> str:
@@ -153,8 +154,8 @@ def findings_by_topic(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
 
 def tally(findings: Sequence[Finding]) -> dict[Status, int]:
     """The number of findings of each status that occurs, in the order of the statuses."""
-    counts = {status: sum(finding.status == status for finding in findings) for status in STATUSES}
-    return {status: count for status, count in counts.items() if count}
+    counts = Counter[Status](finding.status for finding in findings)
+    return {status: counts[status] for status in STATUSES if counts[status]}
 
 
 _HEADLINE_RULE = (

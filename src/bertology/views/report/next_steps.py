@@ -61,7 +61,7 @@ def next_steps(content: ReportContent) -> list[NextStep]:
     return steps
 
 
-def remake_command(run: ClaimRun, content: ReportContent) -> str:
+def claim_command(run: ClaimRun, content: ReportContent) -> str:
     """The command that repeats the analysis of a claim and draws its figure."""
     subject, analysis = content.subject, registry.find(run.analysis)
     given = analysis.options if analysis is not None else {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
@@ -31,7 +30,7 @@ from bertology.views.report.findings import (
     tally,
     unjudged_reasons,
 )
-from bertology.views.report.next_steps import next_steps, remake_command
+from bertology.views.report.next_steps import claim_command, next_steps
 from bertology.views.report.pictures import Picture, chosen_head, large_pictures, small_picture
 from bertology.views.report.results import render_result
 
@@ -176,7 +175,7 @@ def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
         "examples": _examples(examples) if examples else None,
         "head": head,
         "view": _view_state(head, content),
-        "command": "\n".join(remake_command(run, content) for run in claim.all_runs.values()),
+        "command": "\n".join(claim_command(run, content) for run in claim.all_runs.values()),
         "bibtex": bibtex_entry(claim.paper) if claim.paper in CITATIONS else "",
     }
 
@@ -199,7 +198,7 @@ def _methods(finding: Finding, content: ReportContent) -> list[dict[str, Any]]:
     return methods
 
 
-def _untested_method(run: ClaimRun) -> Mapping[str, str]:
+def _untested_method(run: ClaimRun) -> dict[str, Any]:
     analysis = registry.find(run.analysis)
     question = analysis.question if analysis is not None else ""
     return {"analysis": run.analysis, "models": "not run", "sample_size": "", "anchor": "", "method": question}

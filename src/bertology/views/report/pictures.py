@@ -19,12 +19,14 @@ from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.drawing import svg
+from bertology.results.drawing.axis import Axis
 from bertology.results.drawing.figure import draw_shape
 from bertology.results.drawing.grids import finite_runs
 from bertology.results.drawing.panels import ColourScale, MeasureSeries, measure_series, missing_mark
-from bertology.results.drawing.strip import SHARES, MarkKind, StripMark, draw_strip, strip_scale
+from bertology.results.drawing.strip import MarkKind, StripMark, draw_strip, strip_scale
 from bertology.results.result import Result
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Table, UnmeasuredShape
+from bertology.results.units import DisplayUnit
 
 MAX_PANELS = 3
 """Measures drawn for one result."""
@@ -114,10 +116,10 @@ def curve_picture(result: Result, measure: str) -> Picture:
 
 def row_picture(table: Table, series: MeasureSeries, rows: Sequence[int]) -> Picture | None:
     """One measure of some rows of a table as strips on one scale; None if no row has a number."""
+    series = series.displayed()
     measured = [row for row in rows if np.isfinite(series.estimates.value[row])]
     marks = {_row_name(table, row): list(_marks_at(series, (row,))) for row in measured}
-    every = [mark for row_marks in marks.values() for mark in row_marks]
-    return Picture(_stacked(marks, _common_scale(every)), series.name, series.unit) if every else None
+    return Picture(_stacked(marks, series.display), series.name, series.unit) if marks else None
 
 
 def _pictures(claim_result: ClaimResult, scores: HeadScores | None, size: _Size) -> Iterator[Picture]:
@@ -229,17 +231,18 @@ def _grid_picture(
     """Layers down, heads across; the colour is faint at the lowest baseline, chosen heads are outlined and named."""
     n_layers, n_heads = series.estimates.shape
     cell, left = size.cell, 26
-    name_of_neutral, value = neutral or _lowest_baseline(series)
-    scale = ColourScale.of(series.estimates.value, value)
+    shown = series.displayed()
+    neutral_name, value = neutral or _lowest_baseline(shown)
+    scale = ColourScale.of(shown.estimates.value, value)
     parts: list[Markup] = []
     for layer, head in np.ndindex(n_layers, n_heads):
-        number = float(series.estimates.value[layer, head])
+        number = float(shown.estimates.value[layer, head])
         x, y = left + head * cell, layer * cell
         name = f"head {Head(layer, head)}"
         if not np.isfinite(number):
             parts.append(missing_mark(x + cell / 2, y + cell / 2 + 4, name))
             continue
-        tip = series.describe((layer, head), name)
+        tip = shown.describe((layer, head), name)
         parts.append(
             svg.element("rect", x=x, y=y, width=cell - 1, height=cell - 1, class_=scale.class_of(number), tip=tip)
         )
@@ -263,22 +266,22 @@ def _grid_picture(
     label = f"{series.name}, by layer and head" + "".join(
         f"; {head} {selection.number(head, series.estimates[head])}" for head in selection.heads if _is_in(head, series)
     )
-    caption = "" if size.is_small else "; ".join(filter(None, (series.unit, f"faint: {name_of_neutral}")))
+    caption = "" if size.is_small else shown.unit
     width = max(right + 118, left + 170)
     return Picture(svg.document(width, bottom, Markup().join(parts), label), series.name, caption)
 
 
 def _lowest_baseline(series: MeasureSeries) -> tuple[str, float]:
-    """The baseline with the lowest mean, and its mean; 0 if there is none."""
+    """The name and the mean of the baseline with the lowest mean; 0 if there is none, or if values can be negative."""
     means = {
         name: float(baseline.value[np.isfinite(baseline.value)].mean())
         for name, baseline in series.baselines.items()
         if np.isfinite(baseline.value).any()
     }
-    if not means:
+    if not means or series.display.is_signed:
         return "0", 0.0
     name = min(means, key=lambda name: means[name])
-    return f"{name} {means[name]:.2g}", means[name]
+    return name, means[name]
 
 
 def _is_in(head: Head, series: MeasureSeries) -> bool:
@@ -311,20 +314,21 @@ def _curve_picture(
     size: _Size,
 ) -> Picture:
     """Lines with bands; baselines are grey, the untrained model has its own colour, names stand at the lines' ends."""
+    group = [one.displayed() for one in group]
     lines = _lines(group)
     width, height = size.width, size.height
     top, bottom, left = 8, 30, 40
     names = [svg.truncate_label(name, 20 if size.is_small else 28) for name, _, _ in lines]
     right = width - 12 - max(svg.text_width(name) for name in names)
     values = np.concatenate([np.ravel(part) for _, _, e in lines for part in (e.value, e.low, e.high)])
-    low, high = svg.axis_range(values)
+    axis = Axis.over(values, is_p_value=group[0].display.is_p_value)
     n = len(labels)
 
     def x(index: float) -> float:
         return left + (right - left) * (index / (n - 1) if n > 1 else 0.5)
 
     def y(value: float) -> float:
-        return height - bottom - (height - top - bottom) * (value - low) / (high - low)
+        return height - bottom - (height - top - bottom) * axis.position(value)
 
     half = (right - left) / max(1, n - 1) / 2
     parts: list[Markup] = []
@@ -334,9 +338,9 @@ def _curve_picture(
             parts.append(
                 svg.element("rect", x=start, y=top, width=end - start, height=height - top - bottom, class_=class_)
             )
-    for tick in svg.ticks(low, high):
+    for tick, text in axis.ticks(4 if size.is_small else 5):
         parts.append(svg.path([(left, y(tick)), (right, y(tick))], class_="rule"))
-        parts.append(svg.text(left - 6, y(tick) + 4, f"{tick:.6g}", anchor="end", class_="muted"))
+        parts.append(svg.text(left - 6, y(tick) + 4, text + group[0].display.sign, anchor="end", class_="muted"))
     shown = [0, n - 1] if size.is_small else svg.visible_labels([x(i) for i in range(n)], labels)
     for index in dict.fromkeys(shown):
         text = f"{x_name} {labels[index]}" if index == 0 and size.is_small else labels[index]
@@ -432,26 +436,26 @@ def _marks_at(series: MeasureSeries, index: tuple[int, ...]) -> Iterator[StripMa
         if np.isfinite(estimates.value[index]):
             kind: MarkKind = "untrained" if name == UNTRAINED.name else "baseline"
             kind = "estimate" if estimates is series.estimates else kind
-            yield StripMark.of(kind, estimates[index], name, svg.format_estimate(estimates[index]))
+            yield StripMark.of(kind, estimates[index], name, svg.format_estimate(estimates[index], series.display.sign))
 
 
 def _best_heads(series: MeasureSeries) -> Picture:
     """The heads with the highest scores as strips on one scale."""
+    series = series.displayed()
     order = np.argsort(-np.nan_to_num(series.estimates.value, nan=-np.inf), axis=None, kind="stable")[:N_BEST_HEADS]
     marks: dict[str, list[StripMark]] = {}
     for index in order.tolist():
         cell = tuple(int(axis) for axis in np.unravel_index(index, series.estimates.shape))
         marks[f"head {Head(*cell)}"] = list(_marks_at(series, cell))
-    every = [mark for row in marks.values() for mark in row]
-    return Picture(_stacked(marks, _common_scale(every)), "best heads, all sentences", series.unit)
+    return Picture(_stacked(marks, series.display), "best heads, all sentences", series.unit)
 
 
-def _common_scale(marks: Sequence[StripMark]) -> tuple[float, float]:
-    return SHARES if all(0 <= end <= 1 for mark in marks for end in (mark.low, mark.high)) else strip_scale(marks)
-
-
-def _stacked(marks: Mapping[str, Sequence[StripMark]], scale: tuple[float, float]) -> Markup:
+def _stacked(marks: Mapping[str, Sequence[StripMark]], unit: DisplayUnit) -> Markup:
     """Strips below one another, with their names, and the ends of the scale below the last."""
+    every = [mark for row in marks.values() for mark in row]
+    whole = (0.0, unit.factor)
+    is_within = all(whole[0] <= end <= whole[1] for mark in every for end in (mark.low, mark.high))
+    scale = whole if is_within else strip_scale(every)
     left = 10 + max(map(svg.text_width, marks))
     strip_width, step = 300, 30
     parts: list[Markup] = []
@@ -459,7 +463,7 @@ def _stacked(marks: Mapping[str, Sequence[StripMark]], scale: tuple[float, float
         top = position * step
         parts.append(svg.text(left - 8, top + 17, name, anchor="end"))
         is_last = position == len(marks) - 1
-        ends = (f"{scale[0]:.3g}", f"{scale[1]:.3g}") if is_last else None
+        ends = (f"{scale[0]:.3g}{unit.sign}", f"{scale[1]:.3g}{unit.sign}") if is_last else None
         strip = draw_strip(row_marks, scale, name, width=strip_width, ends=ends, is_part=True)
         parts.append(svg.group([strip], transform=f"translate({left:.0f} {top})"))
     label = f"{len(marks)} rows: {', '.join(marks)}"
