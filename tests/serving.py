@@ -79,9 +79,10 @@ def finished_job(client: Any, job_id: str, seconds: float = 120.0) -> dict[str, 
 class RealServer:
     """`bertology serve` in a process of its own, on a free port of this machine."""
 
-    def __init__(self, home: Path, *arguments: str) -> None:
+    def __init__(self, home: Path, *arguments: str, model: str | None = "tiny") -> None:
         environment = {**os.environ, "BERTOLOGY_HOME": str(home), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "bertology", "serve", "tiny", "--port", "0", *arguments]
+        models = [model] if model else []
+        command = [sys.executable, "-m", "bertology", "serve", *models, "--port", "0", *arguments]
         self.log = (home / "server.log").open("ab")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=environment, text=True)
         assert self.process.stdout is not None
@@ -117,10 +118,10 @@ class RealServer:
 
 
 @contextmanager
-def real_server(home: Path, *arguments: str) -> Generator[RealServer]:
+def real_server(home: Path, *arguments: str, model: str | None = "tiny") -> Generator[RealServer]:
     """A server that is stopped at the end."""
     home.mkdir(parents=True, exist_ok=True)
-    server = RealServer(home, *arguments)
+    server = RealServer(home, *arguments, model=model)
     try:
         yield server
     finally:

@@ -19,13 +19,15 @@ from bertology.cli.main import COMMANDS
 from bertology.corpus.read import readers
 from bertology.views.report.schemas import json_schemas
 from command import bertology
+from serving import real_server
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = {f"{name}.md" for name in ("analyses", "claims", "command-line", "corpora", "gallery", "schemas")}
 """Pages that docs/generate.py makes."""
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WITH_BLOCKS = [path for path in DOCUMENTS if BLOCK.search(path.read_text("utf-8"))]
+WITH_BLOCKS = [p for p in DOCUMENTS if p.name != "README.zh.md" and BLOCK.search(p.read_text("utf-8"))]
+"""The pages whose code is run. The Chinese README is left out: another test compares its code with the English one's."""
 
 
 @pytest.mark.parametrize("document", WITH_BLOCKS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -40,12 +42,22 @@ def test_code_blocks_of_the_documentation_run(
         else:
             for line in code.splitlines():
                 arguments = shlex.split(line, comments=True)
-                if arguments and arguments[0] == "bertology":
+                if arguments[:2] == ["bertology", "serve"]:
+                    check_server_starts(tmp_path / "server", arguments[2:])
+                elif arguments and arguments[0] == "bertology":
                     command, _, output = " ".join(map(shlex.quote, arguments[1:])).partition(" '>' ")
                     result = bertology(*shlex.split(command))
                     assert result.status == 0, f"{line}: {result.err}"
                     if output:
                         Path(output).write_text(result.out, "utf-8")
+
+
+def check_server_starts(home: Path, arguments: list[str]) -> None:
+    """The command serves its page and loads its model and corpus; it would not end by itself."""
+    with real_server(home, *(word for word in arguments if word != "--open"), model=None) as server:
+        server.wait_until_ready()
+        with server.client() as client:
+            assert "<title>" in client.get("/").text
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -80,7 +81,8 @@ def test_python_m_bertology_is_the_command(tmp_path: Path) -> None:
 
 
 def test_the_module_completes_the_command_of_the_same_name() -> None:
-    command = [sys.executable, "-m", "bertology", "--show-completion", "bash"]
+    # typer looks for the shell among the parents of the process: the second command keeps bash one of them
+    command = ["bash", "-c", f"{shlex.quote(sys.executable)} -m bertology --show-completion; exit $?"]
     script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "complete -o default -F _bertology_completion bertology" in script
     assert "_BERTOLOGY_COMPLETE=complete_bash" in script
