@@ -27,7 +27,7 @@ GENERATED = {f"{name}.md" for name in ("analyses", "claims", "command-line", "co
 """Pages that docs/generate.py makes."""
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_BLOCKS = [p for p in DOCUMENTS if p.name != "README.zh.md" and BLOCK.search(p.read_text("utf-8"))]
-"""The pages whose code is run. The Chinese README is left out: another test compares its code with the English one's."""
+"""Pages whose code is run. Another test compares the code of the Chinese README with the English one."""
 
 
 @pytest.mark.parametrize("document", WITH_BLOCKS, ids=lambda path: path.relative_to(ROOT).as_posix())
