@@ -15,6 +15,10 @@ class LoadWarning(UserWarning):
     """A model was loaded otherwise than its configuration says; the command line prints it as a message."""
 
 
+class DamagedFileWarning(UserWarning):
+    """A stored file was damaged, and what it held is computed again; the command line prints it as a message."""
+
+
 class Refusal(Exception):
     """Input that would give wrong numbers, refused early with a remedy."""
 

@@ -24,7 +24,7 @@ from bertology.analyses.interventions.word_substitution.candidates import vocabu
 from bertology.analyses.run import RunInputs, run_all
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
-from bertology.errors import Refusal
+from bertology.errors import DamagedFileWarning, Refusal
 from planted_tasks import planted_corpus
 
 CACHING = [analysis for analysis in registry.load_all() if "cache" in analysis.inputs]
@@ -213,8 +213,12 @@ def test_a_value_is_computed_once_and_a_damaged_file_is_replaced(tmp_path: Path)
     for file in (tmp_path / FOLDER).iterdir():
         stored = json.loads(file.read_text("utf-8"))
         assert stored["value"] == 2 * stored["key"]["arguments"]["number"]
-        file.write_text('{"key": ', "utf-8")
-    assert cached.call(double, number=3) == 6
+        file.write_bytes(file.read_bytes().replace(b'"value": ', b'"value": 1'))
+    with pytest.warns(DamagedFileWarning, match="digest does not match. Its value is computed again"):
+        assert cached.lookup(double, {"number": 3}) is None
+    with pytest.warns(DamagedFileWarning):
+        assert cached.call(double, number=3) == 6
+    assert cached.call(double, number=3) == 6, "the damaged file was replaced"
     assert AnalysisCache().call(double, number=3) == 6
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from bertology.checked_files import write_checked_bytes
 from bertology.errors import Refusal
 from bertology.training.checkpointer import STATE_FILE, Checkpointer
 from bertology.training.loop import TrainingHistory, TrainingState
@@ -42,9 +44,16 @@ def test_a_state_is_saved_and_restored(tmp_path: Path) -> None:
 
 def test_unreadable_and_old_states_are_refused(tmp_path: Path) -> None:
     checkpointer = Checkpointer(tmp_path)
-    torch.save({"step": 3, "progress": {}}, tmp_path / STATE_FILE)
+    buffer = io.BytesIO()
+    torch.save({"step": 3, "progress": {}}, buffer)
+    write_checked_bytes(tmp_path / STATE_FILE, buffer.getvalue())
     with pytest.raises(Refusal, match="written by an earlier version of bertology"):
         checkpointer.latest()
+    intact = (tmp_path / STATE_FILE).read_bytes()
+    for position in range(0, len(intact), len(intact) // 100):
+        (tmp_path / STATE_FILE).write_bytes(intact[:position] + bytes([intact[position] ^ 1]) + intact[position + 1 :])
+        with pytest.raises(Refusal, match="digest does not match"):
+            checkpointer.latest()
     (tmp_path / STATE_FILE).write_bytes(b"no state")
     with pytest.raises(Refusal, match="cannot be read"):
         checkpointer.latest()

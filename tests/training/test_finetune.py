@@ -12,6 +12,7 @@ import torch
 import transformers
 
 import bertology
+from bertology.checked_files import write_checked_json
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import TaskEncoder
 from bertology.errors import Refusal
@@ -54,9 +55,8 @@ def test_a_planted_task_is_learnt_and_saved_for_transformers(task: TaskName, tmp
     assert finetuned.scores()[metric].value >= 0.95
     baseline = next(iter(finetuned.metadata["baselines"]["validation"].values()))[metric]
     assert baseline["high"] < finetuned.scores()[metric].low
-    assert json.loads((finetuned.directory / "finetuning.json").read_text("utf-8")) == json.loads(
-        json.dumps(finetuned.metadata)
-    )
+    metadata = json.loads((finetuned.directory / "finetuning.json").read_text("utf-8"))
+    assert len(metadata.pop("digest")) == 32 and metadata == json.loads(json.dumps(finetuned.metadata))
     assert not (finetuned.directory / TRAINING_FOLDER).exists()
     model: Any = AUTO_CLASSES[task].from_pretrained(finetuned.directory)
     torch.testing.assert_close(model.state_dict(), load_weights(finetuned.directory), rtol=0, atol=0)
@@ -215,10 +215,25 @@ def test_defaults_are_resolved_by_model_width_and_device() -> None:
     assert resolve_config(TrainingConfig(learning_rate=1.0), width=256, device="cpu").learning_rate == 1.0
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "finetuning.json"])
+def test_a_finished_model_that_was_damaged_is_refused(name: str, tmp_path: Path) -> None:
+    corpus = planted_corpus("sentence", 40)
+    finetuned = run_finetuning("sentence", tmp_path / "model", corpus=corpus, config=SHORT_CONFIG)
+    file = finetuned.directory / name
+    intact = file.read_bytes()
+    for position in range(0, len(intact), len(intact) // 20):
+        file.write_bytes(intact[:position] + bytes([intact[position] ^ 1]) + intact[position + 1 :])
+        with pytest.raises(Refusal, match=f"{name} is damaged"):
+            run_finetuning("sentence", finetuned.directory, corpus=corpus, config=SHORT_CONFIG)
+    file.write_bytes(intact)
+    again = run_finetuning("sentence", finetuned.directory, corpus=corpus, config=SHORT_CONFIG)
+    assert again.metadata == json.loads(json.dumps(finetuned.metadata))
+
+
 def test_a_run_of_an_older_format_is_refused(tmp_path: Path) -> None:
     corpus = planted_corpus("sentence", 40)
     finetuned = run_finetuning("sentence", tmp_path / "model", corpus=corpus, config=SHORT_CONFIG)
     file = finetuned.directory / "finetuning.json"
-    file.write_text(json.dumps({"format": 1, "recipe": {}}), "utf-8")
+    write_checked_json(file, {"format": 1, "recipe": {}})
     with pytest.raises(Refusal, match=r"written by another version of bertology \(format 1\)"):
         run_finetuning("sentence", tmp_path / "model", corpus=corpus, config=SHORT_CONFIG)

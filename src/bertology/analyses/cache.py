@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertology.analyses.cache_key import cache_key
-from bertology.atomic_files import atomic_writer
+from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
+from bertology.errors import DamagedFileWarning
 from bertology.progress import ProgressCallback, ProgressFactory, no_progress
 
 FOLDER = "analysis_cache"
@@ -44,39 +46,50 @@ class AnalysisCache:
         return self.get_or_compute(function, arguments, lambda: function(**arguments, **handed_on))
 
     def lookup(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-        """The stored value of a function for these arguments; None if there is none that can be read."""
+        """The stored value of a function for these arguments; None if there is none, or if it is damaged."""
         if self.directory is None:
             return None
-        try:
-            return json.loads(self.file(cache_key(function, arguments), ".json").read_text("utf-8"))["value"]
-        except (OSError, ValueError, LookupError, TypeError):  # not stored, or damaged
-            return None
+        key = cache_key(function, arguments)
+        stored = _read(self.file(key, ".json"), key)
+        return None if stored is None else stored["value"]
 
     def get_or_compute(
         self, function: Callable[..., Any], arguments: Mapping[str, Any], compute: Callable[[], Any]
     ) -> Any:
         """The stored value of a function for these arguments, else what `compute` returns, which is then stored.
 
-        `compute` depends on nothing but the arguments. A file that cannot be read is replaced.
+        `compute` depends on nothing but the arguments. A damaged file is reported and replaced.
         """
         if self.directory is None:
             return compute()
         key = cache_key(function, arguments)
         file = self.file(key, ".json")
-        if file.is_file():
-            try:
-                return json.loads(file.read_text("utf-8"))["value"]
-            except (ValueError, LookupError, TypeError):  # damaged
-                pass
+        stored = _read(file, key)
+        if stored is not None:
+            return stored["value"]
         value = compute()
-        with atomic_writer(file) as stream:
-            stream.write(json.dumps({"key": key, "value": value}).encode())
+        write_checked_json(file, {"key": key, "value": value})
         return value
 
     def file(self, key: Mapping[str, Any], suffix: str, folder: str = FOLDER) -> Path:
         """The file of a key."""
         assert self.directory is not None, "called only with a store"
         return self.directory / folder / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}{suffix}"
+
+
+def _read(file: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The stored object of this key; None if there is none. A damaged file is reported."""
+    if not file.is_file():
+        return None
+    try:
+        stored = read_checked_json(file)
+        if stored["key"] != json.loads(json.dumps(key)):
+            raise DamagedFileError(f"{file} holds the value of another key")
+        return stored
+    except (ValueError, LookupError) as error:
+        problem = str(error) if isinstance(error, DamagedFileError) else f"{file} is damaged"
+        warnings.warn(f"{problem}. Its value is computed again.", DamagedFileWarning, stacklevel=3)
+        return None
 
 
 def step_progress(meter: ProgressCallback, step: int, n_steps: int) -> ProgressCallback:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bertology.checked_files import read_checked_json
 from bertology.cli import options
 from bertology.errors import Refusal, count_noun
 
@@ -305,7 +306,7 @@ def _cache_entry(file: Path, root: Path) -> StoreEntry:
     corpus, content, problem = "", (), ""
     if file.suffix == ".json":
         try:
-            stored = json.loads(file.read_text("utf-8"))
+            stored = read_checked_json(file)
             function, value = stored["key"]["function"], stored["value"]
             content = (function,)
             if isinstance(value, dict) and {"analysis", "inputs", "provenance"} <= value.keys():

@@ -1,11 +1,12 @@
 """Checkpoints of a run that may be interrupted at any moment: its last state and its best weights, in a directory.
 
-Files are written atomically. Best weights are written before the state that refers to them, and older ones removed
-after it, so that the best weights of any state exist.
+Files are written atomically and carry a digest of their content. Best weights are written before the state that refers
+to them, and older ones removed after it, so that the best weights of any state exist.
 """
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,7 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertology.atomic_files import atomic_writer, remove_stale_partials
+from bertology.atomic_files import remove_stale_partials
+from bertology.checked_files import read_checked_bytes, write_checked_bytes
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.training.loop import StateDict, TrainingHistory, TrainingState
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STATE_FILE = "state.pt"
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 SAVE_SECONDS = 60.0
 MAX_TIME_FRACTION = 0.05
 """Maximum fraction of the time spent on saving states within an epoch."""
@@ -82,13 +84,14 @@ def _best_file(epoch: int) -> str:
 
 
 def _write(content: dict[str, Any], file: Path) -> None:
-    with atomic_writer(file) as stream:
-        torch.save(content, stream)
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    write_checked_bytes(file, buffer.getvalue())
 
 
 def _read(file: Path) -> Any:
     try:
-        return torch.load(file, map_location="cpu", weights_only=True)
+        return torch.load(io.BytesIO(read_checked_bytes(file)), map_location="cpu", weights_only=True)
     except Exception as error:  # whatever is wrong with it, training cannot resume from it
         raise Refusal(
             f"{file} cannot be read ({' '.join(str(error).split())[:200]})",

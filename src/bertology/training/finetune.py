@@ -120,7 +120,7 @@ def finetune(
         **asdict(history),
         **_scores_to_json(scores),
     }
-    run_directory.finish(trainable, metadata)
+    metadata = run_directory.finish(trainable, metadata)
     return FineTunedModel(load_finetuned(run_directory.folder, encoder.device), run_directory.folder, metadata)
 
 

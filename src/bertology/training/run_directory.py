@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertology.atomic_files import atomic_directory, atomic_writer, remove_stale_partials
+from bertology.atomic_files import atomic_directory, digest_file, is_partial, remove_stale_partials
+from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
 from bertology.errors import Refusal
 from bertology.training.job import save_model
 from bertology.training.trainable_model import TrainableModel
@@ -44,17 +45,19 @@ class RunDirectory:
                 self._refuse_other_run(file)
         if (self.folder / METADATA_FILE).is_file():
             shutil.rmtree(self.training, ignore_errors=True)
-            return json.loads((self.folder / METADATA_FILE).read_text("utf-8"))
+            metadata = _read_json(self.folder / METADATA_FILE)
+            self._refuse_damaged_model(metadata["files"])
+            return metadata
         if (self.folder / "config.json").is_file() and not self.training.is_dir():
             raise Refusal(
                 f"{self.folder} already contains a model", "a new or empty directory", "Choose another with -o"
             )
         self.training.mkdir(exist_ok=True)
-        _write_json(self.training / KEY_FILE, self.key)
+        write_checked_json(self.training / KEY_FILE, self.key, indent=1)
         return None
 
     def _refuse_other_run(self, file: Path) -> None:
-        stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        stored = _read_json(file)
         if stored.get("format") != self.key.get("format"):
             raise Refusal(
                 f"{file} was written by another version of bertology (format {stored.get('format')})",
@@ -70,11 +73,24 @@ class RunDirectory:
                     "Choose another directory with -o, or delete this one",
                 )
 
-    def finish(self, model: TrainableModel, metadata: Mapping[str, Any]) -> None:
-        """Write the model, then the metadata, which mark the run as finished."""
+    def _refuse_damaged_model(self, digests: Mapping[str, str]) -> None:
+        for name, digest in digests.items():
+            file = self.folder / name
+            if not file.is_file() or digest_file(file) != digest:
+                raise Refusal(
+                    f"{file} is {'damaged' if file.is_file() else 'missing'}: it is not what fine-tuning wrote",
+                    f"the model whose files {METADATA_FILE} lists",
+                    f"Delete the directory {self.folder} and run the same command again",
+                )
+
+    def finish(self, model: TrainableModel, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the model, then the metadata with a digest of each file, which mark the run as finished."""
         save_model(model, self.folder)
-        _write_json(self.folder / METADATA_FILE, metadata)
+        files = sorted(file for file in self.folder.iterdir() if file.is_file() and not is_partial(file))
+        finished = {**metadata, "files": {file.name: digest_file(file) for file in files}}
+        write_checked_json(self.folder / METADATA_FILE, finished, indent=1)
         self.discard_training()
+        return finished
 
     def discard_training(self) -> None:
         """Delete the training state."""
@@ -95,6 +111,12 @@ def describe_difference(previous: Any, current: Any) -> str:
     return f"{previous}, now {current}"
 
 
-def _write_json(file: Path, value: Mapping[str, Any]) -> None:
-    with atomic_writer(file) as stream:
-        stream.write((json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        return read_checked_json(file)
+    except (ValueError, OSError) as error:
+        raise Refusal(
+            f"{error}" if isinstance(error, DamagedFileError) else f"{file} cannot be read ({error})",
+            "a file that fine-tuning wrote",
+            f"Choose another directory with -o, or delete {file.parent}",
+        ) from error

@@ -1,0 +1,52 @@
+"""Files that tell whether they were damaged: JSON and binary files that carry a digest of their own content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bertology.atomic_files import DIGEST_LENGTH, atomic_writer, digest_bytes
+
+_START, _END = b'{"digest": "', b'", '
+_HEADER_LENGTH = len(_START) + DIGEST_LENGTH + len(_END)
+_MAGIC = b"bertology "
+_MAGIC_LENGTH = len(_MAGIC) + DIGEST_LENGTH + 1
+
+
+class DamagedFileError(ValueError):
+    """A file whose content is not what was written."""
+
+
+def write_checked_json(file: Path, content: Mapping[str, Any], *, indent: int | None = None) -> None:
+    """Write an object with at least one field as JSON whose first field is a digest of all that follows it."""
+    text = json.dumps(dict(content), indent=indent, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    rest = text[1:].lstrip()
+    with atomic_writer(file) as stream:
+        stream.write(_START + digest_bytes(rest).encode() + _END + rest)
+
+
+def read_checked_json(file: Path) -> dict[str, Any]:
+    """The object that `write_checked_json` wrote, without its digest; `DamagedFileError` if it is another."""
+    content = file.read_bytes()
+    rest = content[_HEADER_LENGTH:]
+    if content[:_HEADER_LENGTH] != _START + digest_bytes(rest).encode() + _END:
+        raise DamagedFileError(f"{file} is damaged, or was written by another version: its digest does not match")
+    return json.loads(b"{" + rest)
+
+
+def write_checked_bytes(file: Path, content: bytes) -> None:
+    """Write bytes after a line that holds their digest."""
+    with atomic_writer(file) as stream:
+        stream.write(_MAGIC + digest_bytes(content).encode() + b"\n")
+        stream.write(content)
+
+
+def read_checked_bytes(file: Path) -> bytes:
+    """The bytes that `write_checked_bytes` wrote; `DamagedFileError` if they are others."""
+    content = file.read_bytes()
+    rest = content[_MAGIC_LENGTH:]
+    if content[:_MAGIC_LENGTH] != _MAGIC + digest_bytes(rest).encode() + b"\n":
+        raise DamagedFileError(f"{file} is damaged, or was written by another version: its digest does not match")
+    return rest
