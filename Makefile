@@ -10,12 +10,15 @@ CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 report: $(READY)
 	$(BIN)/bertology report -o report.html
 
-# One worker a core, each with one thread: torch's own threads would only wait for each other.
+# One worker a core, each with one thread: torch's own threads would only wait for each other. `worksteal` gives each
+# worker tests that follow each other, so that what the tests of a file share is computed once and not by every worker.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 quick: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # The tests of encoders with the lowest versions of torch and transformers, in an environment of their own.
 oldest: .venv-oldest/.ready

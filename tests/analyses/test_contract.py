@@ -30,7 +30,7 @@ from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.load import load
 from bertology.encoder.task_heads import add_task_head
 from bertology.errors import Refusal
-from bertology.recording.plan import RecordingConfig
+from bertology.recording.plan import RecordingConfig, default_tokens_per_batch
 from bertology.results.result import Result
 from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Table
 from bertology.views.report.content import AnalysisSection, ReportContent, ReportSubject
@@ -39,7 +39,8 @@ from bertology.views.report.page import report_page
 MeasuredShapes = HeadGrid | LayerCurve | Curve | Matrix | Table
 ANALYSES = registry.load_all()
 
-every_analysis = pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.name)
+every_analysis = pytest.mark.parametrize("analysis", ANALYSES, ids=lambda a: a.name, scope="module")
+"""With the scope of the module all tests of an analysis follow each other, so that they share its `result`."""
 
 CORPORA = (
     "english",
@@ -75,31 +76,44 @@ def is_annotated(corpus: Corpus, analysis: Analysis) -> bool:
     return all(corpus.annotations[annotation] for annotation in analysis.annotations)
 
 
-def analysis_under_test(request: pytest.FixtureRequest) -> Analysis | None:
-    callspec = getattr(request.node, "callspec", None)
-    return callspec.params["analysis"] if callspec else None
-
-
-@pytest.fixture
-def corpus(request: pytest.FixtureRequest) -> Corpus:
-    analysis = analysis_under_test(request)
-    if analysis is not None and analysis.test_corpus is not None:
+def corpus_of(analysis: Analysis) -> Corpus:
+    if analysis.test_corpus is not None:
         return read_corpus(analysis.test_corpus)
-    return next(c for c in map(read_corpus, CORPORA) if analysis is None or is_annotated(c, analysis))
+    return next(corpus for corpus in map(read_corpus, CORPORA) if is_annotated(corpus, analysis))
+
+
+def encoder_of(analysis: Analysis) -> Encoder:
+    if analysis.needs_task_head is None:
+        return tiny()
+    return tiny(tuple(sorted({example.label for example in corpus_of(analysis) if example.label is not None})))
 
 
 @pytest.fixture
-def encoder(request: pytest.FixtureRequest, corpus: Corpus) -> Encoder:
-    analysis = analysis_under_test(request)
-    if analysis is None or analysis.needs_task_head is None:
-        return tiny()
-    return tiny(tuple(sorted({example.label for example in corpus if example.label is not None})))
+def corpus(analysis: Analysis) -> Corpus:
+    return corpus_of(analysis)
+
+
+@pytest.fixture
+def encoder(analysis: Analysis) -> Encoder:
+    return encoder_of(analysis)
+
+
+@pytest.fixture
+def result(analysis: Analysis) -> Result:
+    return default_result(analysis.name)
 
 
 def run_tiny(analysis: Analysis, encoder: Encoder, corpus: Corpus, **config: object) -> Result:
     against = load("random:tiny@1") if "against" in analysis.inputs else None
     recording_config = RecordingConfig(**config)  # type: ignore[arg-type]  # any field
     return run_analysis(analysis, RunInputs(corpus, encoder, against=against, config=recording_config))
+
+
+@cache
+def default_result(name: str) -> Result:
+    """The result with default options, computed once for all tests that only look at it."""
+    analysis = registry.get(name)
+    return run_tiny(analysis, encoder_of(analysis), corpus_of(analysis))
 
 
 def values_by_measure(result: Result) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
@@ -119,27 +133,27 @@ def test_the_declaration_is_complete(analysis: Analysis) -> None:
 
 
 @every_analysis
-def test_same_seed_same_result(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
-    first, second = (run_tiny(analysis, encoder, corpus) for _ in range(2))
-    assert first.to_json() == second.to_json()
+def test_same_seed_same_result(analysis: Analysis, encoder: Encoder, corpus: Corpus, result: Result) -> None:
+    assert run_tiny(analysis, encoder, corpus).to_json() == result.to_json()
     default_view = "show" in analysis.options and analysis.options["show"].default
     has_answers = analysis.answers if isinstance(analysis.answers, bool) else default_view in analysis.answers
-    assert bool(first.answers()) == has_answers
-    json.dumps(first.answers(), allow_nan=False)
+    assert bool(result.answers()) == has_answers
+    json.dumps(result.answers(), allow_nan=False)
 
 
 @every_analysis
-def test_batches_change_nothing(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
+def test_batches_change_nothing(analysis: Analysis, encoder: Encoder, corpus: Corpus, result: Result) -> None:
+    assert default_tokens_per_batch(encoder.device) > 1000
     small = values_by_measure(run_tiny(analysis, encoder, corpus, tokens_per_batch=40))
-    for name, values in values_by_measure(run_tiny(analysis, encoder, corpus, tokens_per_batch=4000)).items():
+    for name, values in values_by_measure(result).items():
         np.testing.assert_allclose(values, small[name], atol=2e-5, err_msg=name)
 
 
 @every_analysis
-def test_sentence_order_changes_nothing(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
+def test_sentence_order_changes_nothing(analysis: Analysis, encoder: Encoder, corpus: Corpus, result: Result) -> None:
     reversed_corpus = replace(corpus, examples=corpus.examples[::-1])
     reversed_values = values_by_measure(run_tiny(analysis, encoder, reversed_corpus))
-    for name, values in values_by_measure(run_tiny(analysis, encoder, corpus)).items():
+    for name, values in values_by_measure(result).items():
         np.testing.assert_allclose(values, reversed_values[name], atol=2e-5, err_msg=name)
 
 
@@ -172,10 +186,7 @@ def test_missing_annotation_is_refused(analysis: Analysis, encoder: Encoder) -> 
 
 
 @every_analysis
-def test_every_measure_has_a_baseline_an_interval_and_a_unit(
-    analysis: Analysis, encoder: Encoder, corpus: Corpus
-) -> None:
-    result = run_tiny(analysis, encoder, corpus)
+def test_every_measure_has_a_baseline_an_interval_and_a_unit(analysis: Analysis, result: Result) -> None:
     if isinstance(result.data, MeasuredShapes):
         assert result.n == max(estimates.n.max() for estimates in result.data.measures.values()) > 0
         for name, estimates in result.data.measures.items():
@@ -189,11 +200,9 @@ def test_every_measure_has_a_baseline_an_interval_and_a_unit(
 
 
 @every_analysis
-def test_a_proportion_on_which_all_cases_agree_has_an_interval(
-    analysis: Analysis, encoder: Encoder, corpus: Corpus
-) -> None:
+def test_a_proportion_on_which_all_cases_agree_has_an_interval(analysis: Analysis, result: Result) -> None:
     """7 of 7 is not 1 without uncertainty: resampling cases that agree shows none, an exact interval does."""
-    data = run_tiny(analysis, encoder, corpus).data
+    data = result.data
     if isinstance(data, MeasuredShapes):
         for series, measures in {"model": data.measures, **data.baselines}.items():
             for name, estimates in measures.items():
@@ -203,8 +212,7 @@ def test_a_proportion_on_which_all_cases_agree_has_an_interval(
 
 
 @every_analysis
-def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: Encoder, corpus: Corpus) -> None:
-    result = run_tiny(analysis, encoder, corpus)
+def test_json_round_trips_and_everything_renders(analysis: Analysis, result: Result) -> None:
     serialised = result.to_json()
     assert Result.from_json(json.dumps(serialised, allow_nan=False)).to_json() == serialised
     model_rows = [row for row in result.rows() if row.get("series", "model") == "model"]
@@ -223,9 +231,8 @@ def test_json_round_trips_and_everything_renders(analysis: Analysis, encoder: En
 
 @every_analysis
 def test_every_output_names_models_corpus_and_options(
-    analysis: Analysis, encoder: Encoder, corpus: Corpus, tmp_path: Path
+    analysis: Analysis, encoder: Encoder, corpus: Corpus, result: Result, tmp_path: Path
 ) -> None:
-    result = run_tiny(analysis, encoder, corpus)
     model = result.to_json()["inputs"]["model"]
     assert model["model"]["name"] == encoder.name and model["model"]["fingerprint"] == encoder.fingerprint
     assert model["model"]["changes"] == {}
@@ -253,12 +260,14 @@ def test_every_output_names_models_corpus_and_options(
         assert [name for name in names if name not in flat] == []
 
 
-def test_many_analyses_share_one_pass(encoder: Encoder, corpus: Corpus) -> None:
+def test_many_analyses_share_one_pass() -> None:
+    encoder, corpus = tiny(), read_corpus(CORPORA[0])
     annotated = [analysis for analysis in ANALYSES if is_annotated(corpus, analysis)]
     analyses = [analysis for analysis in annotated if set(analysis.inputs) <= {"recording", "randomised"}]
     report = run_all([(analysis, {}) for analysis in analyses], RunInputs(corpus, encoder))
     assert len(report.passes) == 2, report.passes  # the model and the untrained model, once each
     for analysis, result in zip(analyses, report.results(), strict=True):
-        alone = values_by_measure(run_tiny(analysis, encoder, corpus))
+        is_default = corpus_of(analysis) is corpus
+        alone = values_by_measure(default_result(analysis.name) if is_default else run_tiny(analysis, encoder, corpus))
         for name, values in values_by_measure(result).items():
             np.testing.assert_allclose(values, alone[name], atol=1e-6, err_msg=name)
