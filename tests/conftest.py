@@ -12,7 +12,18 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
+import hypothesis
 import pytest
+
+# The same examples in every run, and no limit that depends on how busy the machine is.
+hypothesis.settings.register_profile(
+    "deterministic",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("deterministic")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertology.claims.answer import describe_caveat, write_answer
@@ -104,7 +104,7 @@ estimates = st.builds(estimate, numbers, halves)
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS.keys())
-@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(value=estimates, other=estimates)
 def test_every_claim_has_words_of_its_own_for_all_numbers(claim: Claim, value: Estimate, other: Estimate) -> None:
     verdict = plant(claim, value, other)
@@ -120,7 +120,7 @@ def test_every_claim_has_words_of_its_own_for_all_numbers(claim: Claim, value: E
 @pytest.mark.parametrize(
     "claim", [claim for claim in CLAIMS.values() if "|" in claim.answer], ids=lambda claim: claim.id
 )
-@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(value=estimates)
 def test_a_word_of_direction_agrees_with_its_number(claim: Claim, value: Estimate) -> None:
     verdict = plant(claim, value, value)

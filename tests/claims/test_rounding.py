@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bertology.claims.rounding import Unit, format_constant, round_comparisons, round_estimate
@@ -104,8 +104,9 @@ def test_one_number_looks_the_same_in_all_its_comparisons() -> None:
     assert first.value.text == second.value.text == "50.12 %"
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(comparisons, near_a_limit), st.sampled_from(UNITS))
+@example(near_the_end(measurement(0.5046, 0.16225316720560462, 0.0004), 2.9795537793165696e-12), "bits")
+@example(near_the_end(measurement(-0.948, 0.011454606161725412, 0.2334975648369314), 1.9151426871676198e-11), "layer")
 def test_shown_numbers_give_the_verdict(comparison: Comparison, unit: Unit) -> None:
     (rounded,) = round_comparisons([comparison], unit)
     value = replace(comparison.value, estimate=rounded.value.rounded)
@@ -117,8 +118,8 @@ def test_shown_numbers_give_the_verdict(comparison: Comparison, unit: Unit) -> N
         assert replace(comparison, value=value, lower=lower).outcome == comparison.outcome
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(measurements, st.sampled_from(UNITS))
+@example(measurement(0.0, 0.0, 5e-324), "number")
 def test_the_shown_value_lies_in_the_shown_interval(number: Measurement, unit: Unit) -> None:
     shown = round_estimate(number.estimate, unit)
     if shown.interval:
@@ -126,8 +127,8 @@ def test_the_shown_value_lies_in_the_shown_interval(number: Measurement, unit: U
         assert low <= float(shown.bare) <= high and low < high
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(measurements, st.sampled_from(UNITS))
+@example(measurement(0.0, 0.0, 5e-324), "number")
 def test_no_digit_is_further_from_the_number_than_its_interval(number: Measurement, unit: Unit) -> None:
     shown = round_estimate(number.estimate, unit).rounded
     half_width = (number.estimate.high - number.estimate.low) / 2

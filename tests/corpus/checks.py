@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from bertology.corpus.corpus import Corpus, example_from_json, example_to_json
 from bertology.corpus.read import read
 from bertology.corpus.sentence import ROOT, SPAN_ANNOTATIONS, WORD_ANNOTATIONS
 from bertology.errors import Refusal
-
-DETERMINISTIC = settings(deadline=None, derandomize=True, database=None)
 
 
 class ReaderSample:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.corpus.checks import DETERMINISTIC
 
 from bertology.corpus.bio import Scheme, decode, detect_scheme, encode, word_tags
 from bertology.corpus.sentence import Span, sentence_from_words
@@ -44,7 +43,6 @@ def expected_tags(spans: tuple[Span, ...], length: int, scheme: Scheme) -> list[
 
 @pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
 def test_spans_survive_encoding_and_decoding(scheme: Scheme) -> None:
-    @DETERMINISTIC
     @given(random_spans())
     def check(case: tuple[tuple[Span, ...], int]) -> None:
         spans, length = case

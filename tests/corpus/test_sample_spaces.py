@@ -8,7 +8,6 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.corpus.checks import DETERMINISTIC
 
 from bertology.corpus.sample_spaces import (
     SampleSpace,
@@ -42,7 +41,6 @@ def spaces(draw: st.DrawFn, depth: int = 2) -> SampleSpace[object]:
     return union(*((index + 1, map_space(part, lambda v, i=index: (i, v))) for index, part in enumerate(parts)))
 
 
-@DETERMINISTIC
 @given(spaces(), st.integers(0, 99))
 def test_every_value_has_one_index_and_samples_are_in_range(space: SampleSpace[object], seed: int) -> None:
     assert len(set(values(space))) == space.size

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.corpus.checks import DETERMINISTIC
 
 from bertology.corpus.sentence import (
     join_words,
@@ -18,7 +17,6 @@ from bertology.corpus.sentence import (
 from bertology.errors import Refusal
 
 
-@DETERMINISTIC
 @given(st.text(max_size=60))
 def test_every_visible_character_is_in_one_word_and_offsets_match_the_words(text: str) -> None:
     for sentence in (sentence_from_text(text), split_at_spaces(text)):
@@ -43,7 +41,6 @@ def test_words_of_running_text(text: str, words: list[str]) -> None:
     assert list(sentence_from_text(text).words) == words
 
 
-@DETERMINISTIC
 @given(st.lists(st.text(alphabet="ab.é我", min_size=1, max_size=4), max_size=8), st.data())
 def test_words_are_located_in_the_text_they_form(words: list[str], data: st.DataObject) -> None:
     spaces = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))

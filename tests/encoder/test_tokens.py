@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiny_models
@@ -119,7 +119,7 @@ def _check(name: str, text_input: TextInput) -> TokenisedInput:
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120)
 @given(sentence=sentences())
 def test_a_token_belongs_to_the_word_with_most_common_characters(name: str, sentence: Sentence) -> None:
     tokens = _check(name, TextInput((sentence,)))
@@ -132,14 +132,14 @@ def test_a_token_belongs_to_the_word_with_most_common_characters(name: str, sent
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(first=sentences(), second=sentences())
 def test_words_of_a_pair_are_numbered_consecutively(name: str, first: Sentence, second: Sentence) -> None:
     _check(name, TextInput((first, second)))
 
 
 @pytest.mark.parametrize("name", LOSSLESS)
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(words=st.lists(st.text("abcéz你🎈'-.", min_size=1, max_size=6), min_size=1, max_size=8))
 def test_byte_level_tokenisers_drop_no_word_between_spaces(name: str, words: list[str]) -> None:
     (tokens,) = tiny_models.encoder(name).tokenise([TextInput((sentence_from_words(words),))])

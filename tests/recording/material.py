@@ -24,8 +24,8 @@ from bertology.recording.recording import Recording
 
 CLOSE = 1e-5
 
-DETERMINED = settings(
-    max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+FEW_EXAMPLES = settings(
+    max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.recording.material import DETERMINED
+from tests.recording.material import FEW_EXAMPLES
 
 from bertology.encoder.tokens import SpecialToken, WordAlignment
 from bertology.recording.character_alignment import (
@@ -87,7 +87,7 @@ def test_the_marker_of_tokens_is_recognised_and_says_where_words_start(tokens: l
     assert sum(starts_word for token, starts_word in starts if special_kind(token) is SpecialToken.NONE) == 2
 
 
-@DETERMINED
+@FEW_EXAMPLES
 @given(
     words=st.lists(st.text("abcÉß中.#", min_size=1, max_size=6), min_size=1, max_size=8),
     cuts=st.lists(st.integers(1, 3)),

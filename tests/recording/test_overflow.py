@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.recording.material import DETERMINED, mixed, random_sentence, tiny
+from tests.recording.material import FEW_EXAMPLES, mixed, random_sentence, tiny
 
 from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences
 from bertology.corpus.sentence import Sentence, Span, sentence_from_words
@@ -155,7 +155,7 @@ def test_a_word_longer_than_the_encoder_is_truncated_and_counted(
 UNUSUAL_WORDS = ["the", "cat", "qzx", "é", "。", "\u200b", "☃", "a" * 40, "don't"]
 
 
-@DETERMINED
+@FEW_EXAMPLES
 @given(
     words=st.lists(st.sampled_from(UNUSUAL_WORDS), min_size=1, max_size=60),
     second=st.lists(st.sampled_from(["and", "zzzz", "…"]), max_size=8),

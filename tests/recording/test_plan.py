@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.recording.material import DETERMINED, mixed, pairs, tiny
+from tests.recording.material import FEW_EXAMPLES, mixed, pairs, tiny
 
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import sentence_from_words
@@ -17,7 +17,7 @@ from bertology.recording import plan as planning
 from bertology.recording.plan import RecordingConfig, affordable_sample_size, make_plan
 
 
-@DETERMINED
+@FEW_EXAMPLES
 @given(count=st.integers(1, 60), seed=st.integers(0, 9), max_tokens=st.integers(1, 400))
 def test_every_input_is_in_one_batch_within_the_limit(count: int, seed: int, max_tokens: int) -> None:
     plan = make_plan(tiny(), mixed(count, seed=seed), RecordingConfig(tokens_per_batch=max_tokens))

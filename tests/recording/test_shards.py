@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.recording.material import DETERMINED, assert_same_recording, counting, mixed, tiny
+from tests.recording.material import FEW_EXAMPLES, assert_same_recording, counting, mixed, tiny
 
 from bertology.errors import Refusal
 from bertology.recording import plan as planning
@@ -51,7 +51,7 @@ def _read_all(recording: Recording) -> None:
             array.sum()
 
 
-@DETERMINED
+@FEW_EXAMPLES
 @given(
     file_index=st.integers(0, 50),
     fraction=st.floats(0, 1, exclude_max=True),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.recording.material import (
-    DETERMINED,
+    FEW_EXAMPLES,
     CountingEncoder,
     assert_same_recording,
     counting,
@@ -170,7 +170,7 @@ def test_partial_shards_of_dead_processes_are_removed(tmp_path: Path) -> None:
         assert not dead.exists()
 
 
-@DETERMINED
+@FEW_EXAMPLES
 @given(fraction=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), truncate=st.booleans())
 @pytest.mark.parametrize("name", ["manifest.json", "inputs.jsonl", "corpus.jsonl"])
 def test_a_damaged_description_is_refused(

@@ -100,7 +100,7 @@ def test_the_attention_itself_is_not_changed() -> None:
     torch.testing.assert_close(attention, before)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.lists(st.integers(-1, 3), max_size=60), st.integers(2, 9))
 def test_tiles_hold_whole_words_and_as_many_as_fit(steps: list[int], max_size: int) -> None:
     """A step is the difference between the words of adjacent tokens; -1 is a token outside words."""

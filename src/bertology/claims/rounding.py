@@ -23,8 +23,11 @@ _SUFFIXES: dict[Unit, str] = {"percent": " %", "points": " points", "nats": " na
 _PERCENT: frozenset[Unit] = frozenset({"percent", "points"})
 _MAX_DIGITS = {True: 1, False: 3}
 """Decimal digits at most, in percent and otherwise, unless the verdict needs more."""
-_MAX_FURTHER_DIGITS, _MAX_DIGITS_TO_TELL_APART = 9, 3
-"""Further digits for the verdict to be true, and for numbers that do not differ clearly to look different."""
+_MAX_FURTHER_DIGITS, _MAX_DIGITS_TO_TELL_APART = 17, 3
+"""Further digits for the verdict to be true, and for numbers that do not differ clearly to look different.
+
+The former are all digits of a float: a verdict may rest on a difference hardly above rounding errors.
+"""
 
 
 def difference_unit(unit: Unit) -> Unit:
@@ -145,14 +148,18 @@ def round_comparisons(
 
 
 def _round_group(comparisons: Sequence[Comparison], unit: Unit, further: int) -> list[RoundedComparison]:
-    attempts = [
-        [_round_comparison(comparison, unit, further + more) for comparison in comparisons]
-        for more in range(_MAX_FURTHER_DIGITS + 1)
-    ]
-    faithful = (a for a in attempts[: _MAX_DIGITS_TO_TELL_APART + 1] if all(c.is_faithful() for c in a))
+    def attempts(most: int) -> Iterator[list[RoundedComparison]]:
+        for more in range(most + 1):
+            yield [_round_comparison(comparison, unit, further + more) for comparison in comparisons]
+
+    faithful = (a for a in attempts(_MAX_DIGITS_TO_TELL_APART) if all(c.is_faithful() for c in a))
     # Numbers that nothing tells apart may look equal, but what is decided must look so.
-    decided = (a for a in attempts if all(c.is_faithful() for c in a if c.comparison.outcome != "inconclusive"))
-    return next(faithful, None) or next(decided, attempts[0])
+    decided = (
+        a
+        for a in attempts(_MAX_FURTHER_DIGITS)
+        if all(c.is_faithful() for c in a if c.comparison.outcome != "inconclusive")
+    )
+    return next(faithful, None) or next(decided, None) or next(attempts(0))
 
 
 def round_plainly(comparison: Comparison, unit: Unit, *, further: int = 0) -> RoundedComparison:
@@ -202,8 +209,9 @@ def _supported_digits(estimate: Estimate, unit: Unit) -> int:
     largest = max((abs(number) for number in numbers), default=0.0)
     is_percent = unit in _PERCENT
     fewest = 0 if is_percent or largest >= 10 else 1 if largest >= 1 else 2
-    half_width = (estimate.high - estimate.low) / 2 * factor(unit)
-    supported = math.ceil(-math.log10(half_width) - 1e-9) if _has_width(estimate) else fewest
+    # Half of the smallest float is 0, which has no logarithm: the logarithm is halved, not the width.
+    width = (estimate.high - estimate.low) * factor(unit)
+    supported = math.ceil(math.log10(2) - math.log10(width) - 1e-9) if _has_width(estimate) else fewest
     return max(min(max(supported, fewest), _MAX_DIGITS[is_percent]), _digits_above_zero(estimate, unit))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.corpus.checks import DETERMINISTIC
 
 from bertology.corpus.readers.conllu import check_tree
 from bertology.corpus.sentence import ROOT, subtree
@@ -29,7 +28,6 @@ def path_to_root(governors: list[int], word: int) -> list[int]:
     return path
 
 
-@DETERMINISTIC
 @given(trees())
 def test_a_tree_passes_and_a_subtree_has_the_words_whose_path_contains_its_root(governors: list[int]) -> None:
     check_tree(governors, range(1, len(governors) + 1))
@@ -38,7 +36,6 @@ def test_a_tree_passes_and_a_subtree_has_the_words_whose_path_contains_its_root(
         assert subtree(governors, root) == [word for word in words if root in path_to_root(governors, word)]
 
 
-@DETERMINISTIC
 @given(st.lists(st.integers(-1, 6), min_size=1, max_size=6))
 def test_a_graph_passes_only_if_every_word_reaches_a_single_root(governors: list[int]) -> None:
     def reaches_root(word: int) -> bool:
