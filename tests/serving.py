@@ -24,6 +24,8 @@ from bertology.server.workbench import Workbench
 
 TOKEN = "a-token-for-the-tests"
 PORT = 8000
+REQUEST_PAUSE = 0.2
+"""Seconds between requests for the state of long work: each takes time from the work itself."""
 SENTENCE = "The old man opened the door of the house ."
 
 
@@ -35,14 +37,14 @@ def write_sample(folder: Path, n_sentences: int) -> str:
     return str(file)
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0, *, pause: float = 0.02) -> Any:
     """The first true value of a condition; fails if there is none in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
         if value:
             return value
-        time.sleep(0.02)
+        time.sleep(pause)
     raise AssertionError("the condition was never true")
 
 
@@ -56,7 +58,7 @@ def served_workbench(
     headers = {"authorization": f"Bearer {TOKEN}"}
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers=headers) as client:
         client.get("/")
-        wait_for(lambda: all_ready(client.get("/api/state").json()))
+        wait_for(lambda: all_ready(client.get("/api/state").json()), pause=REQUEST_PAUSE)
         yield client, workbench
 
 
@@ -73,7 +75,7 @@ def finished_job(client: Any, job_id: str, seconds: float = 120.0) -> dict[str, 
         answer = client.get(f"/api/jobs/{job_id}").json()
         return answer if answer["state"] in states else None
 
-    return wait_for(job, seconds)
+    return wait_for(job, seconds, pause=REQUEST_PAUSE)
 
 
 class RealServer:
@@ -99,7 +101,7 @@ class RealServer:
     def wait_until_ready(self) -> None:
         """Return when the model and the corpus are loaded."""
         with self.client() as client:
-            wait_for(lambda: all_ready(client.get("/api/state").json()), 180)
+            wait_for(lambda: all_ready(client.get("/api/state").json()), 180, pause=REQUEST_PAUSE)
 
     def kill(self) -> None:
         """End it at once."""

@@ -71,7 +71,8 @@ def test_the_installed_wheel_runs_without_the_repository(distributions: dict[str
 
     assert str(tmp_path) in run("-c", "import bertology; print(bertology.__file__)")
     command = str(tmp_path / "venv" / "bin" / "bertology")
-    assert "mini-pairs" in run(command, "list", "models") and "mini-sentiment" not in run(command, "list", "models")
+    models = run(command, "list", "models")
+    assert "mini-pairs" in models and "mini-sentiment" not in models
     assert "uniform attention" in run(
         command, "run", "attention/entropy", "--model", "tiny", "--limit", "3", "--no-store"
     )

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,24 @@ def python(site: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProces
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=cwd)
 
 
-def command(site: Path, *arguments: str, cwd: Path) -> str:
-    completed = python(site, "-m", "bertology", *arguments, cwd=cwd)
+PROGRAM = """
+import json, sys
+from command import bertology
+
+results = [bertology(*arguments) for arguments in json.loads(sys.argv[1])]
+print(json.dumps([(result.status, result.out, result.err) for result in results]))
+"""
+
+
+def commands(site: Path, *lines: Sequence[str], cwd: Path) -> list[str]:
+    """The output of several commands, run one after the other in one process that finds the plug-ins."""
+    completed = python(site, "-c", PROGRAM, json.dumps(lines), cwd=cwd)
     assert completed.returncode == 0, completed.stderr
-    return completed.stdout
+    outputs: list[str] = []
+    for line, (status, out, err) in zip(lines, json.loads(completed.stdout), strict=True):
+        assert status == 0, f"{line}: {err}"
+        outputs.append(out)
+    return outputs
 
 
 @pytest.mark.slow
@@ -72,36 +87,6 @@ def test_the_generated_test_of_an_installed_plugin_passes(
     arguments = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
     completed = python(site, *arguments, cwd=sources[kind])
     assert completed.returncode == 0, completed.stdout + completed.stderr
-
-
-@pytest.mark.slow
-def test_installed_plugins_are_listed_with_package_and_version(site: Path, tmp_path: Path) -> None:
-    rows = json.loads(command(site, "list", "plugins", "--json", cwd=tmp_path))
-    listed = {(row["kind"], row["name"], row["package"], row["version"], row["problem"]) for row in rows}
-    assert listed == {
-        ("analysis", "attention/far_away", "bertology-far-away", "0.1.0", ""),
-        ("reader", "coloned", "bertology-coloned", "0.1.0", ""),
-        ("family", "ernie", "bertology-ernie", "0.1.0", ""),
-        ("claims", "author2026", "bertology-author2026", "0.1.0", ""),
-    }
-    assert "attention/far_away" in command(site, "list", "analyses", cwd=tmp_path)
-    assert "coloned" in command(site, "list", "corpora", cwd=tmp_path)
-    assert "author2026-previous-token-head" in command(site, "list", "claims", cwd=tmp_path)
-
-
-@pytest.mark.slow
-def test_an_installed_analysis_runs_on_a_corpus_of_an_installed_format(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "two.coloned").write_text("good: The cat sat.\nbad: A dog ran.\n", "utf-8")
-    arguments = ("run", "attention/far_away", "-m", "tiny", "-c", "two.coloned", "--no-store", "--json")
-    result = json.loads(command(site, *arguments, cwd=tmp_path))
-    assert result["baselines"].keys() == {"uniform attention", "untrained model"} and result["n"] == 2
-    assert result["provenance"]["versions"]["bertology-far-away"] == "0.1.0"
-
-
-@pytest.mark.slow
-def test_installed_claims_are_judged(site: Path, tmp_path: Path) -> None:
-    arguments = ("claims", "tiny", "--paper", "author2026", "--limit", "5", "--no-store")
-    assert "author2026-previous-token-head" in command(site, *arguments, cwd=tmp_path)
 
 
 OWN_CLAIM = """
@@ -116,15 +101,50 @@ test = { kind = "any head", measure = "distance", threshold = 2, baselines = ["u
 
 
 @pytest.mark.slow
-def test_a_report_shows_installed_analyses_and_claims_of_ones_own(site: Path, tmp_path: Path) -> None:
+def test_every_command_finds_installed_plugins(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "two.coloned").write_text("good: The cat sat.\nbad: A dog ran.\n", "utf-8")
     (tmp_path / "mine.toml").write_text(OWN_CLAIM, "utf-8")
-    options = ("--claims", "mine.toml", "--limit", "5", "--no-store")
-    assert "mine" in command(site, "claims", "tiny", *options, cwd=tmp_path)
-    command(site, "report", "tiny", *options, "-o", "report.html", cwd=tmp_path)
+    own_claims = ("--claims", "mine.toml", "--limit", "5", "--no-store")
+    plugins, analyses, corpora, all_claims, result, published, own, _ = commands(
+        site,
+        ("list", "plugins", "--json"),
+        ("list", "analyses"),
+        ("list", "corpora"),
+        ("list", "claims"),
+        ("run", "attention/far_away", "-m", "tiny", "-c", "two.coloned", "--no-store", "--json"),
+        ("claims", "tiny", "--paper", "author2026", "--limit", "5", "--no-store"),
+        ("claims", "tiny", *own_claims),
+        ("report", "tiny", *own_claims, "-o", "report.html"),
+        cwd=tmp_path,
+    )
+    check_list_of_plugins(plugins)
+    assert "attention/far_away" in analyses and "coloned" in corpora
+    assert "author2026-previous-token-head" in all_claims
+    check_result(result)
+    assert "author2026-previous-token-head" in published and "mine" in own
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "At least one head attends to a distant token." in page
     assert "How far does each head attend on average?" in page
     assert "the plug-in attention/far_away of bertology-far-away 0.1.0" in page
+
+
+def check_list_of_plugins(output: str) -> None:
+    """Each plug-in has its package and version."""
+    rows = json.loads(output)
+    listed = {(row["kind"], row["name"], row["package"], row["version"], row["problem"]) for row in rows}
+    assert listed == {
+        ("analysis", "attention/far_away", "bertology-far-away", "0.1.0", ""),
+        ("reader", "coloned", "bertology-coloned", "0.1.0", ""),
+        ("family", "ernie", "bertology-ernie", "0.1.0", ""),
+        ("claims", "author2026", "bertology-author2026", "0.1.0", ""),
+    }
+
+
+def check_result(output: str) -> None:
+    """An installed analysis ran on a corpus of an installed format."""
+    result = json.loads(output)
+    assert result["baselines"].keys() == {"uniform attention", "untrained model"} and result["n"] == 2
+    assert result["provenance"]["versions"]["bertology-far-away"] == "0.1.0"
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +162,8 @@ def broken_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_a_plugin_that_fails_is_named_and_breaks_no_command(broken_site: Path, tmp_path: Path) -> None:
-    rows = json.loads(command(broken_site, "list", "plugins", "--json", cwd=tmp_path))
+    (plugins,) = commands(broken_site, ("list", "plugins", "--json"), cwd=tmp_path)
+    rows = json.loads(plugins)
     assert {row["kind"] for row in rows} == BROKEN.keys()
     for row in rows:
         assert (row["package"], row["version"]) == ("bertology-broken", "3.1")

@@ -42,13 +42,18 @@ def raw(server: RealServer, request: bytes, *, pause: float = 0.0, timeout: floa
         return answer
 
 
-def test_the_page_is_there_before_the_model(tmp_path: Path) -> None:
-    with real_server(tmp_path) as server, server.client() as client:
-        page = client.get("/")
-        state = client.get("/api/state").json()
-        assert page.status_code == 200 and "bertology" in page.text
-        assert state["models"][0]["status"] in {"not loaded", "loading"}
-        wait_for(lambda: client.get("/api/state").json()["models"][0]["status"] == "ready", 180)
+def test_the_page_is_there_before_the_model_and_the_server_stops_when_it_is_told_to(tmp_path: Path) -> None:
+    with real_server(tmp_path) as server:
+        with server.client() as client:
+            page = client.get("/")
+            state = client.get("/api/state").json()
+            assert page.status_code == 200 and "bertology" in page.text
+            assert state["models"][0]["status"] in {"not loaded", "loading"}
+        server.wait_until_ready()
+        start = time.monotonic()
+        assert server.stop() in {0, -signal.SIGTERM} and time.monotonic() - start < 20
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(server.base)
 
 
 def test_rebound_names_and_foreign_pages_are_refused(server: RealServer) -> None:
@@ -155,15 +160,6 @@ def test_a_worker_killed_in_the_middle_of_an_index_resumes_with_the_same_numbers
         assert finished_job(client, job)["state"] == "done"
         answer = client.post("/api/neighbours", json={"example": 2, "position": 1, "layer": 1}).json()
         assert answer["neighbours"][0]["example"] == 2
-
-
-def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
-    with real_server(tmp_path) as server:
-        server.wait_until_ready()
-        start = time.monotonic()
-        assert server.stop() in {0, -signal.SIGTERM} and time.monotonic() - start < 20
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(server.base)
 
 
 def test_a_port_in_use_and_an_open_host_are_refused(server: RealServer) -> None:

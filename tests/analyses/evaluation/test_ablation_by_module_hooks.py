@@ -103,6 +103,7 @@ class Reference:
         self.encoder = tiny_models.encoder(name, kind)
         self.model = tiny_models.reference(self.encoder)
         self.model.config.output_attentions = False
+        self.ablated: dict[tuple[str, bytes], dict[str, Tensor]] = {}
         self.inputs = tiny_models.batch(self.encoder.tokenise(tiny_models.inputs(TEXTS)))
         assert len(set(self.inputs.attention_mask.sum(1).tolist())) == len(TEXTS), "all rows have different lengths"
 
@@ -215,8 +216,13 @@ class Reference:
         return torch.stack([torch.cat(layer).mean(0) for layer in outputs])
 
     def ablate(self, method: AblationMethod, mask: BoolArray) -> dict[str, Tensor]:
-        """Logits with the heads of a (layer, head) mask disabled."""
+        """Logits with the heads of a (layer, head) mask disabled, computed once for all tests."""
+        key = (method, mask.tobytes())
+        if key not in self.ablated:
+            self.ablated[key] = self.forward_ablated(method, mask)
+        return self.ablated[key]
 
+    def forward_ablated(self, method: AblationMethod, mask: BoolArray) -> dict[str, Tensor]:
         def disable(depth: int, values: Tensor, head_outputs: Tensor) -> Tensor:
             if method == "zero":
                 substitute = torch.zeros_like(head_outputs)
