@@ -15,8 +15,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 PREFIXES = ("random", "static", "glove", "random-vectors", "circulant")
 SUPPORTED_VERSIONS = {"torch": ((2, 6), (3,)), "transformers": ((5, 4), (6,))}
 """The lowest version of each package that the tests pass with, and the first that they may fail with."""
+version = cache(metadata.version)
+"""The installed version of a package; reading its metadata takes as long as loading a small model."""
 ACCEPTED = (
     "a name or path, an encoder, a transformers model (alone or with its tokenizer: `(model, tokenizer)`), a PEFT "
     "model, a SentenceTransformer or a transformers pipeline"
@@ -229,7 +231,7 @@ def _refuse_versions() -> None:
     for package, (lowest, first_unknown) in SUPPORTED_VERSIONS.items():
         try:
             installed = version(package)
-        except PackageNotFoundError:
+        except metadata.PackageNotFoundError:
             installed = "not installed"
         numbers = tuple(int(part) for part in installed.split("+")[0].split(".")[:2] if part.isdecimal())
         if not lowest <= numbers < first_unknown:
@@ -260,7 +262,7 @@ def _version_refusal(problem: str) -> Refusal:
 def _is_installed(package: str) -> bool:
     try:
         version(package)
-    except PackageNotFoundError:
+    except metadata.PackageNotFoundError:
         return False
     return True
 
