@@ -14,8 +14,13 @@ else:
     class _LazyModule(ModuleType):
         """A module that is imported when one of its attributes is first read."""
 
+        imported: ModuleType | None = None
+
         def __getattr__(self, name: str) -> Any:
-            return getattr(import_module(self.__name__), name)
+            # The import system would be asked thousands of times in a small analysis.
+            if self.imported is None:
+                self.imported = import_module(self.__name__)
+            return getattr(self.imported, name)
 
     torch = _LazyModule("torch")
 
