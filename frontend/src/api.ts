@@ -230,6 +230,32 @@ export interface InterveneAnswer {
   corpus_job: JobRequest | null;
 }
 
+/** A pinned picture: what was looked at, the state of the view, as in its address, and a caption. */
+export interface PinRequest {
+  live: LiveRequest;
+  against?: LiveRequest | null;
+  state?: string;
+  caption?: string;
+}
+
+/** Pins that become one page. */
+export interface KeepRequest {
+  title?: string;
+  pins: PinRequest[];
+}
+
+/** The command line and the Python code that make again what is seen; `notes` say what they cannot. */
+export interface KeptCommands {
+  command_line: string;
+  python: string;
+  notes: string[];
+}
+
+/** Papers by key, separated by commas. */
+export interface CitationRequest {
+  keys: string;
+}
+
 /** A head by name, such as 4-4. */
 export interface HeadRequest {
   head: string;
@@ -542,38 +568,16 @@ export interface FigureRequest {
   width_mm?: number;
 }
 
-/** The command line and the Python code that make again what is seen; `notes` say what they cannot. */
-export interface KeptCommands {
-  command_line: string;
-  python: string;
-  notes: string[];
-}
-
-/** Papers by key, separated by commas. */
-export interface CitationRequest {
-  keys: string;
-}
-
-/** A pinned picture: what was looked at, the state of the view, as in its address, and a caption. */
-export interface PinRequest {
-  live: LiveRequest;
-  against?: LiveRequest | null;
-  state?: string;
-  caption?: string;
-}
-
-/** Pins that become one page. */
-export interface KeepRequest {
-  title?: string;
-  pins: PinRequest[];
-}
-
 /** Request and answer of each endpoint. */
 export interface Endpoints {
   "GET api/state": { request: EmptyRequest; answer: WorkbenchState };
   "POST api/models/load": { request: ModelRequest; answer: ModelAnswer };
   "POST api/live": { request: LiveRequest; answer: LiveAnswer };
   "POST api/intervene": { request: InterveneRequest; answer: InterveneAnswer };
+  "POST api/keep": { request: KeepRequest; answer: string };
+  "POST api/keep/csv": { request: LiveRequest; answer: string };
+  "POST api/commands": { request: LiveRequest; answer: KeptCommands };
+  "GET api/bibtex": { request: CitationRequest; answer: string };
   "GET api/heads/{head}": { request: HeadRequest; answer: HeadCard };
   "GET api/results": { request: ResultRequest; answer: unknown };
   "GET api/measures": { request: MeasureRequest; answer: MeasureList };
@@ -594,8 +598,4 @@ export interface Endpoints {
   "GET api/jobs/{id}/figure": { request: FigureRequest; answer: string };
   "GET api/jobs/{id}/bibtex": { request: JobIdRequest; answer: string };
   "GET api/jobs/{id}/commands": { request: JobIdRequest; answer: KeptCommands };
-  "GET api/bibtex": { request: CitationRequest; answer: string };
-  "POST api/keep": { request: KeepRequest; answer: string };
-  "POST api/keep/csv": { request: LiveRequest; answer: string };
-  "POST api/commands": { request: LiveRequest; answer: KeptCommands };
 }

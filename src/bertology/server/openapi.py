@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from bertology import __version__
 from bertology.html import render
-from bertology.server.api import ENDPOINTS, Endpoint
+from bertology.server.api import ENDPOINTS
+from bertology.server.endpoint import Endpoint
 from bertology.server.problems import Problem
 
 REFERENCE = "#/components/schemas/{model}"

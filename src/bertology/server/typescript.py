@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertology.server.api import ENDPOINTS, Endpoint
+from bertology.server.api import ENDPOINTS
+from bertology.server.endpoint import Endpoint
 from bertology.server.openapi import request_models
 from bertology.views.payload import Payload
 
