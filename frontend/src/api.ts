@@ -50,7 +50,6 @@ export interface WorkbenchState {
   models: ModelState[];
   corpora: CorpusState[];
   against: string;
-  indices: Record<string, boolean>;
   jobs: Record<string, number>;
   gallery: GallerySentence[];
   max_tokens: number;
@@ -270,13 +269,16 @@ export interface HeadClaim {
   paper: string;
   verdict: string;
   answer: string;
+  settings: string;
 }
 
-/** A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most). `effect_size` is the distance from the mean of all heads in standard deviations of the heads. */
+/** A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most). `effect_size` is the distance from the mean of all heads in standard deviations of the heads. A p value has neither: it is one of `n_heads` tests, and is compared with the significance level. `settings` says what was not as by default when the analysis ran. */
 export interface HeadNumber {
   analysis: string;
+  settings: string;
   measure: string;
   unit: string;
+  is_p_value: boolean;
   value: number | null;
   low: number | null;
   high: number | null;
@@ -328,7 +330,7 @@ export interface SimilarHeadAnswer {
   n: number;
 }
 
-/** One head over the corpus; what has not been computed is in `missing`, not left out in silence. */
+/** One head over the corpus; what has not been computed is in `missing`, not left out in silence. `citations` are keys of the papers that its numbers, labels and claims follow. */
 export interface HeadCard {
   head: string;
   model: string;
@@ -345,6 +347,7 @@ export interface HeadCard {
   missed_note: string;
   histograms: LinkHistogram[];
   missing: MissingPart[];
+  citations: string[];
 }
 
 /** A stored result by its analysis, with default options. */

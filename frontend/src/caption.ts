@@ -83,14 +83,20 @@ export function figureCaption(shown: Shown, palette: Palette): Caption {
   };
 }
 
-/** The papers behind what is shown: the quantity, the combination, and the labels of the heads shown. */
-export function bibtexOf({ payload, state, source }: Shown): string {
+/** Keys of the papers behind what is shown: the quantity, the combination, and the labels of the heads shown. */
+export function citationKeys({ state, source }: Shown): Set<string> {
   const keys = new Set(source.run.quantities[state.quantity].citations);
   if (state.across === "rollout") keys.add("abnar2020");
   if (state.across === "norm" || state.fusion === "norm") keys.add("kobayashi2020");
   const heads = state.view === "model" ? source.run.labels : state.across === "one" ? state.heads.flatMap((head) => source.labels(state.layer, head)) : [];
   for (const { citations } of heads) for (const key of citations) keys.add(key);
-  return payload.citations.filter(({ key }) => keys.has(key)).map(({ bibtex }) => bibtex).join("\n\n");
+  return keys;
+}
+
+/** Their entries for a bibliography. */
+export function bibtexOf(shown: Shown): string {
+  const keys = citationKeys(shown);
+  return shown.payload.citations.filter(({ key }) => keys.has(key)).map(({ bibtex }) => bibtex).join("\n\n");
 }
 
 /** The command that makes a page which opens on this figure; empty if there is none. */

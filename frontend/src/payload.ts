@@ -38,7 +38,7 @@ export interface HeadLabel {
   citations: string[];
 }
 
-/** One measure of every head over a corpus: (layer, head), null where it was not measured. `low` and `high` are the ends of the intervals, whose kind is `interval`; `source` is the analysis and its corpus. With `lowest`, the head with the lowest value stands out. */
+/** One measure of every head over a corpus: (layer, head), null where it was not measured. `low` and `high` are the ends of the intervals, whose kind is `interval`; `source` is the analysis and its corpus. With `lowest`, the head with the lowest value stands out. p values are compared with their level, not ranked. */
 export interface HeadMeasure {
   name: string;
   unit: string;
@@ -50,6 +50,7 @@ export interface HeadMeasure {
   n: number[][];
   baselines: HeadBaseline[];
   lowest: boolean;
+  is_p_value: boolean;
 }
 
 /** One model on one input. `value_norms` are the norms of f(x), the transformed value vectors: (layer, head, 1, token), null if unknown. `causal`: a token attends only to earlier tokens. `attention_windows`: for each layer the distance up to which a token attends, null if unlimited; empty if it is unlimited in all layers. `name` tells the runs of a page apart, `model` is the name of the model. `labelling` says how many heads are labelled, and what a label needs. `focus` is for each layer and head the mean over tokens that are not special of the strongest weight on another of them. `role` is the part of an encoder-decoder; in cross-attention the second text, the decoder's, attends to the first. `layer_numbers` and `head_numbers` name the layers and heads, if these are not all of the model's; else empty. */

@@ -14,6 +14,7 @@ export interface Measure {
   n: number[];
   baselines: { name: string; values: number[] }[];
   lowest: boolean; // whether the lowest value stands out
+  is_p_value: boolean; // compared with its level, not ranked
   step: number; // smaller values cannot be told from 0, because of the steps in which weights are stored
 }
 
@@ -78,7 +79,7 @@ export class TextMeasures {
     const { levels } = source.quantities[0].quantised;
     this.definitions = textMeasures(source);
     this.measures = this.definitions.map(({ name, unit }) => ({
-      name, unit, source: THIS_TEXT, interval: "", values: empty(), low: null, high: null, n: new Array<number>(count).fill(0), baselines: [{ name: UNIFORM, values: empty() }], lowest: false, step: levels ? 0.5 / levels : 0,
+      name, unit, source: THIS_TEXT, interval: "", values: empty(), low: null, high: null, n: new Array<number>(count).fill(0), baselines: [{ name: UNIFORM, values: empty() }], lowest: false, is_p_value: false, step: levels ? 0.5 / levels : 0,
     }));
   }
 
@@ -169,7 +170,7 @@ export function describeHead(measure: Measure, index: number, rank: number | nul
   const counted = values.filter((each) => each === each).length;
   return [
     `${measure.name}: ${formatMeasure(value, measure.step)}${between}${between && interval ? ` ${interval}` : ""}`,
-    ...(known ? [[n[index] > 0 ? `n = ${n[index]}` : "", rank === null ? "" : `rank ${rank + 1} of ${counted}${measure.lowest ? ", lowest first" : ""}`].filter(Boolean).join(" · ")] : []),
+    ...(known ? [[n[index] > 0 ? `n = ${n[index]}` : "", rank === null ? "" : measure.is_p_value ? `one of ${counted} tests` : `rank ${rank + 1} of ${counted}${measure.lowest ? ", lowest first" : ""}`].filter(Boolean).join(" · ")] : []),
     ...baselines.filter((baseline) => baseline.values[index] === baseline.values[index]).map((baseline) => `${baseline.name} ${formatMeasure(baseline.values[index])}`),
   ].filter(Boolean);
 }

@@ -1,25 +1,24 @@
 // The corpus by pages, searched by word, tag, relation and label; a text opens in the workbench.
 import { useEffect, useState } from "preact/hooks";
-import type { CorpusPage, CorpusRequest, WorkbenchState } from "../api";
+import type { CorpusPage, CorpusRequest, CorpusState } from "../api";
 import { get, RequestError } from "./client";
 import type { Report, UpdateBench } from "./use";
 
 const PAGE = 20;
 
 interface Props {
+  corpus: CorpusState | undefined;
   update: UpdateBench;
-  server: WorkbenchState | null;
   report: Report;
 }
 
-export function CorpusBrowser({ update, server, report }: Props) {
-  const corpus = server?.corpora[0];
+export function CorpusBrowser({ corpus, update, report }: Props) {
   const [fields, setFields] = useState<CorpusRequest>({ word: "", pos: "", relation: "", label: "" });
   const [asked, setAsked] = useState<CorpusRequest>({ start: 0, count: PAGE });
   const [page, setPage] = useState<CorpusPage | null>(null);
   const isReady = corpus?.status === "ready";
   useEffect(() => {
-    if (isReady) get("corpus", asked).then(setPage, (error: unknown) => (error instanceof RequestError && error.status === 503) || report(error));
+    if (isReady) get("corpus", { ...asked, corpus: corpus.name }).then(setPage, (error: unknown) => (error instanceof RequestError && error.status === 503) || report(error));
   }, [asked, isReady]);
   const field = (name: "word" | "pos" | "relation" | "label", title: string, hint: string) => (
     <label><span>{title}</span><input type="text" data-choice={title} size={8} placeholder={hint} value={fields[name]} onInput={(event) => setFields({ ...fields, [name]: event.currentTarget.value })} /></label>

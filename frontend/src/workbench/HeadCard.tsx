@@ -10,7 +10,7 @@ import { doneJobs, type Report, type UpdateBench } from "./use";
 import { LinkLines } from "./words";
 
 interface Props {
-  bench: Bench;
+  bench: Bench; // with the names of the model and the corpus
   update: UpdateBench;
   isReady: boolean;
   jobs: JobAnswer[];
@@ -19,20 +19,21 @@ interface Props {
 }
 
 export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Props) {
-  const [card, setCard] = useState<Card | null>(null);
+  const [answer, setCard] = useState<Card | null>(null);
   const [examples, setExamples] = useState<"strongest" | "random" | "missed">("strongest");
+  const card = answer?.model === bench.model && answer.corpus === bench.corpus ? answer : null;
   const done = doneJobs(jobs);
   useEffect(() => {
     if (!isReady || !bench.head) return undefined;
     let isOutdated = false;
-    get("heads/{head}", { head: bench.head, model: bench.model }).then(
+    get("heads/{head}", { head: bench.head, model: bench.model, corpus: bench.corpus }).then(
       (answer) => isOutdated || setCard(answer),
       (error: unknown) => isOutdated || (error instanceof RequestError && error.status === 503) || report(error),
     );
     return () => {
       isOutdated = true;
     };
-  }, [bench.head, bench.model, isReady, done]);
+  }, [bench.head, bench.model, bench.corpus, isReady, done]);
   if (!card) return <section class="head-card" aria-label="Head card"><h2 class="title">Head {bench.head}</h2><p class="note">Waiting for the model and the corpus.</p></section>;
   const [label, ...further] = card.labels;
   const tabs: [typeof examples, string][] = [["strongest", "Where it attends most"], ["random", "at random"], ["missed", "where it should and does not"]];
@@ -41,7 +42,7 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
       <h2 class="title">Head {card.head} {label && <small>{labelText(label)}</small>}</h2>
       {label && <p class="note">{label.evidence}</p>}
       {further.map((each) => <p class="note" key={each.label}><b>{labelText(each)}</b> {each.evidence}</p>)}
-      <p class="note">Over {card.corpus}, {card.model}. Intervals and n are of the corpus; ranks are among all heads.</p>
+      <p class="note">Over {card.corpus}, {card.model}. Intervals and n are of the corpus; ranks are among all heads, SD is the distance from their mean in standard deviations.</p>
       <Numbers title="Numbers" numbers={card.numbers} />
       <Numbers title="Cost of removal" numbers={card.cost_of_removal} />
       {card.similar.length > 0 && (
@@ -53,7 +54,7 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
       {card.claims.length > 0 && (
         <>
           <h3>Claims</h3>
-          <ul class="claims">{card.claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.answer}</span></li>)}</ul>
+          <ul class="claims">{card.claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.answer}{claim.settings && ` (${claim.settings})`}</span></li>)}</ul>
         </>
       )}
       <Missing parts={card.missing} jobs={jobs} bench={bench} startJob={startJob} />
@@ -91,17 +92,37 @@ function Facts({ numbers }: { numbers: HeadNumber[] }) {
   return (
     <dl class="facts">
       {numbers.map((number) => {
+        if (number.is_p_value) return <PValue key={`${number.analysis} ${number.measure}`} number={number} />;
         const interval = number.low !== null && number.high !== null && number.low !== number.high ? ` [${formatMeasure(number.low)}, ${formatMeasure(number.high)}]` : "";
         const baselines = Object.entries(number.baselines).filter(([, value]) => value !== null);
         return [
           <dt key={`${number.analysis} ${number.measure}`} title={`${number.analysis}${number.unit ? `, ${number.unit}` : ""}`}>{number.measure}</dt>,
-          <dd key={`value ${number.analysis} ${number.measure}`} title={number.effect_size === null ? "" : `${number.effect_size.toFixed(1)} standard deviations from the mean of all heads`}>
+          <dd key={`value ${number.analysis} ${number.measure}`} title={[`${number.interval} interval`, number.settings].filter(Boolean).join("; ")}>
             <b>{number.value === null ? "not measured" : formatMeasure(number.value)}</b>{interval}
-            <span class="note"> n = {number.n.toLocaleString("en")}{number.rank !== null && ` · ${number.rank} of ${number.n_heads}`}{baselines.map(([name, value]) => ` · ${name} ${formatMeasure(value!)}`).join("")}</span>
+            <span class="note"> n = {number.n.toLocaleString("en")}{number.rank !== null && ` · ${number.rank} of ${number.n_heads}`}{number.effect_size !== null && ` · ${signed(number.effect_size)} SD`}{number.settings && ` · ${number.settings}`}{baselines.map(([name, value]) => ` · ${name} ${formatMeasure(value!)}`).join("")}</span>
           </dd>,
         ];
       })}
     </dl>
+  );
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`;
+}
+
+/** A p value says whether the head stands out; it has no rank, and its size is no effect. */
+function PValue({ number: { analysis, measure, unit, value, n, n_heads, baselines, settings } }: { number: HeadNumber }) {
+  const [level] = Object.entries(baselines).filter(([, each]) => each !== null);
+  const shown = value === null ? "not tested" : value < 0.001 ? "p < 0.001" : `p = ${value.toPrecision(2)}`;
+  return (
+    <>
+      <dt title={`${analysis}${unit ? `, ${unit}` : ""}`}>{measure}</dt>
+      <dd data-p={value ?? ""}>
+        <b>{shown}</b>
+        <span class="note"> n = {n.toLocaleString("en")} · one of {n_heads} tests{settings && ` · ${settings}`}{value !== null && level && ` · ${value < level[1]! ? "below" : "not below"} the ${level[0]}, ${level[1]}`}</span>
+      </dd>
+    </>
   );
 }
 
@@ -129,7 +150,7 @@ const PART_NAMES: Record<string, string> = { links: "its links: texts, histogram
 
 function Missing({ parts, jobs, bench, startJob }: { parts: MissingPart[]; jobs: JobAnswer[]; bench: Bench; startJob: Props["startJob"] }) {
   if (!parts.length) return null;
-  const running = (part: MissingPart) => jobs.find(({ request, state }) => request.kind === part.kind && (request.analysis ?? "") === part.analysis && (!bench.model || request.model === bench.model) && (state === "queued" || state === "running"));
+  const running = (part: MissingPart) => jobs.find(({ request, state }) => request.kind === part.kind && (request.analysis ?? "") === part.analysis && request.model === bench.model && request.corpus === bench.corpus && !request.limit && (state === "queued" || state === "running"));
   return (
     <>
       <h3>Not computed yet</h3>
@@ -139,7 +160,7 @@ function Missing({ parts, jobs, bench, startJob }: { parts: MissingPart[]; jobs:
           return (
             <li key={part.part}>
               <span>{PART_NAMES[part.part] ?? part.part}</span>
-              {job ? <span class="note">{job.state}{job.fraction !== null && ` ${formatPercent(job.fraction)}`}</span> : <button type="button" data-missing={part.part} onClick={() => startJob({ kind: part.kind as JobRequest["kind"], analysis: part.analysis, model: bench.model })}>compute</button>}
+              {job ? <span class="note">{job.state}{job.fraction !== null && ` ${formatPercent(job.fraction)}`}</span> : <button type="button" data-missing={part.part} onClick={() => startJob({ kind: part.kind as JobRequest["kind"], analysis: part.analysis, model: bench.model, corpus: bench.corpus })}>compute</button>}
             </li>
           );
         })}

@@ -99,7 +99,7 @@ function textMeasures(answers: LiveAnswer[], { layers, heads }: { layers: number
     return values;
   };
   const count = new Array<number>(layers * heads).fill(first.n_tokens);
-  const base = { interval: "", low: null, high: null, n: count, step: 0, lowest: false };
+  const base = { interval: "", low: null, high: null, n: count, step: 0, lowest: false, is_p_value: false };
   const own = first.measures.map(({ name, unit, uniform }, index): Measure => ({ ...base, name, unit, source: ONE_TEXT, values: flat(first, index), baselines: uniform === null ? [] : [{ name: "uniform attention", values: count.map(() => uniform) }] }));
   if (!second || second.measures.length !== first.measures.length || second.measures[0]?.values[0]?.length !== heads) return own;
   const changes = first.measures.map(({ name, unit }, index): Measure => {

@@ -132,7 +132,7 @@ function AnalysisForm({ bench, against, startJob, report }: FormProps) {
   };
   const submit = () => {
     const options = Object.fromEntries(Object.entries(values).filter(([option]) => analysis?.options.some((each) => each.name === option)).map(([option, text]) => [option, parse(analysis!.options.find((each) => each.name === option)!, text)]));
-    startJob({ kind: "analysis", analysis: name, options, like, limit: limit ? Number(limit) : null, model: bench.model, against: analysis?.needs_against ? against : "" });
+    startJob({ kind: "analysis", analysis: name, options, like, limit: limit ? Number(limit) : null, model: bench.model, corpus: bench.corpus, against: analysis?.needs_against ? against : "" });
   };
   return (
     <form class="stack" aria-label="Analysis" onSubmit={(event) => { event.preventDefault(); submit(); }}>
@@ -188,7 +188,7 @@ function ClaimForm({ kind, bench, against, startJob, report }: FormProps & { kin
   const papers = [...new Set(claims.map((claim) => claim.paper))].sort();
   const chosen = claims.filter((claim) => (paper ? claim.paper === paper : full || !claim.slow));
   return (
-    <form class="stack" aria-label={kind === "claims" ? "Claims" : "Report"} onSubmit={(event) => { event.preventDefault(); startJob({ kind, papers: paper ? [paper] : [], full, limit: limit ? Number(limit) : null, model: bench.model, against }); }}>
+    <form class="stack" aria-label={kind === "claims" ? "Claims" : "Report"} onSubmit={(event) => { event.preventDefault(); startJob({ kind, papers: paper ? [paper] : [], full, limit: limit ? Number(limit) : null, model: bench.model, corpus: bench.corpus, against }); }}>
       <label><span>Paper</span><select data-choice="Paper" value={paper} onChange={(event) => setPaper(event.currentTarget.value)}><option value="">all</option>{papers.map((each) => <option key={each} value={each}>{each}</option>)}</select></label>
       <label><span>First texts only</span><input type="number" data-choice="Limit" min={1} value={limit} placeholder="all" onInput={(event) => setLimit(event.currentTarget.value)} /></label>
       {!paper && <label class="check"><input type="checkbox" checked={full} onChange={(event) => setFull(event.currentTarget.checked)} /> also claims that take minutes</label>}

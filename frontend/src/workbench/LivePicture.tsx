@@ -1,6 +1,6 @@
 // The chosen view of the live picture, with its settings above and one sentence about the selected token below.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { bibtexOf, captionText, figureCaption, type Shown } from "../caption";
+import { captionText, citationKeys, figureCaption, type Shown } from "../caption";
 import { canRollOut, compose, type Picture, unitName } from "../compose";
 import { pinned, type TokenSelection, type ViewProps } from "../context";
 import { loadLayers, pictureKey, useWidth, View } from "../drawing";
@@ -23,7 +23,7 @@ export interface Kept {
   figure: () => Figure | null;
   picture: Picture;
   caption: string;
-  bibtex: string;
+  citations: string[]; // keys of papers
 }
 
 interface Props {
@@ -94,7 +94,7 @@ export function LivePicture({ bench, update, live, liveKey, labels, palette: who
   useEffect(() => {
     if (!frame || !current || !source) return;
     const shown: Shown = { payload, state: current, picture: frame.picture, source, selection };
-    keep({ figure: () => figure.current && withCaption(figure.current, figureCaption(shown, palette)), picture: frame.picture, caption: captionText(shown).join(" "), bibtex: bibtexOf(shown) });
+    keep({ figure: () => figure.current && withCaption(figure.current, figureCaption(shown, palette)), picture: frame.picture, caption: captionText(shown).join(" "), citations: [...citationKeys(shown)] });
   }, [frame, current, selection, palette]);
   const isCompared = bench.against !== "";
   const layerIsOff = live !== null && live.key === liveKey && !sources.length;

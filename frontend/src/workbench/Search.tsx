@@ -9,7 +9,7 @@ import { doneJobs, type Report, type UpdateBench } from "./use";
 import { CorpusLine, LinkLines } from "./words";
 
 interface Props {
-  bench: Bench;
+  bench: Bench; // with the names of the model and the corpus
   update: UpdateBench;
   server: WorkbenchState | null;
   jobs: JobAnswer[];
@@ -35,7 +35,7 @@ function Links({ bench, update, jobs, startJob, refresh, report }: Props) {
   const [needsIndex, setNeedsIndex] = useState(false);
   const done = doneJobs(jobs);
   const ask = (start = 0) => {
-    post("links", { query: bench.query, model: bench.model, start }).then((next) => {
+    post("links", { query: bench.query, model: bench.model, corpus: bench.corpus, start }).then((next) => {
       setAnswer((old) => (start && old ? { ...next, links: [...old.links, ...next.links] } : next));
       setNeedsIndex(false);
     }, (error: unknown) => (error instanceof RequestError && error.status === 409 ? setNeedsIndex(true) : report(error)));
@@ -45,7 +45,7 @@ function Links({ bench, update, jobs, startJob, refresh, report }: Props) {
       setQuery(bench.query);
       ask();
     }
-  }, [bench.query, bench.model, done]);
+  }, [bench.query, bench.model, bench.corpus, done]);
   return (
     <>
       <form role="search" onSubmit={(event) => { event.preventDefault(); if (query.trim() === bench.query) ask(); else update({ query: query.trim() }); }}>
@@ -71,7 +71,7 @@ function Links({ bench, update, jobs, startJob, refresh, report }: Props) {
 }
 
 function Neighbours({ bench, update, server, jobs, tokens, startJob, refresh, report }: Props) {
-  const layers = server?.models.find(({ name }) => !bench.model || name === bench.model)?.layers ?? 0;
+  const layers = server?.models.find(({ name }) => name === bench.model)?.layers ?? 0;
   const ordinary = tokens.map((token, position) => ({ ...token, position })).filter(({ special, text }) => !special || text === "[MASK]");
   const [position, setPosition] = useState(bench.token);
   const [layer, setLayer] = useState(layerOf(bench.head) || 1);
@@ -119,11 +119,11 @@ interface IndexProps {
 
 /** The button that builds an index, or how far it is. */
 function Index({ kind, text, jobs, bench, startJob, refresh, report }: IndexProps) {
-  const job = jobs.find(({ request, state }) => request.kind === kind && (!bench.model || request.model === bench.model) && (state === "queued" || state === "running"));
+  const job = jobs.find(({ request, state }) => request.kind === kind && request.model === bench.model && request.corpus === bench.corpus && (state === "queued" || state === "running"));
   return (
     <div class="index-offer">
       <p class="note">{text}</p>
-      {job ? <ul class="jobs-list"><JobLine job={job} refresh={refresh} report={report} /></ul> : <button type="button" data-do={`index-${kind}`} onClick={() => startJob({ kind, model: bench.model })}>Build the index of {kind}</button>}
+      {job ? <ul class="jobs-list"><JobLine job={job} refresh={refresh} report={report} /></ul> : <button type="button" data-do={`index-${kind}`} onClick={() => startJob({ kind, model: bench.model, corpus: bench.corpus })}>Build the index of {kind}</button>}
     </div>
   );
 }

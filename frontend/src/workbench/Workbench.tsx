@@ -1,12 +1,12 @@
 // The workbench: one screen with the text above, the heads and predictions at the left, the picture, and a panel.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { JobAnswer, JobRequest, ModelState } from "../api";
+import type { CorpusState, JobAnswer, JobRequest, ModelState, WorkbenchState } from "../api";
 import { useDark } from "../drawing";
 import { csv, copyText } from "../Export";
 import { download, pngOf, svgOf } from "../figure";
 import { DARK, LIGHT } from "../palette";
 import { type Bench, fromAddress, isChanged, liveRequest, type Panel, START, toAddress } from "./address";
-import { post } from "./client";
+import { get, getText, post, refusalOf } from "./client";
 import { CorpusBrowser } from "./CorpusBrowser";
 import { HeadCard } from "./HeadCard";
 import { Heads } from "./Heads";
@@ -37,17 +37,22 @@ export function Workbench() {
   const dark = useDark("auto");
   const palette = dark ? DARK : LIGHT;
   const model = server?.models.find(({ name }) => (bench.model ? name === bench.model : true));
+  const corpus = server?.corpora.find(({ name }) => (bench.corpus ? name === bench.corpus : true));
+  const named = { ...bench, model: model?.name ?? "", corpus: corpus?.name ?? "" };
   const isReady = model?.status === "ready";
-  const corpusIsReady = server?.corpora[0]?.status === "ready";
+  const corpusIsReady = corpus?.status === "ready";
   const isShown = isReady && bench.head !== "";
   const { live, refusal, isWaiting, key } = useLive(bench, isShown, report);
   const change = useIntervention(bench, isShown, report);
   const tokens = useUnedited(bench, live, report);
-  const measures = useMeasures(bench.model, isReady && corpusIsReady, jobs, report);
+  const measures = useMeasures(bench.model, bench.corpus, isReady && corpusIsReady, jobs, report);
   const lookedAt = useLookedAt(model?.name ?? "", isShown ? bench.head : "");
 
   useEffect(() => void document.documentElement.setAttribute("data-theme", dark ? "dark" : "light"), [dark]);
   useEffect(() => openFirst(bench, model, server?.gallery[0]?.text ?? "", updateBench), [model?.status, bench]);
+  useEffect(() => {
+    if (server && (!model || !corpus)) openKnown(server, model, corpus, bench, updateBench, report);
+  }, [server === null, model?.name, corpus?.name]);
   useEffect(() => {
     if (model?.status === "not loaded") post("models/load", { model: model.name }).then(refresh, report);
   }, [model?.name, model?.status]);
@@ -106,7 +111,9 @@ export function Workbench() {
             {model && isChanged(bench) && <option value={toAddress({ ...START, model: model.name })}>{model.name}, unchanged</option>}
             {bench.against && /(^|&)(text|example)=/.test(bench.against) && <option value={bench.against}>pinned: {describePin(bench.against)}</option>}
           </select></label>
-          {server?.corpora[0] && <span class="note">{server.corpora[0].name}{corpusIsReady && `, ${server.corpora[0].examples.toLocaleString("en")} texts`}</span>}
+          {server.corpora.length > 1
+            ? <label><span>on</span><select data-choice="Corpus" aria-label="Corpus" value={corpus?.name ?? ""} onChange={(event) => update({ corpus: event.currentTarget.value, ...(bench.example !== null && { example: 0, edits: [], token: -1 }) })}>{server.corpora.map(({ name, status, examples }) => <option key={name} value={name}>{name}{status === "ready" ? `, ${examples.toLocaleString("en")} texts` : `, ${status}`}</option>)}</select></label>
+            : corpus && <span class="note">{corpus.name}{corpusIsReady && `, ${corpus.examples.toLocaleString("en")} texts`}</span>}
           <button type="button" class="plain" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={() => setHelp(true)}>?</button>
         </div>}
       </header>
@@ -124,17 +131,25 @@ export function Workbench() {
           {answers.flatMap(({ notes }) => notes).map((note) => <p class="note" key={note}>{note}</p>)}
         </main>
         <aside class="side-panel" aria-label="Panel">
-          {bench.panel === "card" && <HeadCard {...{ bench, update, jobs, startJob, report }} isReady={isReady && corpusIsReady} />}
-          {bench.panel === "corpus" && <CorpusBrowser {...{ update, server, report }} />}
-          {bench.panel === "search" && <Search {...{ bench, update, server, jobs, tokens, startJob, refresh, report }} />}
-          {bench.panel === "jobs" && <Jobs {...{ bench, server, jobs, startJob, refresh, report }} theme={dark ? "dark" : "light"} />}
+          {bench.panel === "card" && <HeadCard bench={named} {...{ update, jobs, startJob, report }} isReady={isReady && corpusIsReady} />}
+          {bench.panel === "corpus" && <CorpusBrowser key={named.corpus} {...{ corpus, update, report }} />}
+          {bench.panel === "search" && <Search bench={named} {...{ update, server, jobs, tokens, startJob, refresh, report }} />}
+          {bench.panel === "jobs" && <Jobs bench={named} {...{ server, jobs, startJob, refresh, report }} theme={dark ? "dark" : "light"} />}
           {bench.panel === "pins" && <Pins {...{ bench, update, pins, setPins, report }} />}
         </aside>
       </div>
-      <Footer bench={bench} kept={kept} background={palette.background} pin={pin} say={say} report={(error) => report(error)} message={message} progress={progressOf(running)} />
+      <Footer bench={named} hasCard={isReady && corpusIsReady} kept={kept} background={palette.background} pin={pin} say={say} report={(error) => report(error)} message={message} progress={progressOf(running)} />
       {help && <Keys close={() => setHelp(false)} />}
     </div>
   );
+}
+
+/** A model or a corpus in the address that this server does not have: the first one is shown, and that is said. */
+function openKnown(server: WorkbenchState, model: ModelState | undefined, corpus: CorpusState | undefined, bench: Bench, update: UpdateBench, report: (error: unknown) => void): void {
+  const lacks = [...(model ? [] : [`the model ${bench.model}`]), ...(corpus ? [] : [`the corpus ${bench.corpus}`])];
+  const known = [...(model ? [] : server.models), ...(corpus ? [] : server.corpora)].map(({ name }) => name);
+  report(refusalOf(`The address names ${lacks.join(" and ")}, which this server does not have`, known.join(", "), "The first one is shown; start the server with --allow or --allow-corpus for more"));
+  update({ ...(!model && { model: "", off: [], uniform: [], mean: [], keep: [], layersOff: [] }), ...(!corpus && { corpus: "", example: null }) }, "replace");
 }
 
 /** The first text and head, if the address has none; a head that the model lacks becomes the nearest one. */
@@ -206,7 +221,8 @@ function useKeys(actions: KeyActions): void {
 }
 
 interface FooterProps {
-  bench: Bench;
+  bench: Bench; // with the names of the model and the corpus
+  hasCard: boolean; // whether numbers over the corpus can be asked for
   kept: { current: Kept | null };
   background: string;
   pin: () => void;
@@ -216,7 +232,7 @@ interface FooterProps {
   progress: string;
 }
 
-function Footer({ bench, kept, background, pin, say, report, message, progress }: FooterProps) {
+function Footer({ bench, hasCard, kept, background, pin, say, report, message, progress }: FooterProps) {
   const copy = (name: string, text: string) => void copyText(text).then(() => say(`${name} copied.`));
   const save = (suffix: string, blob: Blob) => {
     download(`head-${bench.head}.${suffix}`, blob);
@@ -227,6 +243,12 @@ function Footer({ bench, kept, background, pin, say, report, message, progress }
     copy(name === "python" ? "Python" : "Command line", commands[name]);
     if (commands.notes.length) say(`Copied. ${commands.notes.join(" ")}`);
   }, report);
+  const bibtex = async () => {
+    const card = hasCard ? (await get("heads/{head}", { head: bench.head, model: bench.model, corpus: bench.corpus })).citations : [];
+    const keys = [...new Set([...(kept.current?.citations ?? []), ...card])];
+    if (!keys.length) say("Nothing to cite: attention itself, and no number of an analysis.");
+    else save("bib", new Blob([await getText("bibtex", { keys: keys.join(",") })], { type: "text/plain" }));
+  };
   return (
     <footer>
       <button type="button" class="plain" data-do="pin" onClick={pin}>Pin this</button>
@@ -237,6 +259,7 @@ function Footer({ bench, kept, background, pin, say, report, message, progress }
         <button type="button" class="plain" data-do="csv" onClick={() => kept.current && save("csv", new Blob([csv(kept.current.picture)], { type: "text/csv" }))}>CSV</button>
         <button type="button" class="plain" data-do="print" onClick={() => window.print()}>PDF</button>
         <button type="button" class="plain" data-do="caption" onClick={() => kept.current && copy("Caption", kept.current.caption)}>Caption</button>
+        <button type="button" class="plain" data-do="bibtex" title="The papers behind the picture and the numbers of the head" onClick={() => void bibtex().catch(report)}>BibTeX</button>
       </span>
       <span class="group">
         <button type="button" class="plain" data-do="command" onClick={() => command("command_line")}>Command line</button>

@@ -14,6 +14,7 @@ export interface Bench {
   textB: string | null;
   example: number | null; // of the corpus, instead of a text
   model: string; // empty: the first one
+  corpus: string; // empty: the first one
   edits: EditRequest[];
   off: string[];
   uniform: string[];
@@ -34,7 +35,7 @@ export interface Bench {
 }
 
 export const START: Bench = {
-  text: "", textB: null, example: null, model: "", edits: [], off: [], uniform: [], mean: [], keep: [], layersOff: [], head: "",
+  text: "", textB: null, example: null, model: "", corpus: "", edits: [], off: [], uniform: [], mean: [], keep: [], layersOff: [], head: "",
   view: "head", quantity: "attention", token: -1, side: "from", special: "fade", units: "tokens", colour: "", panel: "card", query: "", against: "",
 };
 
@@ -46,6 +47,7 @@ export function toAddress(bench: Bench): string {
     if (bench.textB !== null) parameters.set("b", bench.textB);
   } else set("example", String(bench.example));
   set("model", bench.model);
+  set("corpus", bench.corpus);
   set("edits", bench.edits.map(({ position, action, text }) => `${position}${action[0]}${action === "replace" ? `:${encodeURIComponent(text ?? "")}` : ""}`).join(","));
   for (const action of ACTIONS) set(action, bench[action].join(","));
   set("layersoff", bench.layersOff.join(","));
@@ -70,6 +72,7 @@ export function fromAddress(hash: string): Bench {
     textB: parameters.get("b"),
     example: number("example"),
     model: value("model"),
+    corpus: value("corpus"),
     edits: value("edits").split(",").flatMap(parseEdit),
     off: heads("off"),
     uniform: heads("uniform"),
@@ -109,9 +112,9 @@ export function isChanged({ off, uniform, mean, keep, layersOff }: Bench): boole
   return [off, uniform, mean, keep, layersOff].some((each) => each.length > 0);
 }
 
-/** The text, its edits and the model: what a request reads. */
-export function textOf({ text, textB, example, model, edits }: Bench): LiveRequest {
-  return example === null ? { text, text_b: textB, model, edits } : { example, model, edits };
+/** The text, its edits, the model, and the corpus that an example and the mean of a head are of. */
+export function textOf({ text, textB, example, model, corpus, edits }: Bench): LiveRequest {
+  return example === null ? { text, text_b: textB, model, corpus, edits } : { example, model, corpus, edits };
 }
 
 export function hasText({ text, textB, example }: Bench): boolean {

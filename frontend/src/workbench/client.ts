@@ -19,9 +19,12 @@ export function numbered(kind: string): { client: string; sequence: number } {
 }
 
 export async function get<Name extends Path<"GET">>(path: Name, values: Endpoints[`GET api/${Name}`]["request"]): Promise<Endpoints[`GET api/${Name}`]["answer"]> {
-  const [address, rest] = fill(path, values as Record<string, unknown>);
-  const query = new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== "" && value !== undefined && value !== null).map(([name, value]) => [name, String(value)]));
-  return (await send(query.size ? `${address}?${query.toString()}` : address, { method: "GET" })).json();
+  return (await getRaw(path, values)).json();
+}
+
+/** The answer as it was sent: references, a table. */
+export async function getText<Name extends Path<"GET">>(path: Name, values: Endpoints[`GET api/${Name}`]["request"]): Promise<string> {
+  return (await getRaw(path, values)).text();
 }
 
 export async function post<Name extends Path<"POST">>(path: Name, values: Endpoints[`POST api/${Name}`]["request"], signal?: AbortSignal): Promise<Endpoints[`POST api/${Name}`]["answer"]> {
@@ -35,6 +38,12 @@ export async function postText<Name extends Path<"POST">>(path: Name, values: En
 
 export async function remove(id: string): Promise<void> {
   await send(`api/jobs/${encodeURIComponent(id)}`, { method: "DELETE" });
+}
+
+function getRaw(path: string, values: unknown): Promise<Response> {
+  const [address, rest] = fill(path, values as Record<string, unknown>);
+  const query = new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== "" && value !== undefined && value !== null).map(([name, value]) => [name, String(value)]));
+  return send(query.size ? `${address}?${query.toString()}` : address, { method: "GET" });
 }
 
 function postRaw(path: string, values: unknown, signal?: AbortSignal): Promise<Response> {
@@ -63,6 +72,11 @@ async function send(address: string, init: RequestInit): Promise<Response> {
   if (response.ok) return response;
   const problem = (await response.json().catch(() => null)) as Problem | null;
   throw new RequestError(response.status, problem?.paragraph ? problem : problemOf(`The server answered with status ${response.status}`, "an answer", "Try it again"));
+}
+
+/** A refusal of the page itself. */
+export function refusalOf(problem: string, expected: string, remedy: string): RequestError {
+  return new RequestError(422, problemOf(problem, expected, remedy));
 }
 
 function problemOf(problem: string, expected: string, remedy: string): Problem {

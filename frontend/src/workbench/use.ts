@@ -83,8 +83,8 @@ export function useServer(report: Report): { server: WorkbenchState | null; jobs
 export function comparedBench(bench: Bench): Bench | null {
   if (!bench.against) return null;
   const other = fromAddress(bench.against);
-  const { text, textB, example, edits } = hasText(other) ? other : bench;
-  return { ...bench, text, textB, example, edits, model: other.model, off: other.off, uniform: other.uniform, mean: other.mean, keep: other.keep, layersOff: other.layersOff };
+  const { text, textB, example, edits, corpus } = hasText(other) ? other : bench;
+  return { ...bench, text, textB, example, edits, corpus, model: other.model, off: other.off, uniform: other.uniform, mean: other.mean, keep: other.keep, layersOff: other.layersOff };
 }
 
 export interface Live {
@@ -173,13 +173,13 @@ export function useUnedited(bench: Bench, live: Live | null, report: Report): { 
 }
 
 /** Measures and labels of all heads over the corpus; asked for again when a job is done. */
-export function useMeasures(model: string, isReady: boolean, jobs: JobAnswer[], report: Report): MeasureList {
+export function useMeasures(model: string, corpus: string, isReady: boolean, jobs: JobAnswer[], report: Report): MeasureList {
   const [list, setList] = useState<MeasureList>({ measures: [], labels: [] });
   const done = doneJobs(jobs);
   useEffect(() => {
     if (!isReady) return;
-    get("measures", { model }).then(setList, (error: unknown) => (error instanceof RequestError && error.status === 503) || report(error));
-  }, [model, isReady, done]);
+    get("measures", { model, corpus }).then(setList, (error: unknown) => (error instanceof RequestError && error.status === 503) || report(error));
+  }, [model, corpus, isReady, done]);
   return list;
 }
 

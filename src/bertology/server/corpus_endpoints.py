@@ -84,7 +84,7 @@ def _results(bench: Workbench, request: ResultRequest, _check: CheckFunction) ->
 
     encoder, corpus = bench.session.encoder(request.model), bench.session.corpus(request.corpus)
     analysis = registry.get(request.analysis)
-    result = bench.stored_results(encoder, corpus, (analysis.name,))[analysis.name]
+    result = bench.results.by_default(analysis, encoder, corpus)
     if result is None:
         raise ApiError(
             404,

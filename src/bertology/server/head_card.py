@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from bertology.analyses import registry
 from bertology.analyses.head_selection.functions import POSITION_LABELS, RAREST_WORD, TO_DEPENDENT, TO_GOVERNOR
 from bertology.analyses.link_index.head_profile import (
     LinkHistogram,
@@ -20,30 +21,33 @@ from bertology.analyses.link_index.head_profile import (
     strongest_examples,
 )
 from bertology.analyses.link_index.index import LinkIndex
+from bertology.citations import CITATIONS
 from bertology.encoder.encoder import Head
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, Table
+from bertology.results.units import display_unit
+from bertology.server.known_results import DEFAULT_ANALYSES, KnownResult
 from bertology.server.link_search import LinkExample, link_example
 from bertology.views.head_labels import labels_from_results
 from bertology.views.payload import HeadLabel
 
-CARD_ANALYSES = (
-    "attention/entropy", "attention/targets", "attention/distance", "heads/functions", "interventions/head_ablation",
-)  # fmt: skip
-"""The analyses that a head card shows; a job for each fills it."""
 N_STRONGEST, N_RANDOM, N_MISSED, N_SIMILAR = 10, 10, 5, 3
 
 
 class HeadNumber(BaseModel):
     """A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most).
 
-    `effect_size` is the distance from the mean of all heads in standard deviations of the heads.
+    `effect_size` is the distance from the mean of all heads in standard deviations of the heads. A p value has
+    neither: it is one of `n_heads` tests, and is compared with the significance level. `settings` says what was not as
+    by default when the analysis ran.
     """
 
     analysis: str
+    settings: str
     measure: str
     unit: str
+    is_p_value: bool
     value: float | None
     low: float | None
     high: float | None
@@ -63,6 +67,7 @@ class HeadClaim(BaseModel):
     paper: str
     verdict: str
     answer: str
+    settings: str
 
 
 class SimilarHeadAnswer(BaseModel):
@@ -83,7 +88,10 @@ class MissingPart(BaseModel):
 
 
 class HeadCard(BaseModel):
-    """One head over the corpus; what has not been computed is in `missing`, not left out in silence."""
+    """One head over the corpus; what has not been computed is in `missing`, not left out in silence.
+
+    `citations` are keys of the papers that its numbers, labels and claims follow.
+    """
 
     head: str
     model: str
@@ -100,12 +108,13 @@ class HeadCard(BaseModel):
     missed_note: str
     histograms: list[LinkHistogram]
     missing: list[MissingPart]
+    citations: list[str]
 
 
 def build_card(
     head: Head,
     shape: tuple[int, int],
-    results: Mapping[str, Result | None],
+    results: Mapping[str, KnownResult],
     index: LinkIndex | None,
     claim_records: Sequence[Mapping[str, Any]],
     *,
@@ -113,12 +122,18 @@ def build_card(
     corpus: str,
 ) -> HeadCard:
     """The card of a head from the results by analysis, the link index and the records of tested claims."""
-    available = [result for result in results.values() if result is not None]
-    labels = [label for label in labels_from_results(available, *shape) if (label.layer, label.head) == tuple(head)]
-    numbers = [number for result in available for number in _numbers(result, head)]
-    costs = [number for number in numbers if number.analysis == "interventions/head_ablation"]
-    label = _function_label(results.get("heads/functions"), head)
-    missing = [MissingPart(part=name, kind="analysis", analysis=name) for name, r in results.items() if r is None]
+    labels = [
+        label
+        for label in labels_from_results([each.result for each in results.values()], *shape)
+        if (label.layer, label.head) == tuple(head)
+    ]
+    by_analysis = {name: _numbers(known, head) for name, known in results.items()}
+    claims = _claims(claim_records, head)
+    functions = results["heads/functions"].result if "heads/functions" in results else None
+    label = _function_label(functions, head)
+    missing = [
+        MissingPart(part=name, kind="analysis", analysis=name) for name in DEFAULT_ANALYSES if name not in results
+    ]
     if index is None:
         missing.append(MissingPart(part="links", kind="links"))
     if not claim_records:
@@ -129,18 +144,29 @@ def build_card(
         model=model,
         corpus=corpus,
         labels=labels,
-        numbers=[number for number in numbers if number not in costs],
-        claims=_claims(claim_records, head),
-        cost_of_removal=costs,
+        numbers=[number for name, each in by_analysis.items() if not _is_cost(results[name]) for number in each],
+        claims=claims,
+        cost_of_removal=[number for name, each in by_analysis.items() if _is_cost(results[name]) for number in each],
         similar=[_similar(each) for each in similar_heads(index, head, N_SIMILAR)] if index is not None else [],
         strongest=[link_example(index, e) for e in strongest_examples(index, head, N_STRONGEST)] if index else [],
         random=[link_example(index, each) for each in random_examples(index, head, N_RANDOM)] if index else [],
         missed=[link_example(index, each) for each in missed] if index is not None else [],
         missed_label=label,
-        missed_note=_missed_note(label, results.get("heads/functions"), index),
+        missed_note=_missed_note(label, functions, index),
         histograms=link_histograms(index, head) if index is not None else [],
         missing=missing,
+        citations=_citations([name for name, each in by_analysis.items() if each], claims),
     )
+
+
+def _is_cost(known: KnownResult) -> bool:
+    data = known.result.data
+    return isinstance(data, HeadGrid) and data.costs is not None
+
+
+def _citations(analyses: Sequence[str], claims: Sequence[HeadClaim]) -> list[str]:
+    keys = [key for name in analyses for key in registry.get(name).citations]
+    return [key for key in dict.fromkeys([*keys, *(claim.paper for claim in claims)]) if key in CITATIONS]
 
 
 def _similar(similar: SimilarHead) -> SimilarHeadAnswer:
@@ -168,25 +194,25 @@ def _function_label(result: Result | None, head: Head) -> str:
     return ""
 
 
-def _numbers(result: Result, head: Head) -> list[HeadNumber]:
-    data = result.data
+def _numbers(known: KnownResult, head: Head) -> list[HeadNumber]:
+    data = known.result.data
     if isinstance(data, HeadGrid):
         return [
-            _number(result, name, estimates, (head[0], head[1]), data.baselines_of(name), name in data.lowest)
+            _number(known, name, estimates, (head[0], head[1]), data.baselines_of(name), name in data.lowest)
             for name, estimates in data.measures.items()
         ]
     if not isinstance(data, Table) or "head" not in data.attributes:
         return []
     rows = [row for row in range(len(data.row_names)) if data.attribute("head", row) == str(head)]
     return [
-        _number(result, name, estimates, (row,), data.baselines_of(name), False)
+        _number(known, name, estimates, (row,), data.baselines_of(name), False)
         for row in rows
         for name, estimates in data.measures.items()
     ]
 
 
 def _number(
-    result: Result,
+    known: KnownResult,
     measure: str,
     estimates: Estimates,
     index: tuple[int, ...],
@@ -194,24 +220,28 @@ def _number(
     lowest: bool,
 ) -> HeadNumber:
     estimate: Estimate = estimates[index]
+    unit = getattr(known.result.data, "units", {}).get(measure, "")
+    is_p_value = display_unit(unit, measure).is_p_value
     values = estimates.value[np.isfinite(estimates.value)]
-    is_number = math.isfinite(estimate.value)
+    is_ranked = math.isfinite(estimate.value) and not is_p_value
     better = (values < estimate.value) if lowest else (values > estimate.value)
     spread = float(values.std()) if len(values) > 1 else 0.0
     is_grid = len(index) == 2
     return HeadNumber(
-        analysis=result.analysis,
+        analysis=known.result.analysis,
+        settings=known.settings,
         measure=measure,
-        unit=getattr(result.data, "units", {}).get(measure, ""),
+        unit=unit,
+        is_p_value=is_p_value,
         value=_finite(estimate.value),
         low=_finite(estimate.low),
         high=_finite(estimate.high),
         interval=estimate.interval,
         n=estimate.n,
         baselines={name: _finite(baseline[index].value) for name, baseline in baselines.items()},
-        rank=int(better.sum()) + 1 if is_number else None,
+        rank=int(better.sum()) + 1 if is_ranked else None,
         n_heads=len(values),
-        effect_size=(estimate.value - float(values.mean())) / spread if is_grid and is_number and spread else None,
+        effect_size=(estimate.value - float(values.mean())) / spread if is_grid and is_ranked and spread else None,
     )
 
 
@@ -227,6 +257,7 @@ def _claims(records: Sequence[Mapping[str, Any]], head: Head) -> list[HeadClaim]
             paper=record["paper"],
             verdict=record["verdict"],
             answer=record["answer"],
+            settings=record["settings"],
         )
         for record in records
         if record.get("head") == str(head)

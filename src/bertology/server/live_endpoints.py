@@ -109,7 +109,13 @@ def _corpus_job(request: InterveneRequest, model: str) -> JobRequest | None:
         return None
     ((method, heads),) = used.items()
     options: dict[str, OptionValue] = {"ablation": method, "head_sets": ",".join(heads)}
-    return JobRequest(kind="analysis", analysis="interventions/head_ablation", options=options, model=model)
+    return JobRequest(
+        kind="analysis",
+        analysis="interventions/head_ablation",
+        options=options,
+        model=model,
+        corpus=request.corpus,
+    )
 
 
 def _keep(bench: Workbench, request: KeepRequest, check: CheckFunction) -> str:

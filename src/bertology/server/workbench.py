@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bertology.server.head_card import HeadCard
     from bertology.server.indices import Indices
     from bertology.server.interventions import DerivedModels
+    from bertology.server.known_results import KnownResult, KnownResults
     from bertology.server.live import LiveAnswer, LiveRequest
     from bertology.server.texts import TextRequest
     from bertology.views.payload import HeadLabel, HeadMeasure
@@ -45,7 +46,6 @@ class WorkbenchState(BaseModel):
     models: list[ModelState]
     corpora: list[CorpusState]
     against: str
-    indices: dict[str, bool]
     jobs: dict[str, int]
     gallery: list[GallerySentence]
     max_tokens: int
@@ -96,6 +96,13 @@ class Workbench:
 
         return self._part("indices", lambda: Indices(self.store))
 
+    @property
+    def results(self) -> KnownResults:
+        """Results in the store."""
+        from bertology.server.known_results import KnownResults
+
+        return self._part("results", lambda: KnownResults(self.store))
+
     def _part(self, name: str, build: Any) -> Any:
         with self._parts_lock:
             if name not in self._parts:
@@ -112,22 +119,11 @@ class Workbench:
             models=self.session.states,
             corpora=self.session.corpus_states,
             against=self.against,
-            indices=self._index_states(),
             jobs=counts,
             gallery=list(GALLERY),
             max_tokens=LIMITS.tokens,
             max_characters=LIMITS.text_characters,
         )
-
-    def _index_states(self) -> dict[str, bool]:
-        try:
-            encoder, corpus = self.session.encoder(""), self.session.corpus("")
-        except ApiError:
-            return {"links": False, "states": False}
-        return {
-            "links": self.indices.links(encoder, corpus) is not None,
-            "states": self.indices.states(encoder, corpus) is not None,
-        }
 
     def corpus_if_read(self, name: str) -> Corpus | None:
         """The corpus, or None if it has not been read yet; one that the server may not use is refused."""
@@ -189,57 +185,55 @@ class Workbench:
     def head_card(self, head_name: str, model: str, corpus_name: str) -> HeadCard:
         """All that is known of a head over the corpus."""
         from bertology.encoder.variants import parse_heads
-        from bertology.server.head_card import CARD_ANALYSES, build_card
+        from bertology.server.head_card import build_card
 
         encoder, corpus = self.session.encoder(model), self.session.corpus(corpus_name)
         (head,) = parse_heads(encoder, [head_name])
-        results = self.stored_results(encoder, corpus, CARD_ANALYSES)
+        results = self._known_results(encoder, corpus)
         index = self.indices.links(encoder, corpus)
-        records = self.claim_records(encoder.name, corpus.name)
-        known = tuple(name for name, result in results.items() if result is not None)
-        key = (encoder.name, corpus.name, head, known, index is None, len(records))
+        claims = self.claim_records(encoder.name, corpus.name)
+        known = tuple((name, result.settings) for name, result in results.items())
+        key = (encoder.name, corpus.name, head, known, index is None, tuple(record["job"] for record in claims))
         if key not in self._cards:
             shape = encoder.layers, encoder.heads
-            card = build_card(head, shape, results, index, records, model=encoder.name, corpus=corpus.name)
+            card = build_card(head, shape, results, index, claims, model=encoder.name, corpus=corpus.name)
             self._cards[key] = card
             while len(self._cards) > MAX_CARDS:
                 self._cards.popitem(last=False)
         return self._cards[key]
 
     def head_measures(self, model: str, corpus_name: str) -> tuple[list[HeadMeasure], list[HeadLabel]]:
-        """Measures and labels of all heads: from stored results with default options, then from finished jobs."""
-        from bertology.results.result import Result
-        from bertology.server.head_card import CARD_ANALYSES
+        """Measures and labels of all heads, of the results that head cards are made of."""
         from bertology.views.head_labels import labels_from_results
         from bertology.views.head_measures import measures_from_results
 
         encoder, corpus = self.session.encoder(model), self.session.corpus(corpus_name)
-        stored = self.stored_results(encoder, corpus, CARD_ANALYSES)
-        results = {name: result for name, result in stored.items() if result is not None}
-        for job in self.jobs.answers():
-            request = job.request
-            is_shown = (request.kind, request.model, request.corpus) == ("analysis", encoder.name, corpus.name)
-            if is_shown and job.state == "done" and request.analysis not in results:
-                results[request.analysis] = Result.from_json(self.jobs.files.result_text(job.id))
+        known = self._known_results(encoder, corpus).values()
         shape = encoder.layers, encoder.heads
-        return measures_from_results([*results.values()], *shape), labels_from_results([*results.values()], *shape)
+        measures = [
+            measure.model_copy(
+                update={"source": f"{measure.source}, {each.settings}" if each.settings else measure.source}
+            )
+            for each in known
+            for measure in measures_from_results([each.result], *shape)
+        ]
+        return measures, labels_from_results([each.result for each in known], *shape)
 
-    def stored_results(self, encoder: TaskEncoder, corpus: Corpus, names: tuple[str, ...]) -> dict[str, Any]:
-        """The results in the store by analysis, with default options; None where there is none."""
-        from bertology.analyses import registry
-        from bertology.analyses.run import RunInputs, stored_result
-
-        inputs = RunInputs(corpus=corpus, encoder=encoder, store=self.store)
-        return {name: stored_result(registry.get(name), inputs) for name in names}
+    def _known_results(self, encoder: TaskEncoder, corpus: Corpus) -> dict[str, KnownResult]:
+        done = [job.request for job in self.jobs.answers() if job.state == "done" and job.request.kind == "analysis"]
+        return self.results.of_heads(encoder, corpus, done, self.session.encoder)
 
     def claim_records(self, model: str, corpus: str) -> list[Mapping[str, Any]]:
         """The records of all claims that finished jobs have tested on a model, the newest first."""
+        from bertology.server.known_results import describe_settings
+
         records: dict[str, Mapping[str, Any]] = {}
         for job in self.jobs.answers():
             request = job.request
             if job.state == "done" and request.kind == "claims" and (request.model, request.corpus) == (model, corpus):
+                settings = describe_settings(request)
                 for record in json.loads(self.jobs.files.result_text(job.id))["claims"]:
-                    records.setdefault(record["id"], record)
+                    records.setdefault(record["id"], {**record, "settings": settings, "job": job.id})
         return list(records.values())
 
 

@@ -12,6 +12,7 @@ from bertology.estimates.estimate import INTERVAL_LABELS
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid
 from bertology.results.text_tables import input_names
+from bertology.results.units import display_unit
 from bertology.views.payload import HeadBaseline, HeadMeasure
 
 DIGITS = 4
@@ -51,6 +52,7 @@ def _result_measures(result: Result, layers: int, heads: int) -> Iterator[HeadMe
                 if np.isfinite(values.value).any()
             ],
             lowest=name in grid.lowest,
+            is_p_value=display_unit(grid.units.get(name, ""), name).is_p_value,
         )
 
 

@@ -94,7 +94,7 @@ class HeadMeasure(BaseModel):
     """One measure of every head over a corpus: (layer, head), null where it was not measured.
 
     `low` and `high` are the ends of the intervals, whose kind is `interval`; `source` is the analysis and its corpus.
-    With `lowest`, the head with the lowest value stands out.
+    With `lowest`, the head with the lowest value stands out. p values are compared with their level, not ranked.
     """
 
     name: str
@@ -107,6 +107,7 @@ class HeadMeasure(BaseModel):
     n: list[list[int]]
     baselines: list[HeadBaseline]
     lowest: bool
+    is_p_value: bool = False
 
 
 class DependencyArc(BaseModel):
