@@ -315,11 +315,12 @@ export interface LinkHistogram {
   bars: HistogramBar[];
 }
 
-/** A part of the card that has not been computed, and the job that computes it. */
+/** A part of the card that has not been computed, and the job that computes it; `reason` if none can. */
 export interface MissingPart {
   part: string;
   kind: string;
   analysis: string;
+  reason: string;
 }
 
 /** A head that attends most to the same words, in this proportion of `n` words; `mean` is that of all heads. */

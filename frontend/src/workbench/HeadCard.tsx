@@ -160,7 +160,7 @@ function Missing({ parts, jobs, bench, startJob }: { parts: MissingPart[]; jobs:
           return (
             <li key={part.part}>
               <span>{PART_NAMES[part.part] ?? part.part}</span>
-              {job ? <span class="note">{job.state}{job.fraction !== null && ` ${formatPercent(job.fraction)}`}</span> : <button type="button" data-missing={part.part} onClick={() => startJob({ kind: part.kind as JobRequest["kind"], analysis: part.analysis, model: bench.model, corpus: bench.corpus })}>compute</button>}
+              {part.reason ? <span class="note">{part.reason}</span> : job ? <span class="note">{job.state}{job.fraction !== null && ` ${formatPercent(job.fraction)}`}</span> : <button type="button" data-missing={part.part} onClick={() => startJob({ kind: part.kind as JobRequest["kind"], analysis: part.analysis, model: bench.model, corpus: bench.corpus })}>compute</button>}
             </li>
           );
         })}

@@ -1,6 +1,7 @@
 // Jobs: forms from the declarations of analyses, the queue with its progress, and results with their figures.
 import { useEffect, useState } from "preact/hooks";
 import type { AnalysisAnswer, ClaimAnswer, JobAnswer, JobRequest, KeptCommands, OptionAnswer, WorkbenchState } from "../api";
+import { useWidth } from "../drawing";
 import { formatPercent } from "../numbers";
 import type { Bench } from "./address";
 import { get, post, remove } from "./client";
@@ -79,6 +80,8 @@ function duration(seconds: number): string {
   return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
 }
 
+const PIXELS_PER_MM = 96 / 25.4;
+
 interface ClaimRecord {
   id: string;
   claim: string;
@@ -90,6 +93,9 @@ interface ClaimRecord {
 function JobResult({ job, theme, report }: { job: JobAnswer; theme: "light" | "dark"; report: Report }) {
   const [commands, setCommands] = useState<KeptCommands | null>(null);
   const [claims, setClaims] = useState<ClaimRecord[]>([]);
+  const [figure, width] = useWidth();
+  // The figure is drawn as wide as its panel, so that its panels stand side by side where there is room.
+  const millimetres = Math.min(400, Math.max(60, Math.round(width / PIXELS_PER_MM))) * Number(width > 0);
   const base = `api/jobs/${encodeURIComponent(job.id)}`;
   const { kind } = job.request;
   useEffect(() => {
@@ -98,7 +104,7 @@ function JobResult({ job, theme, report }: { job: JobAnswer; theme: "light" | "d
   }, [job.id]);
   return (
     <div class="result">
-      {kind === "analysis" && <a href={`${base}/figure?theme=${theme}`} target="_blank" rel="noopener"><img src={`${base}/figure?theme=${theme}&width_mm=85`} alt={`Figure of ${job.title}`} /></a>}
+      {kind === "analysis" && <figure class="figure" ref={figure}><a href={`${base}/figure?theme=${theme}`} target="_blank" rel="noopener">{millimetres > 0 && <img src={`${base}/figure?theme=${theme}&width_mm=${millimetres}`} alt={`Figure of ${job.title}`} />}</a></figure>}
       {kind === "claims" && <ul class="claims">{claims.map((claim) => <li key={claim.id}><b class={`verdict ${claim.verdict}`}>{claim.verdict}</b> {claim.claim} <span class="note">{claim.paper}. {claim.answer}</span></li>)}</ul>}
       <p class="row">
         {job.has_report && <a href={`${base}/report`} download>Report</a>}

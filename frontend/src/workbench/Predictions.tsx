@@ -21,13 +21,14 @@ interface Group {
 
 interface Props {
   bench: Bench;
+  taskHeads: string[]; // of the model
   answers: LiveAnswer[];
   change: InterveneAnswer | null;
   startJob: (request: JobRequest) => void;
   report: Report;
 }
 
-export function Predictions({ bench, answers, change, startJob, report }: Props) {
+export function Predictions({ bench, taskHeads, answers, change, startJob, report }: Props) {
   const [first, second] = answers;
   const columns: Column[] = change
     ? [{ name: "before", predictions: change.before }, { name: "after", predictions: change.after }, ...(change.control ? [{ name: "control", predictions: change.control }] : [])]
@@ -42,7 +43,7 @@ export function Predictions({ bench, answers, change, startJob, report }: Props)
       {change?.notes.map((note) => <p class="note" key={note}>{note}</p>)}
       {groups.map((group) => <GroupTable key={group.title} group={group} columns={columns} isChanged={change !== null} />)}
       {groupsOfB.map((group) => <GroupTable key={`B ${group.title}`} group={{ ...group, title: `B: ${group.title}` }} columns={columnOfB} isChanged={false} />)}
-      {first?.predictions && !groups.length && <p class="note">{hasTaskHead(first.predictions) ? "Mask a token to see what the model expects there." : "This model has no task head that predicts something here; choose another model or mask a token."}</p>}
+      {first?.predictions && !groups.length && <p class="note">{taskHeads.length ? "Mask a token to see what the model expects there." : `${first.model} has no task head, so that it predicts nothing. Switching a head off shows in the attention of the layers above it.`}</p>}
       {first && (
         <p class="note">
           One text.
@@ -77,10 +78,6 @@ function GroupTable({ group, columns: all, isChanged }: { group: Group; columns:
 
 function formatProbability(value: number): string {
   return value >= 0.9995 ? "1.0" : value < 0.0001 ? "< .0001" : value.toPrecision(2).replace(/^0/, "");
-}
-
-function hasTaskHead(predictions: Predicted): boolean {
-  return predictions.masked_tokens.length + predictions.classes.length + predictions.next_token.length + predictions.tags.length + predictions.answers.length > 0;
 }
 
 function describe({ off, uniform, mean, keep, layers_off }: Exclude<InterveneAnswer["control_intervention"], null>): string {

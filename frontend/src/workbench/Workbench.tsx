@@ -111,9 +111,8 @@ export function Workbench() {
             {model && isChanged(bench) && <option value={toAddress({ ...START, model: model.name })}>{model.name}, unchanged</option>}
             {bench.against && /(^|&)(text|example)=/.test(bench.against) && <option value={bench.against}>pinned: {describePin(bench.against)}</option>}
           </select></label>
-          {server.corpora.length > 1
-            ? <label><span>on</span><select data-choice="Corpus" aria-label="Corpus" value={corpus?.name ?? ""} onChange={(event) => update({ corpus: event.currentTarget.value, ...(bench.example !== null && { example: 0, edits: [], token: -1 }) })}>{server.corpora.map(({ name, status, examples }) => <option key={name} value={name}>{name}{status === "ready" ? `, ${examples.toLocaleString("en")} texts` : `, ${status}`}</option>)}</select></label>
-            : corpus && <span class="note">{corpus.name}{corpusIsReady && `, ${corpus.examples.toLocaleString("en")} texts`}</span>}
+          {server.corpora.length > 1 && <label><span>on</span><select data-choice="Corpus" aria-label="Corpus" value={corpus?.name ?? ""} onChange={(event) => update({ corpus: event.currentTarget.value, ...(bench.example !== null && { example: 0, edits: [], token: -1 }) })}>{server.corpora.map(({ name }) => <option key={name} value={name}>{name}</option>)}</select></label>}
+          {corpus && <span class="note">{server.corpora.length > 1 ? "" : `${corpus.name}, `}{corpusIsReady ? `${corpus.examples.toLocaleString("en")} texts` : corpus.status}</span>}
           <button type="button" class="plain" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={() => setHelp(true)}>?</button>
         </div>}
       </header>
@@ -124,7 +123,7 @@ export function Workbench() {
         <div class="left-column">
           {isReady && <Heads bench={bench} update={update} answers={answers} list={measures} shape={shape} lookedAt={lookedAt} palette={palette} />}
           {isReady && <Removed bench={bench} update={update} undo={past.length ? undo : null} />}
-          {isReady && <Predictions bench={bench} answers={answers} change={change} startJob={startJob} report={report} />}
+          {isReady && <Predictions bench={bench} taskHeads={model.task_heads} answers={answers} change={change} startJob={startJob} report={report} />}
         </div>
         <main class="middle-column">
           {!isReady ? <Loading server={server} /> : <LivePicture bench={bench} update={update} live={live} liveKey={key} labels={measures.labels} palette={palette} keep={(next) => void (kept.current = next)} drawn={setTime} />}

@@ -80,11 +80,12 @@ class SimilarHeadAnswer(BaseModel):
 
 
 class MissingPart(BaseModel):
-    """A part of the card that has not been computed, and the job that computes it."""
+    """A part of the card that has not been computed, and the job that computes it; `reason` if none can."""
 
     part: str
     kind: str
     analysis: str = ""
+    reason: str = ""
 
 
 class HeadCard(BaseModel):
@@ -120,8 +121,12 @@ def build_card(
     *,
     model: str,
     corpus: str,
+    unsuited: Mapping[str, str],
 ) -> HeadCard:
-    """The card of a head from the results by analysis, the link index and the records of tested claims."""
+    """The card of a head from the results by analysis, the link index and the records of tested claims.
+
+    `unsuited` has the reasons why analyses cannot run on the model and the corpus.
+    """
     labels = [
         label
         for label in labels_from_results([each.result for each in results.values()], *shape)
@@ -132,7 +137,9 @@ def build_card(
     functions = results["heads/functions"].result if "heads/functions" in results else None
     label = _function_label(functions, head)
     missing = [
-        MissingPart(part=name, kind="analysis", analysis=name) for name in DEFAULT_ANALYSES if name not in results
+        MissingPart(part=name, kind="analysis", analysis=name, reason=unsuited.get(name, ""))
+        for name in DEFAULT_ANALYSES
+        if name not in results
     ]
     if index is None:
         missing.append(MissingPart(part="links", kind="links"))

@@ -27,6 +27,8 @@ DEFAULT_ANALYSES = (
     "attention/entropy", "attention/targets", "attention/distance", "heads/functions", "interventions/head_ablation",
 )  # fmt: skip
 """The analyses that are looked up with their defaults, whoever ran them; a head card names those that are missing."""
+EVALUATING_ANALYSES = ("interventions/head_ablation",)
+"""Those that need a task head, whichever it is."""
 MAX_RESULTS = 64
 
 
@@ -105,6 +107,18 @@ class KnownResults:
             while len(self._found) > MAX_RESULTS:
                 self._found.popitem(last=False)
         return result
+
+
+def unsuited_analyses(encoder: TaskEncoder, corpus: Corpus) -> dict[str, str]:
+    """The analyses with defaults that cannot run on the model and the corpus, and why."""
+    reasons: dict[str, str] = {}
+    for name in DEFAULT_ANALYSES:
+        lacking = [each for each in registry.get(name).annotations if not corpus.annotations[each]]
+        if lacking:
+            reasons[name] = f"needs {' and '.join(lacking)}, which {corpus.name} lacks"
+        elif name in EVALUATING_ANALYSES and not encoder.task_heads:
+            reasons[name] = f"needs a task head, which {encoder.name} lacks"
+    return reasons
 
 
 def has_heads(result: Result) -> bool:

@@ -186,6 +186,7 @@ class Workbench:
         """All that is known of a head over the corpus."""
         from bertology.encoder.variants import parse_heads
         from bertology.server.head_card import build_card
+        from bertology.server.known_results import unsuited_analyses
 
         encoder, corpus = self.session.encoder(model), self.session.corpus(corpus_name)
         (head,) = parse_heads(encoder, [head_name])
@@ -196,7 +197,9 @@ class Workbench:
         key = (encoder.name, corpus.name, head, known, index is None, tuple(record["job"] for record in claims))
         if key not in self._cards:
             shape = encoder.layers, encoder.heads
-            card = build_card(head, shape, results, index, claims, model=encoder.name, corpus=corpus.name)
+            unsuited = unsuited_analyses(encoder, corpus)
+            names = {"model": encoder.name, "corpus": corpus.name}
+            card = build_card(head, shape, results, index, claims, **names, unsuited=unsuited)
             self._cards[key] = card
             while len(self._cards) > MAX_CARDS:
                 self._cards.popitem(last=False)
