@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,10 +31,10 @@ REQUEST_PAUSE = 0.2
 SENTENCE = "The old man opened the door of the house ."
 
 
-def write_sample(folder: Path, n_sentences: int) -> str:
+def write_sample(folder: Path, n_sentences: int, name: str = "sample") -> str:
     """A file with the first sentences of the built-in English corpus."""
     text = (resources.files("bertology.corpus") / "data" / "english.conllu").read_text("utf-8")
-    file = folder / "sample.conllu"
+    file = folder / f"{name}.conllu"
     file.write_text("\n\n".join(text.split("\n\n")[:n_sentences]) + "\n\n", "utf-8")
     return str(file)
 
@@ -128,3 +130,51 @@ def real_server(home: Path, *arguments: str, model: str | None = "tiny") -> Gene
         yield server
     finally:
         server.stop()
+
+
+class _PrefixProxy(BaseHTTPRequestHandler):
+    """Passes on what lies under the prefix, with the Host and Origin that the browser has sent; 404 for all else."""
+
+    protocol_version = "HTTP/1.1"
+    prefix: str
+    upstream: httpx.Client
+
+    def _pass_on(self) -> None:
+        if not self.path.startswith(self.prefix):
+            self.send_error(404)
+            return
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = [(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP]
+        path = self.path.removeprefix(self.prefix)
+        answer = self.upstream.request(self.command, f"/{path}", headers=headers, content=body)
+        self.send_response(answer.status_code)
+        for name, value in answer.headers.multi_items():
+            if name not in {*HOP_BY_HOP, "content-length", "content-encoding", "date", "server"}:
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    do_GET = do_POST = do_DELETE = _pass_on
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding"}
+
+
+@contextmanager
+def prefix_proxy(server: RealServer, prefix: str) -> Generator[str]:
+    """The address of a server, with its token, behind a proxy that serves it under a path prefix, as Jupyter's does."""
+    with httpx.Client(base_url=server.base, timeout=60, follow_redirects=False) as upstream:
+        handler = type("Handler", (_PrefixProxy,), {"prefix": prefix, "upstream": upstream})
+        proxy = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{proxy.server_port}{prefix}?token={server.token}"
+        finally:
+            proxy.shutdown()
+            proxy.server_close()
+            thread.join(10)

@@ -10,9 +10,9 @@ from bertology.server.workbench import Workbench
 from serving import served_workbench, write_sample
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[TestClient, Workbench]]:
-    """A workbench of the model `tiny` on the first sentences of the English corpus, shared by the tests of a module."""
+    """A workbench of the model `tiny` on the first sentences of the English corpus, shared by all tests."""
     folder: Path = tmp_path_factory.mktemp("served")
     with served_workbench(folder / "store", ["tiny", "random:tiny"], [write_sample(folder, 60)]) as both:
         yield both

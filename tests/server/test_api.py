@@ -15,7 +15,7 @@ from bertology.server.workbench import Workbench
 from serving import SENTENCE, finished_job
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def indexed(served: tuple[TestClient, Workbench]) -> TestClient:
     """The client when the indices of links and states are built."""
     client = served[0]

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, quote
 import pytest
 
 from browsing import browser, built_frontend
-from serving import RealServer, real_server, write_sample
+from serving import RealServer, prefix_proxy, real_server, write_sample
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -27,9 +27,10 @@ Open = Callable[..., "Page"]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, built_frontend: None) -> Generator[RealServer]:
-    """A server with the model `tiny`, an untrained one to compare it with, and 40 texts."""
+    """A server with the model `tiny`, an untrained one to compare it with, 40 texts, and another corpus of 7."""
     folder: Path = tmp_path_factory.mktemp("workbench")
-    with real_server(folder / "home", "--against", "random:tiny", "--corpus", write_sample(folder, 40)) as running:
+    corpora = ("--corpus", write_sample(folder, 40), "--allow-corpus", write_sample(folder, 7, "few"))
+    with real_server(folder / "home", "--against", "random:tiny", *corpora) as running:
         yield running
 
 
@@ -39,7 +40,9 @@ def opened(browser: Browser, server: RealServer) -> Generator[Open]:
     problems: list[str] = []
     contexts: list[BrowserContext] = []
 
-    def open_page(hash: str = "", *, width: int = 1440, dark: bool = False, wait: bool = True) -> Page:
+    def open_page(
+        hash: str = "", *, width: int = 1440, dark: bool = False, wait: bool = True, at: str = server.address
+    ) -> Page:
         scheme = "dark" if dark else "light"
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
@@ -49,7 +52,7 @@ def opened(browser: Browser, server: RealServer) -> Generator[Open]:
         page = context.new_page()
         page.on("console", lambda m: problems.append(m.text) if not EXPECTED.search(m.text) else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(f"{server.address}#{hash}" if hash else server.address)
+        page.goto(f"{at}#{hash}" if hash else at)
         if wait:
             page.wait_for_selector(READY)
         return page
@@ -295,6 +298,79 @@ def test_the_corpus_is_searched_and_a_text_opened(opened: Open) -> None:
     assert page.locator(".arcs").count() > 0, "a text of the corpus has its dependency arcs"
 
 
+def test_another_corpus_is_followed_by_every_panel(opened: Open) -> None:
+    page = opened(f"text={quote(TEXT)}&head=2-1&panel=corpus")
+    page.wait_for_selector(".counts:has-text('40 of 40 texts')")
+    page.select_option("[data-choice='Corpus']", "few.conllu")
+    page.wait_for_selector(".counts:has-text('7 of 7 texts')")
+    assert address(page)["corpus"] == "few.conllu" and address(page)["text"] == TEXT
+    page.locator("[data-example='6']").click()
+    page.wait_for_selector(f"{READY}[data-shown*='few.conllu']")
+    page.click("[data-panel='card']")
+    page.wait_for_selector(".head-card:has-text('Over few.conllu')")
+    page.click("[data-missing='attention/entropy']")
+    page.click("[data-panel='jobs']")
+    page.wait_for_selector("[data-title='attention/entropy']:has-text('on few.conllu')")
+    page.keyboard.press("/")
+    page.fill("[data-choice='Query']", "2-1 * -> * > 0.1")
+    page.keyboard.press("Enter")
+    page.click("[data-do='index-links']")
+    page.wait_for_selector(".search [data-title='index of links']:has-text('on few.conllu')")
+    page.wait_for_selector(".counts:has-text('links of 2-1')", timeout=90_000)
+    assert re.search(r"of \d+ pairs that fit", page.locator(".search").inner_text())
+    page.click("[data-panel='card']")
+    page.wait_for_selector(".facts dd:has-text('n = 7')", timeout=90_000)
+    page.reload()
+    page.wait_for_selector(f"{READY}[data-shown*='few.conllu']")
+    assert page.locator("[data-choice='Corpus']").input_value() == "few.conllu"
+    page.select_option("[data-choice='Corpus']", "sample.conllu")
+    page.wait_for_selector(".head-card:has-text('Over sample.conllu')")
+    assert address(page)["example"] == "0", "a text of the other corpus is not one of this"
+    page.go_back()
+    page.wait_for_selector(".head-card:has-text('Over few.conllu')")
+
+
+def test_what_the_server_does_not_have_is_told(opened: Open) -> None:
+    page = opened(f"text={quote(TEXT)}&head=2-1&model=huge&corpus=nowhere")
+    problem = page.locator("[role='alert'] p").first.inner_text()
+    assert "the model huge and the corpus nowhere" in problem and "few.conllu" in problem
+    assert "model" not in address(page) and address(page)["text"] == TEXT
+
+
+def test_everything_works_behind_a_path_prefix(opened: Open, server: RealServer, tmp_path: Path) -> None:
+    with prefix_proxy(server, "/proxy/8000/") as at:
+        page = opened(f"text={quote(TEXT)}&head=2-1", at=at)
+        outside: list[str] = []
+        page.on("request", lambda request: None if "/proxy/8000/" in request.url else outside.append(request.url))
+        assert "token" not in page.url and page.url.partition("#")[0].endswith("/proxy/8000/")
+        (cookie,) = page.context.cookies()
+        assert (cookie.get("path"), cookie.get("httpOnly"), cookie.get("sameSite")) == ("/proxy/8000/", True, "Strict")
+        page.fill(".text", "The cat sat.")
+        page.wait_for_selector(f"{READY}[data-shown*='cat sat']")
+        assert shown_tokens(page)[1:4] == ["the", "cat", "sat"]
+        page.keyboard.press("Escape")
+        page.click("[data-do='pin']")
+        page.click("[data-panel='pins']")
+        with page.expect_download() as downloaded:
+            page.click("[data-do='offline']")
+        downloaded.value.save_as(tmp_path / "pins.html")
+        assert "cat sat" in (tmp_path / "pins.html").read_text("utf-8")
+        page.click("[data-panel='jobs']")
+        page.click(".jobs button[type='submit']")
+        done = page.locator("[data-title='attention/entropy'][data-job='done']").first
+        done.wait_for(timeout=90_000)
+        done.locator("[data-do='show-result']").click()
+        done.locator("img").wait_for()
+        page.wait_for_load_state("networkidle")
+        assert done.locator("img").evaluate("image => image.naturalWidth") > 100
+        with page.expect_download() as downloaded:
+            done.locator("a:has-text('CSV')").click()
+        downloaded.value.save_as(tmp_path / "result.csv")
+        assert (tmp_path / "result.csv").read_text("utf-8").startswith("head,layer")
+        page.reload()
+        assert shown_tokens(page)[2] == "cat" and not outside
+
+
 def test_pins_are_compared_and_become_an_offline_page(opened: Open, tmp_path: Path) -> None:
     page = opened(f"text={quote(TEXT)}&head=2-1")
     page.keyboard.press("p")
@@ -338,6 +414,19 @@ def test_what_is_seen_is_saved_and_made_again(opened: Open, tmp_path: Path) -> N
             page.click(f"[data-do='{kind}']")
         downloaded.value.save_as(tmp_path / kind)
         assert (tmp_path / kind).read_bytes().startswith(beginning.encode())
+    page.click("[data-do='bibtex']")
+    message = page.locator("footer output")
+    page.wait_for_selector("footer output:has-text('Nothing to cite'), footer output:has-text('saved')")
+    has_numbers = page.locator(".head-card .facts dd b").count() > 0
+    assert ("Nothing to cite" in message.inner_text()) != has_numbers
+    page.select_option("[data-choice='Quantity']", "norm")
+    page.wait_for_selector(f"{READY}[data-shown*='norm']")
+    with page.expect_download() as downloaded:
+        page.click("[data-do='bibtex']")
+    downloaded.value.save_as(tmp_path / "bib")
+    assert downloaded.value.suggested_filename == "head-2-1.bib"
+    references = (tmp_path / "bib").read_text("utf-8")
+    assert "@inproceedings{kobayashi2020" in references and "Attention is Not Only a Weight" in references
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     copied = {
         "command": ("Command line", "bertology view"),

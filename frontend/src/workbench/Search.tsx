@@ -52,16 +52,16 @@ function Links({ bench, update, jobs, startJob, refresh, report }: Props) {
         <label><span>Links of a head</span><input type="search" data-choice="Query" value={query} spellcheck={false} maxLength={300} onInput={(event) => setQuery(event.currentTarget.value)} /></label>
         <button type="submit">Search</button>
       </form>
-      <p class="note">A side is a tag (NOUN), a word ("the"), a relation (@nsubj) or *; add “by obj”, “at -1”.</p>
+      <p class="note">A side is a tag (NOUN), a word ("the"), a relation (@nsubj) or *. Then, in any order: “&gt; 0.3” the least weight, “by obj” from a word to its governor, “by &lt;obj” to its dependent, “at -1” to the word before.</p>
       {needsIndex && <Index kind="links" text="The search needs an index of the strongest links of every head." {...{ jobs, bench, startJob, refresh, report }} />}
       {answer && !needsIndex && (
         <>
           <p class="counts" role="status">
-            {answer.n_source_links > 0 && answer.proportion !== null
+            {answer.n_pairs === 0 ? <>No two words of the corpus fit this search, linked or not.</> : answer.n_source_links > 0 && answer.proportion !== null
               ? <><b>{answer.n_links.toLocaleString("en")}</b> of {answer.n_source_links.toLocaleString("en")} links of {answer.head} from such words: <b>{formatPercent(answer.proportion)}</b> [{formatPercent(answer.low ?? 0)}, {formatPercent(answer.high ?? 0)}]; chance {formatPercent(answer.chance ?? 0)} ({Math.round(answer.expected).toLocaleString("en")} links).</>
               : <>Head {answer.head} has no such link.</>}
           </p>
-          <p class="note">{answer.n_links.toLocaleString("en")} of {answer.n_pairs.toLocaleString("en")} pairs that fit are linked.{!answer.complete && " Below a weight of 1/4 some links are missing from the counts."}</p>
+          <p class="note" hidden={answer.n_pairs === 0}>{answer.n_links.toLocaleString("en")} of {answer.n_pairs.toLocaleString("en")} pairs that fit are linked.{!answer.complete && " Below a weight of 1/4 some links are missing from the counts."}</p>
           <LinkLines links={answer.links} open={update} />
           {answer.links.length < answer.n_links && <button type="button" onClick={() => ask(answer.links.length)}>More</button>}
         </>

@@ -79,6 +79,15 @@ def test_offsets_words_and_relations_narrow_the_search(index: LinkIndex) -> None
         assert words.governors[link.source] == link.target and words.relations[link.source] == "det"
 
 
+def test_conditions_stand_in_any_order() -> None:
+    expected = parse_query('3-1 "the" -> NOUN > 0.3 by <det at -2')
+    assert expected == LinkQuery(
+        Head(2, 0), WordPattern(word="the"), WordPattern(pos="NOUN"), 0.3, "det", to_dependent=True, offset=-2
+    )
+    assert parse_query('3-1 "the" -> NOUN at -2 by <det > 0.3') == expected
+    assert parse_query('3-1 "the"->NOUN by <det>0.3 at -2').relation == "det>0.3", "a relation ends with a space"
+
+
 def test_below_a_quarter_the_search_is_not_complete(index: LinkIndex) -> None:
     assert not search_links(index, parse_query("1-2 * -> * > 0.1")).complete
 
@@ -86,7 +95,8 @@ def test_below_a_quarter_the_search_is_not_complete(index: LinkIndex) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "4-4", "NOUN -> VERB", "9-9 * -> *", "1-1 NUON -> *", "1-1 * -> * > 1.5", "1-1 * -> * at 0",
-     "1-1 * -> * by nsubjj", "1-1 * -> * > ..", "1-1 * -> @nothing"],
+     "1-1 * -> * by nsubjj", "1-1 * -> * > ..", "1-1 * -> * at x", "1-1 * -> * > 0.1 > 0.2", "1-1 * -> * or",
+     "1-1 * -> @nothing"],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(index: LinkIndex, text: str) -> None:
     with pytest.raises(Refusal):

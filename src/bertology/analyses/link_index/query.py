@@ -25,9 +25,9 @@ from bertology.estimates.resampling import bootstrap_proportion
 USAGE = 'Write for example: 4-4 NOUN -> VERB > 0.5, or: 3-1 "the" -> * > 0.3 by det, or: 2-1 * -> * > 0.5 at -1'
 _PATTERN = r'\*|@[^\s<>"]+|"[^"]+"|[^\s<>"@*]+'
 _QUERY = re.compile(
-    rf"(?P<head>\d+-\d+)\s+(?P<source>{_PATTERN})\s*(?:->|→)\s*(?P<target>{_PATTERN})"
-    r"(?:\s*>\s*(?P<weight>[\d.]+))?(?:\s+by\s+(?P<reverse><?)(?P<relation>\S+))?(?:\s+at\s+(?P<offset>[+-]?\d+))?"
+    rf"(?P<head>\d+-\d+)\s+(?P<source>{_PATTERN})\s*(?:->|→)\s*(?P<target>{_PATTERN})(?P<conditions>.*)"
 )
+_CONDITION = re.compile(r"\s*(?P<name>>)\s*(?P<value>[\d.]+)|\s+(?P<word>by|at)\s+(?P<text>\S+)")
 
 
 @dataclass(frozen=True)
@@ -108,22 +108,38 @@ class LinkSearch:
 def parse_query(text: str) -> LinkQuery:
     """A query in words; refused if it cannot be read."""
     match = _QUERY.fullmatch(text.strip())
-    if match is None:
+    conditions = _parse_conditions(match["conditions"]) if match is not None else None
+    if match is None or conditions is None:
         raise Refusal(f"The search {text.strip()[:80]!r} cannot be read", "HEAD SOURCE -> TARGET > WEIGHT", USAGE)
-    offset = match["offset"]
+    weight, relation, offset = conditions.get(">", "0.5"), conditions.get("by", ""), conditions.get("at")
     try:
-        weight = float(match["weight"] or 0.5)
+        return LinkQuery(
+            Head.parse(match["head"]),
+            _parse_pattern(match["source"]),
+            _parse_pattern(match["target"]),
+            float(weight),
+            relation.removeprefix("<"),
+            relation.startswith("<"),
+            None if offset is None else int(offset),
+        )
     except ValueError:
-        raise Refusal(f"{match['weight']!r} is not a weight", "a number from 0 to 1", USAGE) from None
-    return LinkQuery(
-        Head.parse(match["head"]),
-        _parse_pattern(match["source"]),
-        _parse_pattern(match["target"]),
-        weight,
-        match["relation"] or "",
-        bool(match["reverse"]),
-        None if offset is None else int(offset),
-    )
+        numbers = " and ".join(filter(None, [f"> {weight}", "" if offset is None else f"at {offset}"]))
+        expected = "a weight from 0 to 1, and a whole number of words for `at`"
+        raise Refusal(f"The search has {numbers}", expected, USAGE) from None
+
+
+def _parse_conditions(text: str) -> dict[str, str] | None:
+    """The values of `>`, `by` and `at`, in any order; None if something else stands there, or one of them twice."""
+    values: dict[str, str] = {}
+    start = 0
+    while start < len(text):
+        condition = _CONDITION.match(text, start)
+        name = "" if condition is None else condition["name"] or condition["word"]
+        if condition is None or name in values:
+            return None
+        values[name] = condition["value"] or condition["text"]
+        start = condition.end()
+    return values
 
 
 def check_query(query: LinkQuery, index: LinkIndex) -> None:

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bertology.server.job_queue import JobQueue
+from bertology.server.jobs import JobRequest
+from serving import wait_for
+
+WRITER = """
+import sys
+from itertools import count
+from pathlib import Path
+from bertology.server.jobs import JobFolder, write_json
+
+folder = JobFolder(Path(sys.argv[1]))
+(job,) = folder.jobs()
+for number in count():
+    write_json(folder.path(job.id) / "result.json", [number] * 200_000)
+    folder.write(job.model_copy(update={"restarts": number, "state": "done"}))
+"""
+N_KILLS = 8
+
+
+def test_killed_in_the_middle_of_a_write_a_job_and_its_result_are_whole(tmp_path: Path) -> None:
+    queue = JobQueue(tmp_path / "w", tmp_path)
+    job = queue.submit(JobRequest(kind="links", model="tiny", corpus="english"), {})
+    folder = queue.files.folder
+    queue.close()
+    result = folder / job.id / "result.json"
+    for kill in range(N_KILLS):
+        result.unlink(missing_ok=True)
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(folder)])
+        try:
+            wait_for(result.exists)
+            time.sleep(0.011 * kill)  # at another moment of the write each time
+        finally:
+            writer.kill()
+            writer.wait(30)
+        values = json.loads(result.read_text("utf-8"))
+        assert len(values) == 200_000 and len(set(values)) == 1
+        again = JobQueue(tmp_path / "w", tmp_path)
+        assert [each.id for each in again.answers()] == [job.id]
+        assert json.loads(again.files.result_text(job.id)) == values
+        again.close()
