@@ -1,5 +1,5 @@
 // All that is known of the chosen head over the corpus; what is missing is a button that starts its job.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { HeadCard as Card, HeadNumber, JobAnswer, JobRequest, LinkHistogram, MissingPart } from "../api";
 import { labelText } from "../labels";
 import { formatPercent } from "../numbers";
@@ -20,7 +20,7 @@ interface Props {
 
 export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Props) {
   const [answer, setCard] = useState<Card | null>(null);
-  const [examples, setExamples] = useState<"strongest" | "random" | "missed">("strongest");
+  const [examples, setExamples] = useState<Examples>("strongest");
   const card = answer?.model === bench.model && answer.corpus === bench.corpus ? answer : null;
   const done = doneJobs(jobs);
   useEffect(() => {
@@ -34,9 +34,24 @@ export function HeadCard({ bench, update, isReady, jobs, startJob, report }: Pro
       isOutdated = true;
     };
   }, [bench.head, bench.model, bench.corpus, isReady, done]);
-  if (!card) return <section class="head-card" aria-label="Head card"><h2 class="title">Head {bench.head}</h2><p class="note">Waiting for the model and the corpus.</p></section>;
+  // Typing changes nothing on the card, which is long: it is made again only when it has changed.
+  return useMemo(
+    () => card ? <Body card={card} bench={bench} {...{ examples, setExamples, update, jobs, startJob }} /> : <section class="head-card" aria-label="Head card"><h2 class="title">Head {bench.head}</h2><p class="note">Waiting for the model and the corpus.</p></section>,
+    [card, bench.head, bench.query, examples, jobs],
+  );
+}
+
+type Examples = "strongest" | "random" | "missed";
+
+interface BodyProps extends Pick<Props, "bench" | "update" | "jobs" | "startJob"> {
+  card: Card;
+  examples: Examples;
+  setExamples: (examples: Examples) => void;
+}
+
+function Body({ card, bench, examples, setExamples, update, jobs, startJob }: BodyProps) {
   const [label, ...further] = card.labels;
-  const tabs: [typeof examples, string][] = [["strongest", "Where it attends most"], ["random", "at random"], ["missed", "where it should and does not"]];
+  const tabs: [Examples, string][] = [["strongest", "Where it attends most"], ["random", "at random"], ["missed", "where it should and does not"]];
   return (
     <section class="head-card" aria-label="Head card" data-head={card.head}>
       <h2 class="title">Head {card.head} {label && <small>{labelText(label)}</small>}</h2>

@@ -43,6 +43,22 @@ export function Heads({ bench, update, answers, list, shape, lookedAt, palette }
   };
   const describe = (index: number) => [`Head ${name(index)}`, ...list.labels.filter(({ layer, head }) => layer * heads + head === index).map(labelText), ...(measure ? describeHead(measure, index, ranked.indexOf(index)) : [])];
   const n = new Set(lookedAt).size;
+  // A key changes the text, and not yet any cell: all of them are made again only when something they show has changed.
+  const changes = JSON.stringify([bench.off, bench.uniform, bench.mean, bench.keep, bench.layersOff]);
+  const cells = useMemo(() => Array.from({ length: layers * heads }, (_, index) => {
+    const value = measure?.values[index] ?? NaN;
+    const isChosen = name(index) === bench.head;
+    return [
+      index % heads === 0 && <span class="row-name" key={`layer ${index}`} aria-hidden="true">{index / heads + 1}</span>,
+      <button
+        type="button" key={index} data-index={index} data-head={name(index)} class={isRemoved(index) ? "removed" : ""} aria-pressed={isChosen}
+        tabIndex={isChosen || (!bench.head && index === 0) ? 0 : -1} title={describe(index).join("\n")}
+        aria-label={`Head ${name(index)}${measure ? `, ${measure.name} ${formatMeasure(value)}` : ""}${isRemoved(index) ? ", changed" : ""}`}
+        style={{ background: colours && value === value ? colours.scale.css(value - colours.neutral) : "var(--field)" }}
+        onClick={() => update({ head: name(index) })}
+      />,
+    ];
+  }), [measure, colours, ranked, list.labels, bench.head, changes, layers, heads]);
   return (
     <section class="heads-atlas" aria-label="All heads">
       <div class="spread">
@@ -59,20 +75,7 @@ export function Heads({ bench, update, answers, list, shape, lookedAt, palette }
         </label>
       </div>
       <div class="cells" ref={grid} role="group" aria-label={`Heads: ${layers} layers down, ${heads} heads across`} style={{ gridTemplateColumns: `18px repeat(${heads}, minmax(0, 1fr))` }} onKeyDown={onKeyDown}>
-        {Array.from({ length: layers * heads }, (_, index) => {
-          const value = measure?.values[index] ?? NaN;
-          const isChosen = name(index) === bench.head;
-          return [
-            index % heads === 0 && <span class="row-name" key={`layer ${index}`} aria-hidden="true">{index / heads + 1}</span>,
-            <button
-              type="button" key={index} data-index={index} data-head={name(index)} class={isRemoved(index) ? "removed" : ""} aria-pressed={isChosen}
-              tabIndex={isChosen || (!bench.head && index === 0) ? 0 : -1} title={describe(index).join("\n")}
-              aria-label={`Head ${name(index)}${measure ? `, ${measure.name} ${formatMeasure(value)}` : ""}${isRemoved(index) ? ", changed" : ""}`}
-              style={{ background: colours && value === value ? colours.scale.css(value - colours.neutral) : "var(--field)" }}
-              onClick={() => update({ head: name(index) })}
-            />,
-          ];
-        })}
+        {cells}
         <span />
         {Array.from({ length: heads }, (_, head) => <span class="column-name" key={head} aria-hidden="true">{head + 1}</span>)}
       </div>
