@@ -272,7 +272,7 @@ export interface HeadClaim {
   settings: string;
 }
 
-/** A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most). `effect_size` is the distance from the mean of all heads in standard deviations of the heads. A p value has neither: it is one of `n_heads` tests, and is compared with the significance level. `settings` says what was not as by default when the analysis ran. */
+/** A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most). `effect_size` is the distance from the mean of all heads in standard deviations of the heads. A p value has neither: it is one of `n_heads` tests, and is compared with the significance level. Nor has a number that is the same for all heads. `settings` says what was not as by default when the analysis ran. */
 export interface HeadNumber {
   analysis: string;
   settings: string;

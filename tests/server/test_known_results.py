@@ -41,8 +41,10 @@ def test_atlas_and_card_show_the_same_results_with_their_settings(ablated: TestC
     measures, numbers, missing = shown(ablated)
     assert ABLATION not in missing and len(numbers) == len(measures) > 3
     assert {number["settings"] for number in numbers} == {"first 12 texts, sample size 10"}
-    for measure, number in zip(measures, numbers, strict=True):
-        assert measure["name"] == number["measure"] and measure["source"].endswith(", first 12 texts, sample size 10")
+    by_name = {number["measure"]: number for number in numbers}
+    for measure in measures:
+        number = by_name[measure["name"]]
+        assert measure["source"].endswith(", first 12 texts, sample size 10")
         assert measure["values"][1][2] == pytest.approx(number["value"], rel=1e-3)
 
 
@@ -55,8 +57,13 @@ def test_p_values_are_compared_with_their_level_and_not_ranked(ablated: TestClie
     for number in tests.values():
         assert number["rank"] is None and number["effect_size"] is None and number["n_heads"] == 8
         assert number["baselines"] == {"significance level": 0.05}
-    others = [number for number in numbers if not number["is_p_value"]]
-    assert all(number["rank"] is not None for number in others)
+    assert [number["measure"] for number in numbers][:4] == ["change in score", "change in loss", *tests]
+    assert all(1 <= number["rank"] <= 8 and number["effect_size"] is not None for number in numbers[:2])
+    for number, measure in zip(
+        numbers, sorted(measures, key=lambda each: _names(numbers).index(each["name"])), strict=True
+    ):
+        is_constant = len({value for row in measure["values"] for value in row}) == 1
+        assert (number["rank"] is None) == (is_constant or number["is_p_value"]), "equal numbers have no rank"
 
 
 @pytest.mark.slow
@@ -90,6 +97,10 @@ def test_settings_are_all_that_is_not_default() -> None:
     assert describe_settings(JobRequest(kind="analysis", analysis="attention/entropy")) == ""
     request = JobRequest(kind="analysis", limit=20, like="clark2019", against="b", options={"n_seeds": 3})
     assert describe_settings(request) == "first 20 texts, like clark2019, against b, n seeds 3"
+
+
+def _names(numbers: list[dict[str, Any]]) -> list[str]:
+    return [number["measure"] for number in numbers]
 
 
 class _Headless:

@@ -38,7 +38,11 @@ function Links({ bench, update, jobs, startJob, refresh, report }: Props) {
     post("links", { query: bench.query, model: bench.model, corpus: bench.corpus, start }).then((next) => {
       setAnswer((old) => (start && old ? { ...next, links: [...old.links, ...next.links] } : next));
       setNeedsIndex(false);
-    }, (error: unknown) => (error instanceof RequestError && error.status === 409 ? setNeedsIndex(true) : report(error)));
+    }, (error: unknown) => {
+      if (error instanceof RequestError && error.status === 409) return setNeedsIndex(true);
+      setAnswer(null); // that of another search would stand below this one
+      report(error);
+    });
   };
   useEffect(() => {
     if (bench.query) {

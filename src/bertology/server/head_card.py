@@ -39,8 +39,8 @@ class HeadNumber(BaseModel):
     """A measure of the head: its estimate, baselines, and rank among all heads (1: stands out most).
 
     `effect_size` is the distance from the mean of all heads in standard deviations of the heads. A p value has
-    neither: it is one of `n_heads` tests, and is compared with the significance level. `settings` says what was not as
-    by default when the analysis ran.
+    neither: it is one of `n_heads` tests, and is compared with the significance level. Nor has a number that is the
+    same for all heads. `settings` says what was not as by default when the analysis ran.
     """
 
     analysis: str
@@ -153,7 +153,12 @@ def build_card(
         labels=labels,
         numbers=[number for name, each in by_analysis.items() if not _is_cost(results[name]) for number in each],
         claims=claims,
-        cost_of_removal=[number for name, each in by_analysis.items() if _is_cost(results[name]) for number in each],
+        cost_of_removal=[
+            number
+            for name, each in by_analysis.items()
+            if _is_cost(results[name])
+            for number in sorted(each, key=lambda number: _cost_order(results[name], number))
+        ],
         similar=[_similar(each) for each in similar_heads(index, head, N_SIMILAR)] if index is not None else [],
         strongest=[link_example(index, e) for e in strongest_examples(index, head, N_STRONGEST)] if index else [],
         random=[link_example(index, each) for each in random_examples(index, head, N_RANDOM)] if index else [],
@@ -169,6 +174,14 @@ def build_card(
 def _is_cost(known: KnownResult) -> bool:
     data = known.result.data
     return isinstance(data, HeadGrid) and data.costs is not None
+
+
+def _cost_order(known: KnownResult, number: HeadNumber) -> int:
+    """What removal costs first, then its p values, then what is derived from them."""
+    costs = known.result.data.costs if isinstance(known.result.data, HeadGrid) else None
+    operations = costs.operations.values() if costs is not None else ()
+    is_cost = any(number.measure in (operation.loss, operation.score) for operation in operations)
+    return 0 if is_cost else 1 if number.is_p_value else 2
 
 
 def _citations(analyses: Sequence[str], claims: Sequence[HeadClaim]) -> list[str]:
@@ -230,9 +243,9 @@ def _number(
     unit = getattr(known.result.data, "units", {}).get(measure, "")
     is_p_value = display_unit(unit, measure).is_p_value
     values = estimates.value[np.isfinite(estimates.value)]
-    is_ranked = math.isfinite(estimate.value) and not is_p_value
-    better = (values < estimate.value) if lowest else (values > estimate.value)
     spread = float(values.std()) if len(values) > 1 else 0.0
+    is_ranked = math.isfinite(estimate.value) and spread > 0 and not is_p_value
+    better = (values < estimate.value) if lowest else (values > estimate.value)
     is_grid = len(index) == 2
     return HeadNumber(
         analysis=known.result.analysis,
@@ -248,7 +261,7 @@ def _number(
         baselines={name: _finite(baseline[index].value) for name, baseline in baselines.items()},
         rank=int(better.sum()) + 1 if is_ranked else None,
         n_heads=len(values),
-        effect_size=(estimate.value - float(values.mean())) / spread if is_grid and is_ranked and spread else None,
+        effect_size=(estimate.value - float(values.mean())) / spread if is_grid and is_ranked else None,
     )
 
 
