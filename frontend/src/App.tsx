@@ -22,7 +22,7 @@ import { SmallMultiples } from "./views/SmallMultiples";
 export interface StateStore {
   read: () => string;
   write: (hash: string) => void;
-  listen: (onChange: () => void) => void;
+  listen: (onChange: () => void) => () => void; // returns what ends it
   link: ((hash: string) => string) | null;
   ownsPage: boolean; // whether nothing else is on the page: then letters are shortcuts wherever the focus is
 }

@@ -14,7 +14,10 @@ const addressStore: StateStore = {
       // A page in a notebook's frame has no address.
     }
   },
-  listen: (onChange) => window.addEventListener("hashchange", onChange),
+  listen: (onChange) => {
+    window.addEventListener("hashchange", onChange);
+    return () => window.removeEventListener("hashchange", onChange);
+  },
   ownsPage: true,
   link: location.protocol === "about:" ? null : (hash) => `${location.href.split("#")[0]}#${hash}`,
 };
@@ -24,7 +27,10 @@ function hostStore(host: HTMLElement): StateStore {
   return {
     read: () => host.dataset.state!,
     write: (hash) => void (host.dataset.state = hash),
-    listen: (onChange) => host.addEventListener(STATE_EVENT, onChange),
+    listen: (onChange) => {
+      host.addEventListener(STATE_EVENT, onChange);
+      return () => host.removeEventListener(STATE_EVENT, onChange);
+    },
     link: null,
     ownsPage: false,
   };
@@ -51,9 +57,19 @@ function merge(fragment: string, patch: string): string {
   return parameters.toString().replaceAll("%2C", ",");
 }
 
+/** Shows the data that the host names, and other data as soon as the page names them and dispatches the event. */
 function start(host: HTMLElement): void {
-  const text = document.querySelector(`script[data-bertology-payload="${host.dataset.bertologyView}"]`)!.textContent!;
-  mount(host, JSON.parse(text) as Payload, host.dataset.state === undefined ? addressStore : hostStore(host));
+  let name: string | undefined;
+  let unmount = () => {};
+  const show = () => {
+    if (host.dataset.bertologyView === name) return;
+    name = host.dataset.bertologyView;
+    unmount();
+    const text = document.querySelector(`script[data-bertology-payload="${CSS.escape(name!)}"]`)!.textContent!;
+    unmount = mount(host, JSON.parse(text) as Payload, host.dataset.state === undefined ? addressStore : hostStore(host));
+  };
+  show();
+  host.addEventListener(STATE_EVENT, show);
 }
 
 const observer = new IntersectionObserver(

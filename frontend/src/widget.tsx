@@ -8,6 +8,7 @@ interface Model {
   set(name: "state", value: string): void;
   save_changes(): void;
   on(event: string, onChange: () => void): void;
+  off(event: string, onChange: () => void): void;
 }
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
@@ -18,7 +19,10 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
       model.set("state", hash);
       model.save_changes();
     },
-    listen: (onChange) => model.on("change:state", onChange),
+    listen: (onChange) => {
+      model.on("change:state", onChange);
+      return () => model.off("change:state", onChange);
+    },
     link: null,
     ownsPage: false,
   };

@@ -7,7 +7,8 @@ measured so; what is trained on many texts, or compares their hidden states, say
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -43,10 +44,11 @@ GROUPS = ("attention/", "heads/")
 
 @dataclass(frozen=True)
 class TextMeasurement:
-    """A text and a claim's numbers on it."""
+    """A text, its index in the corpus, and a claim's numbers on it."""
 
     text: str
     numbers: tuple[float, ...]
+    index: int
 
     @property
     def margin(self) -> float:
@@ -56,13 +58,26 @@ class TextMeasurement:
 
 @dataclass(frozen=True)
 class ExampleTexts:
-    """The texts in which a claim shows most and least; `n_examined` of `n_total` texts were measured."""
+    """The texts in which a claim shows most and least; `n_examined` of `n_total` texts were measured.
+
+    `run` says in which model and corpus.
+    """
 
     measures: tuple[str, ...]
     strongest: tuple[TextMeasurement, ...]
     weakest: tuple[TextMeasurement, ...]
     n_examined: int
     n_total: int
+    run: ClaimRun
+
+    def as_record(self) -> dict[str, Any]:
+        """All numbers and texts as plain values."""
+        return {name: value for name, value in asdict(self).items() if name != "run"}
+
+    @property
+    def texts(self) -> tuple[TextMeasurement, ...]:
+        """All texts, each once, the strongest first."""
+        return tuple({measured.index: measured for measured in (*self.strongest, *self.weakest)}.values())
 
 
 @dataclass(frozen=True)
@@ -139,10 +154,12 @@ def _measure_texts(text_claims: Sequence[_SingleTextClaim], inputs: RunInputs) -
             result = results.get(_key(text_claim.run))
             values = None if result is None else _compared_values(text_claim, result)
             if values is not None:
-                measurement = TextMeasurement(display_text(inputs.corpus[index]), tuple(values.values()))
+                measurement = TextMeasurement(display_text(inputs.corpus[index]), tuple(values.values()), index)
                 measured[text_claim.claim.id].append((tuple(values), measurement))
     examples = {
-        claim_id: _strongest_and_weakest(texts, len(inputs.corpus)) for claim_id, texts in measured.items() if texts
+        c.claim.id: _strongest_and_weakest(texts, len(inputs.corpus), c.run)
+        for c in text_claims
+        if (texts := measured[c.claim.id])
     }
     return {claim_id: texts for claim_id, texts in examples.items() if texts.n_examined >= 2 * TEXTS_PER_END}
 
@@ -231,9 +248,10 @@ def _selected_values(numbers: ResultNumbers, selected: Sequence[Measurement]) ->
 
 
 def _strongest_and_weakest(
-    measurements: Sequence[tuple[tuple[str, ...], TextMeasurement]], n_total: int
+    measurements: Sequence[tuple[tuple[str, ...], TextMeasurement]], n_total: int, run: ClaimRun
 ) -> ExampleTexts:
     """The texts at both ends; texts without a number that others have are left out."""
     measures = max((names for names, _ in measurements), key=len)
     order = sorted((m for names, m in measurements if names == measures), key=lambda m: -m.margin)
-    return ExampleTexts(measures, tuple(order[:TEXTS_PER_END]), tuple(order[-TEXTS_PER_END:]), len(order), n_total)
+    strongest, weakest = tuple(order[:TEXTS_PER_END]), tuple(order[-TEXTS_PER_END:])
+    return ExampleTexts(measures, strongest, weakest, len(order), n_total, run)

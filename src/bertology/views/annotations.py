@@ -39,7 +39,7 @@ class ViewAnnotations:
 def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary, input_: TextInput) -> ViewAnnotations:
     """Labels, measures and trees from results, files of results (`bertology run ... --json`) or folders of them."""
     results = list(_read_results(source))
-    of_model = [result for result in results if _model_fingerprint(result) in {None, encoder.fingerprint}]
+    of_model = [result for result in results if model_fingerprint(result) in {None, encoder.fingerprint}]
     labelling = [result for result in of_model if head_labelling(result)]
     by_head = [result for result in of_model if isinstance(result.data, HeadGrid)]
     with_arcs = [result for result in of_model if isinstance(result.data, Arcs)]
@@ -67,7 +67,7 @@ def annotations_from_results(source: Results, encoder: Encoder | EncoderSummary,
     return ViewAnnotations(labels, labelled, measures, trees, notes)
 
 
-def _model_fingerprint(result: Result) -> str | None:
+def model_fingerprint(result: Result) -> str | None:
     """The fingerprint of the analysed model; None if the result has none."""
     recording: Any = result.inputs.get("model")
     model: Any = recording.get("model") if isinstance(recording, Mapping) else None

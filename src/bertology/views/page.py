@@ -30,11 +30,16 @@ def fragment(payload: Payload, *states: str) -> Markup:
 
     They share no style, names or address with the page, and decode their data when they come near the screen. The page
     needs `page_script` once, after all of them. It shows another state by setting `data-state` of the element and
-    dispatching a `bertology-view-state` event on it.
+    dispatching a `bertology-view-state` event on it; with `data-bertology-view` set too, other data (`payload_script`).
     """
-    text = payload_json(payload)
-    name = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return render_fragment("view_fragment.html", name=name, states=states, payload=text)
+    name = hashlib.sha256(payload_json(payload).encode()).hexdigest()[:12]
+    return render_fragment("view_fragment.html", name=name, states=states, payload=payload_script(payload, name))
+
+
+def payload_script(payload: Payload, name: str) -> Markup:
+    """Data that a view of the page shows when its `data-bertology-view` is set to this name."""
+    script = '<script type="application/json" data-bertology-payload="{}">{}</script>\n'
+    return Markup(script).format(name, payload_json(payload))
 
 
 def page_script() -> Markup:

@@ -6,7 +6,7 @@ import json
 import re
 
 from bertology.analyses.run import ForwardPass
-from bertology.claims.claim import all_claims
+from bertology.claims.claim import ClaimRun, all_claims
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Verdict
@@ -17,6 +17,7 @@ from views.report.example_content import CLAIM, content, measured, section
 
 RESULT = result(LayerCurve(**measures_and_baselines(2)))
 CLAIM_RESULT = ClaimResult(CLAIM, Verdict("fails", obstacle="a | b"), (RESULT,), ("mini",))
+RUN = ClaimRun(analysis="attention/targets")
 SLOW = next(claim for claim in all_claims() if claim.slow)
 
 
@@ -45,7 +46,7 @@ def test_long_tables_are_cut() -> None:
 
 def test_json_has_everything() -> None:
     texts = ExampleTexts(
-        ("a", "b"), (TextMeasurement("Yes.", (0.9, 0.1)),), (TextMeasurement("No.", (0.2, 0.1)),), 16, 356
+        ("a", "b"), (TextMeasurement("Yes.", (0.9, 0.1), 0),), (TextMeasurement("No.", (0.2, 0.1), 1),), 16, 356, RUN
     )
     report = content(
         section(RESULT),

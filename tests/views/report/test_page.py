@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bertology.citations import CITATIONS, short_citation
-from bertology.claims.claim import TOPICS, all_claims
+from bertology.claims.claim import TOPICS, ClaimRun, all_claims
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import ControlVerdict, Verdict
@@ -93,8 +93,9 @@ def test_an_opened_finding_has_answer_figure_method_source_and_command() -> None
     assert "First sentence. Second sentence." in opened and "What Does BERT Look At?" in opened
     assert "@inproceedings{clark2019" in opened
     assert "bertology run attention/targets --model mini --corpus english --figure targets.svg" in opened
-    assert 'data-view-state="view=head&amp;layer=3&amp;heads=2"' in opened
-    assert 'data-view-state="' not in report_page(all_statuses())
+    link = "#attention-view?finding=specific&amp;view=head&amp;layer=3&amp;heads=2"
+    assert f'<a class="button open-view" href="{link}">Open head 3-2 on the sample sentence</a>' in opened
+    assert "open-view" not in report_page(all_statuses())
 
 
 def test_a_finding_without_a_drawable_result_shows_its_numbers() -> None:
@@ -153,10 +154,11 @@ def test_example_sentences_are_shown_with_their_numbers() -> None:
     long = "word " * 200
     texts = ExampleTexts(
         measures=("to next, head 3-3", "uniform attention"),
-        strongest=(TextMeasurement("<Dear> Hannah,", (0.911, 0.1)), TextMeasurement(long, (0.8, 0.1))),
-        weakest=(TextMeasurement("No.", (0.2, 0.1)),),
+        strongest=(TextMeasurement("<Dear> Hannah,", (0.911, 0.1), 0), TextMeasurement(long, (0.8, 0.1), 3)),
+        weakest=(TextMeasurement("No.", (0.2, 0.1), 9),),
         n_examined=16,
         n_total=356,
+        run=ClaimRun(analysis="attention/targets"),
     )
     report = content(claim_results=[measured()], example_texts={CLAIM.id: texts})
     html = report_page(report)

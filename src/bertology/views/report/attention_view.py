@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from bertology.errors import Refusal
 from bertology.results.result import Result
-from bertology.views.head_labels import head_labelling
 from bertology.views.page import fragment, page_script
+from bertology.views.report.text_views import labelling_results
 from bertology.views.view import View, view, view_recording
 
 if TYPE_CHECKING:
@@ -20,8 +22,10 @@ MIN_TOKENS, MAX_TOKENS = 8, 48
 MAX_CANDIDATES = 50
 
 
-def attention_view_fragment(encoder: Encoder, corpus: Corpus, results: Sequence[Result] = ()) -> str:
+def attention_view_fragment(encoder: Encoder, corpus: Corpus, results: Sequence[Result] = (), texts: str = "") -> str:
     """The head view and the model view of the first short text of the corpus, as HTML for another page.
+
+    `texts` is the data of further texts that the page can show in the head view.
 
     Empty if the encoder has no attention, if no text is short enough, or if the front-end has not been built.
     """
@@ -29,23 +33,22 @@ def attention_view_fragment(encoder: Encoder, corpus: Corpus, results: Sequence[
     example = next((example for example in candidates if _has_suitable_length(encoder, example)), None)
     if example is None:
         return ""
-    labelling = [result for result in results if head_labelling(result)]
-    return _fragment(view(encoder, example, neurons=False, results=labelling or None))
+    return _fragment(view(encoder, example, neurons=False, results=labelling_results(results, encoder)), texts)
 
 
-def recorded_view_fragment(recording: Recording, results: Sequence[Result] = ()) -> str:
+def recorded_view_fragment(recording: Recording, results: Sequence[Result] = (), texts: str = "") -> str:
     """The same views of the first short input of a recording; empty if no attention was recorded."""
     candidates = enumerate(recording.inputs[:MAX_CANDIDATES] if "attention" in recording.sites else ())
     index = next((index for index, recorded in candidates if _is_suitable_length(len(recorded.tokens))), None)
     if index is None:
         return ""
-    labelling = [result for result in results if head_labelling(result)]
-    return _fragment(view_recording(recording, index, neurons=False, results=labelling or None))
+    labelling = labelling_results(results, recording.encoder)
+    return _fragment(view_recording(recording, index, neurons=False, results=labelling), texts)
 
 
-def _fragment(shown: View) -> str:
+def _fragment(shown: View, texts: str) -> str:
     try:
-        return fragment(shown.payload, "view=head", "view=model") + page_script()
+        return fragment(shown.payload, "view=head", "view=model") + Markup(texts) + page_script()
     except Refusal:
         return ""
 

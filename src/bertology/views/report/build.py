@@ -24,6 +24,8 @@ from bertology.views.report.content import AnalysisSection, ReportContent, Repor
 from bertology.views.report.finetuning import ABLATION, finetuning_changes
 from bertology.views.report.head_scores import score_heads
 from bertology.views.report.page import report_page
+from bertology.views.report.pictures import chosen_layers
+from bertology.views.report.text_views import FindingTexts, text_views
 
 ReportFormat = Literal["html", "markdown", "json"]
 SUFFIXES: dict[str, ReportFormat] = {".html": "html", ".md": "markdown", ".json": "json"}
@@ -77,15 +79,15 @@ def build_report(
     results = {id(result): result for result in (*claimed, *ablations, *plugged_in.results)}
     tested = {result.claim.id for result in claim_results}
     not_run = [claim for claim in all_claims() if claim.slow and claim.id not in tested]
-    attention_view = ""
-    if inputs.recording is not None:
-        attention_view = recorded_view_fragment(inputs.recording, list(results.values()))
-    elif inputs.encoder is not None and inputs.corpus is not None:
-        attention_view = attention_view_fragment(inputs.encoder, inputs.corpus, list(results.values()))
     if notify is not None:
         notify("Finding example sentences for each claim ...")
-    given = [result for result in claim_results if not result.filled_from]
-    filled = [result for result in claim_results if result.filled_from]
+    examples = _example_texts(claim_results)
+    texts = text_views(examples, list(results.values()))
+    attention_view = ""
+    if inputs.recording is not None:
+        attention_view = recorded_view_fragment(inputs.recording, list(results.values()), texts.html)
+    elif inputs.encoder is not None and inputs.corpus is not None:
+        attention_view = attention_view_fragment(inputs.encoder, inputs.corpus, list(results.values()), texts.html)
     return ReportContent(
         subject=_subject(claim_results),
         messages=[*_messages(claim_results), *plugged_in.messages],
@@ -99,14 +101,25 @@ def build_report(
         ],
         attention_view=attention_view,
         elapsed=claim_results.elapsed,
-        example_texts={
-            **example_texts(given, inputs),
-            **(example_texts(filled, replace(inputs, corpus=claim_results.filling)) if filled else {}),
-        },
+        example_texts={claim_id: finding.examples for claim_id, finding in examples.items()},
+        text_names=texts.names,
         head_scores=head_scores,
         not_run=not_run,
         finetuning=finetuning,
     )
+
+
+def _example_texts(claim_results: ClaimResults) -> dict[str, FindingTexts]:
+    """The example texts of all claims, from the corpus that each was tested on."""
+    found: dict[str, FindingTexts] = {}
+    for is_filled in (False, True):
+        tested = {result.claim.id: result for result in claim_results if bool(result.filled_from) == is_filled}
+        inputs = claim_results.inputs
+        if is_filled:
+            inputs = replace(inputs, corpus=claim_results.filling)
+        for claim_id, examples in example_texts(list(tested.values()), inputs).items():
+            found[claim_id] = FindingTexts(examples, inputs, chosen_layers(tested[claim_id]))
+    return found
 
 
 @dataclass(frozen=True)

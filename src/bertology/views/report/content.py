@@ -104,6 +104,7 @@ class ReportContent:
     """Everything a report says.
 
     `attention_view` is the HTML of an embedded view, `example_texts` are the sentences behind claims by claim id,
+    `text_names` the names of those that the view can show, by claim id and index of the example,
     `head_scores` the scores of all heads for the claims about one head, by claim id, `not_run` the claims that take
     minutes and were not tested, and `finetuning` is what fine-tuning changed, if there are two models. `passes` are the
     forward passes over the corpora and `elapsed` the seconds of each part that was not in the store: they are told
@@ -118,6 +119,7 @@ class ReportContent:
     attention_view: str = ""
     elapsed: Mapping[str, float] = field(default_factory=dict[str, float])
     example_texts: Mapping[str, ExampleTexts] = field(default_factory=dict[str, ExampleTexts])
+    text_names: Mapping[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     head_scores: Mapping[str, HeadScores] = field(default_factory=dict[str, HeadScores])
     not_run: Sequence[Claim] = ()
     finetuning: FinetuningChanges | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from bertology.claims.run import ClaimResults
@@ -35,7 +34,7 @@ def as_json(content: ReportContent) -> str:
         "untested": [claim.id for claim in content.not_run],
         "fine_tuning": content.finetuning.as_record() if content.finetuning is not None else None,
         "claims": [claim_result.as_record() for claim_result in results],
-        "examples": {claim: asdict(texts) for claim, texts in content.example_texts.items()},
+        "examples": {claim: texts.as_record() for claim, texts in content.example_texts.items()},
         "results": [section.result.to_json() for section in content.sections],
     }
     return json.dumps(report, ensure_ascii=False)

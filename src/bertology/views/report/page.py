@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from bertology.analyses import registry
 from bertology.citations import CITATIONS, bibtex_entry
 from bertology.claims.claim import ClaimRun
-from bertology.claims.example_texts import ExampleTexts
+from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.html import render
 from bertology.results.drawing.strip import MARK_NAMES, draw_sign
 from bertology.results.drawing.style import page_css
@@ -31,7 +33,7 @@ from bertology.views.report.findings import (
     unjudged_reasons,
 )
 from bertology.views.report.next_steps import claim_command, next_steps
-from bertology.views.report.pictures import Picture, chosen_head, large_pictures, small_picture
+from bertology.views.report.pictures import Picture, chosen_head, chosen_layers, large_pictures, small_picture
 from bertology.views.report.results import render_result
 
 MAX_TEXT_LENGTH = 300
@@ -113,25 +115,71 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def _view_state(head: Head | None, content: ReportContent) -> str:
-    """The state of the attention view that shows a head; empty if the page has no view."""
-    if head is None or not content.attention_view:
-        return ""
-    return f"view=head&layer={head[0] + 1}&heads={head[1] + 1}"
+@dataclass(frozen=True)
+class _Look:
+    """What the attention view shows of a finding: its head, or the mean of all heads of its first layer.
+
+    Both can be missing: then the view opens on a head of its own choice.
+    """
+
+    finding: str
+    head: Head | None
+    layer: int | None
+    n_heads: int
+
+    @property
+    def what(self) -> str:
+        """What is opened, in words."""
+        if self.head is not None:
+            return f"head {self.head}"
+        return "the attention" if self.layer is None else f"layer {self.layer + 1}"
+
+    def link(self, text: str = "") -> str:
+        """The fragment of an address that shows it on a text of the page, or on the sample sentence."""
+        state: dict[str, str] = {"finding": self.finding}
+        if text:
+            state["text"] = text
+        state["view"] = "head"
+        if self.head is not None:
+            state |= {"layer": str(self.head[0] + 1), "heads": str(self.head[1] + 1)}
+        elif self.layer is not None:
+            heads = ",".join(str(head) for head in range(1, self.n_heads + 1))
+            state |= {"layer": str(self.layer + 1), "heads": heads, "fusion": "mean"}
+        return f"#attention-view?{urlencode(state, safe=',')}"
+
+
+def _look(finding: Finding, content: ReportContent) -> _Look | None:
+    """What the view shows of a finding; None if the page has no view, or nothing was measured."""
+    if finding.result is None or not content.attention_view:
+        return None
+    head, layers = chosen_head(finding.result), chosen_layers(finding.result)
+    return _Look(finding_id(finding), head, min(layers, default=None), content.subject.n_heads)
+
+
+def _main_view(finding: Finding, content: ReportContent) -> dict[str, str] | None:
+    """The link to the view of a finding's head, on its strongest text or, if it has none, on the sample sentence."""
+    look = _look(finding, content)
+    if look is None:
+        return None
+    examples = content.example_texts.get(finding.claim.id)
+    for measured in examples.texts if examples is not None else ():
+        if name := content.text_names.get((finding.claim.id, measured.index)):
+            return {"link": look.link(name), "what": look.what, "on": "its strongest text"}
+    if look.head is None:
+        return None
+    return {"link": look.link(), "what": look.what, "on": "the sample sentence"}
 
 
 def _card(finding: Finding, content: ReportContent) -> dict[str, Any]:
     assert finding.result is not None, "a card has evidence"
     picture = small_picture(finding.result, content.head_scores.get(finding.claim.id))
-    head = chosen_head(finding.result)
     lanes = finding.strip.lanes(CARD_WIDTH) if finding.strip is not None else ""
     return {
         "id": finding_id(finding),
         "headline": finding.headline,
         "answer": finding.short_answer,
         "picture": picture.svg if picture is not None and finding.status != "fails" else lanes,
-        "view": _view_state(head, content),
-        "head": head,
+        "view": _main_view(finding, content),
         "is_deviation": False,
     }
 
@@ -143,7 +191,6 @@ def _line(finding: Finding) -> dict[str, Any]:
 
 def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
     claim, result, strip = finding.claim, finding.result, finding.strip
-    head = chosen_head(result) if result is not None else None
     text = STATUSES[finding.status]
     examples = content.example_texts.get(claim.id)
     qualification = result.verdict.qualification if result is not None else ""
@@ -172,9 +219,8 @@ def _finding(finding: Finding, content: ReportContent) -> dict[str, Any]:
         "analyses": [run.analysis for run in claim.all_runs.values()],
         "pictures": pictures,
         "methods": list(_methods(finding, content)),
-        "examples": _examples(examples) if examples else None,
-        "head": head,
-        "view": _view_state(head, content),
+        "examples": _examples(examples, finding, content) if examples else None,
+        "view": _main_view(finding, content),
         "command": "\n".join(claim_command(run, content) for run in claim.all_runs.values()),
         "bibtex": bibtex_entry(claim.paper) if claim.paper in CITATIONS else "",
     }
@@ -204,9 +250,20 @@ def _untested_method(run: ClaimRun) -> dict[str, Any]:
     return {"analysis": run.analysis, "models": "not run", "sample_size": "", "anchor": "", "method": question}
 
 
-def _examples(texts: ExampleTexts) -> dict[str, Any]:
+def _examples(texts: ExampleTexts, finding: Finding, content: ReportContent) -> dict[str, Any]:
+    look = _look(finding, content)
+
+    def text(measured: TextMeasurement) -> dict[str, Any]:
+        name = content.text_names.get((finding.claim.id, measured.index))
+        return {
+            "numbers": " vs. ".join(f"{number:.2f}" for number in measured.numbers),
+            "text": _truncate(measured.text),
+            "link": look.link(name) if look is not None and name else "",
+            "what": look.what if look is not None else "",
+        }
+
     ends = {
-        end: [(" vs. ".join(f"{number:.2f}" for number in text.numbers), _truncate(text.text)) for text in measured]
+        end: [text(one) for one in measured]
         for end, measured in (("strongest", texts.strongest), ("weakest", texts.weakest))
     }
     return {

@@ -98,6 +98,13 @@ def chosen_head(claim_result: ClaimResult) -> Head | None:
     return heads[0] if heads else None
 
 
+def chosen_layers(claim_result: ClaimResult) -> frozenset[int]:
+    """The layers that a finding is about, from 0: those of its heads, or those it names, without the embeddings."""
+    selection = _selection(claim_result)
+    layers = {head[0] for head in selection.heads} or {layer - 1 for layer in selection.layers}
+    return frozenset(layer for layer in layers if layer >= 0)
+
+
 def grid_picture(result: Result, measure: str, heads: Sequence[Head]) -> Picture:
     """A large picture of one measure of all heads, with some of them marked."""
     assert isinstance(result.data, HeadGrid), "heads are in a grid"
