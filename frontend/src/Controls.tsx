@@ -95,7 +95,7 @@ function Filters({ state, update, source }: { state: State; update: Update; sour
         <Choice name="Tokens" value={state.units} options={[["tokens", "tokens"], ["words", "words"]]} choose={(units) => update({ units: units as State["units"], token: -1, sortRow: -1, sortColumn: -1 })} />
       )}
       {run.tokens.some((token) => token.special) && (
-        <Choice name="Special tokens" value={state.special} options={[["fade", "faded"], ["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, renormalised"]]} choose={(special) => update({ special: special as State["special"] })} />
+        <Choice name="Special tokens" value={state.view === "difference" && state.special === "fade" ? "show" : state.special} options={[...(state.view === "difference" ? [] : [["fade", "faded"]] as [string, string][]), ["show", "shown"], ["hide", "hidden"], ["renormalise", "hidden, renormalised"]]} choose={(special) => update({ special: special as State["special"] })} />
       )}
       {run.is_pair && run.role !== "cross" && (
         <Choice name="Sentences" value={state.part} options={[["all", "all"], ["aa", "A → A"], ["ab", "A → B"], ["ba", "B → A"], ["bb", "B → B"]]} choose={(part) => update({ part: part as State["part"] })} />

@@ -37,12 +37,16 @@ export class Scale {
 
   /** The colours of many values as the pixels of an image. */
   fill(pixels: Uint32Array, values: ArrayLike<number>): void {
-    const [above, below] = [this.above, this.below].map((side) => Uint32Array.from(side, ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r));
+    const [above, below] = [this.above, this.below].map((side) => Uint32Array.from(side, asPixel));
     const factor = this.max > 0 ? 255 / this.max : 0;
     for (let i = 0; i < pixels.length; i++) {
       const step = Math.round(values[i] * factor);
       pixels[i] = step < 0 ? below[Math.min(255, -step)] : above[Math.min(255, step || 0)];
     }
+  }
+
+  pixel(value: number): number {
+    return asPixel(this.at(value));
   }
 
   at(value: number): Colour {
@@ -60,6 +64,11 @@ export class Scale {
     const luminance = relativeLuminance(this.at(value));
     return (luminance + 0.05) / (DARK_TEXT_LUMINANCE + 0.05) >= 1.05 / (luminance + 0.05) ? DARK_TEXT : "#ffffff";
   }
+}
+
+/** A colour as the number that is its opaque pixel. */
+function asPixel([r, g, b]: Colour): number {
+  return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
 const ramps = new Map<Palette, [Colour[], Colour[]]>();

@@ -1,7 +1,7 @@
 // A matrix of weights as an image: one pixel per cell, or per block of cells, with its strongest weight.
-import type { Scale } from "./colours";
+import type { WeightScale } from "./fade";
 
-export function heatmap(weights: ArrayLike<number>, rows: number, columns: number, side: number, scale: Scale): HTMLCanvasElement {
+export function heatmap(weights: ArrayLike<number>, rows: number, columns: number, side: number, colours: WeightScale): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   const [height, width] = [Math.min(rows, side), Math.min(columns, side)];
   canvas.width = Math.max(1, width);
@@ -10,7 +10,13 @@ export function heatmap(weights: ArrayLike<number>, rows: number, columns: numbe
   const strongest = height === rows && width === columns ? weights : pool(weights, rows, columns, height, width);
   const context = canvas.getContext("2d")!;
   const image = context.createImageData(width, height);
-  scale.fill(new Uint32Array(image.data.buffer), strongest);
+  const pixels = new Uint32Array(image.data.buffer);
+  colours.scale.fill(pixels, strongest);
+  colours.eachFadedCell((row, column, grey) => {
+    const position = Math.trunc((row * height) / rows) * width + Math.trunc((column * width) / columns);
+    const weight = weights[row * columns + column];
+    if (weight === strongest[position]) pixels[position] = grey.pixel(weight);
+  });
   context.putImageData(image, 0, 0);
   return canvas;
 }

@@ -99,3 +99,26 @@ def test_weights_of_a_few_thousandths_can_be_distinguished(opened: Any) -> None:
     page = opened(bertology.view("tiny", "the cat " * 120), "view=matrix")
     cells = page.locator("[data-cell]").all_inner_texts()
     assert all(cell.startswith(".00") and len(cell) == 5 for cell in cells) and len(set(cells)) > 1
+
+
+CHROMA = """selector => {
+  const parts = getComputedStyle(document.querySelector('[data-bertology-view]').shadowRoot.querySelector(selector))
+    .backgroundColor.match(/[0-9.]+/g).slice(0, 3).map(Number);
+  return Math.max(...parts) - Math.min(...parts);
+}"""
+
+
+def test_weights_of_special_tokens_are_faded_and_others_set_the_scale(opened: Any) -> None:
+    """Head 5-5 attends mostly to the full stops and [SEP]."""
+    page, expected = opened(short(), "view=matrix&layer=5&heads=5", width=1440), attention()[4, 4]
+    last = len(expected) - 1
+    ordinary = expected[1:-1, 1:-1]
+    row, column = (int(axis) + 1 for axis in np.unravel_index(ordinary.argmax(), ordinary.shape))
+    to_special = int(expected[1:-1, last].argmax()) + 1
+    special, strongest = f"[data-cell='{to_special},{last}']", f"[data-cell='{row},{column}']"
+    assert page.evaluate(CHROMA, special) < 20 and page.evaluate(CHROMA, strongest) > 60
+    assert "Grey: from or to a special token" in page.inner_text(".panel")
+    assert page.inner_text(".legend .colour-bar span span:last-child").startswith(f"{ordinary.max():.3f}"[:4])
+    page.select_option("[data-choice='Special tokens']", "show")
+    page.wait_for_selector(".panel:not(:has-text('Grey: from'))")
+    assert page.evaluate(CHROMA, special) > 60

@@ -168,3 +168,36 @@ def test_long_texts_have_thumbnails_of_their_strongest_weights(opened: Any) -> N
     page.wait_for_selector(".model-view [data-head='2-4']:not([aria-label*='not measured'])")
     assert "strongest weight of up to" in page.inner_text(".model-view > .note")
     assert n_colours(page, ".model-view .grid canvas") > 20
+
+
+COLUMN_CHROMA = """([head, column, count]) => {
+  const root = document.querySelector('[data-bertology-view]').shadowRoot;
+  const [canvas, button] = [root.querySelector('.grid canvas'), root.querySelector(`[data-head='${head}']`)];
+  const scale = canvas.width / canvas.getBoundingClientRect().width;
+  const [frame, cell] = [canvas.getBoundingClientRect(), button.getBoundingClientRect()];
+  const side = cell.width - 3;
+  const x = cell.left - frame.left + 1.5 + (column + 0.5) * side / count;
+  const [y, height] = [cell.top - frame.top + 1.5, side];
+  const [left, top, length] = [x, y, height].map((value) => Math.round(value * scale));
+  const { data } = canvas.getContext('2d').getImageData(left, top, 1, length);
+  let most = 0;
+  for (let i = 0; i < data.length; i += 4) {
+    most = Math.max(most, Math.max(...data.slice(i, i + 3)) - Math.min(...data.slice(i, i + 3)));
+  }
+  return most;
+}"""
+
+
+@pytest.mark.parametrize("cells", ["maps", "lines"])
+def test_special_tokens_are_faded_in_the_thumbnails(opened: Any, cells: str) -> None:
+    """Head 5-5 attends mostly to [SEP], the last column."""
+    n_tokens = len(attention()[0, 0])
+    chroma: dict[str, int] = {}
+    for special in ("fade", "show"):
+        state = f"view=model&measure=none&cells={cells}&special={special}"
+        page = opened(bertology.view(mini(), TEXT), state, width=1440)
+        page.wait_for_timeout(600)  # thumbnails are made one after the other
+        chroma[special] = page.evaluate(COLUMN_CHROMA, ["5-5", n_tokens - 1, n_tokens])
+        noted = "Grey: from or to a special token" in page.inner_text(".model-view > .note")
+        assert noted == (special == "fade")
+    assert chroma["show"] > chroma["fade"] + 30 and (cells == "lines" or chroma["fade"] < 20)

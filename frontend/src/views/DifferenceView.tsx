@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { largestSize, Scale } from "../colours";
 import { compose, type Picture } from "../compose";
 import type { ViewProps } from "../context";
+import { WeightScale } from "../fade";
 import type { Figure } from "../figure";
 import { poolingNote } from "../heatmap";
 import { labelText } from "../labels";
@@ -134,7 +135,7 @@ function figureOf(maps: WeightMap[], sizes: MapSize[], bars: Bar[], palette: Pal
     height: height + BAR - 12,
     draw: (pen) =>
       maps.forEach((map, index) => {
-        drawMap(pen, map, bars[index].scale, palette, sizes[index], starts[index]);
+        drawMap(pen, map, new WeightScale(bars[index].scale), palette, sizes[index], starts[index]);
         drawBar(pen, bars[index], palette, starts[index] + sizes[index].left, sizes[index].height + 6, sizes[index].side);
       }),
   };
@@ -151,7 +152,9 @@ interface MapsProps {
   steps: number[]; // in which the weights of the runs are stored, 0 if they are exact
 }
 
+/** Special tokens are never faded here: what changed is often how much they are attended to. */
 function Maps({ maps, sizes, bars, palette, name, linked, names, steps }: MapsProps) {
+  const colours = useMemo(() => bars.map(({ scale }) => new WeightScale(scale)), [bars]);
   const [pointed, setPointed] = useState<{ map: number; cell: Cell } | null>(null);
   const valueOf = (map: number, { row, column }: Cell) => formatWeight(maps[map].weights[row * maps[map].columns.length + column], steps[map]);
   const describe = (map: number) => (cell: Cell) => {
@@ -170,7 +173,7 @@ function Maps({ maps, sizes, bars, palette, name, linked, names, steps }: MapsPr
           <MapCanvas
             map={map}
             size={sizes[index]}
-            scale={bars[index].scale}
+            colours={colours[index]}
             palette={palette}
             label={`Attention of head ${name}, ${map.title}`}
             name={String(index)}

@@ -1,8 +1,8 @@
 // The chosen head of the model view: its map with tokens and numbers, and all its measures with rank and baseline.
 import { useMemo, useState } from "preact/hooks";
-import { largestSize, Scale } from "../colours";
 import { compose } from "../compose";
 import type { ViewProps } from "../context";
+import { FADED_NOTE, weightScale } from "../fade";
 import { poolingNote } from "../heatmap";
 import { labelText } from "../labels";
 import { formatWeight } from "../numbers";
@@ -34,7 +34,8 @@ export function EnlargedHead({ source, state, update, palette, picture, measures
   }, [single]);
   const beside = space >= MIN_MAP + CARD + 16;
   const size = useMemo(() => sizeOf([map], Math.min(720, beside ? space - CARD - 16 : space), Math.max(300, height - (beside ? 84 : 120))), [map, space, height, beside]);
-  const scale = useMemo(() => new Scale(palette, largestSize([weights])), [palette, weights]);
+  const colours = useMemo(() => weightScale(palette, [weights], single, state.special), [palette, single, state.special]);
+  const { scale } = colours;
   const labels = source.labels(state.layer, head);
   const signed = single.signed;
   const describe = ({ row, column }: Cell) => {
@@ -56,11 +57,11 @@ export function EnlargedHead({ source, state, update, palette, picture, measures
       </div>
       <div class={beside ? "side-by-side" : ""}>
         <div>
-          <MapCanvas map={map} size={size} scale={scale} palette={palette} label={`Attention of head ${name}`} cell={cell} point={setCell} describe={describe} />
+          <MapCanvas map={map} size={size} colours={colours} palette={palette} label={`Attention of head ${name}`} cell={cell} point={setCell} describe={describe} />
           <div class="map-bar" style={{ marginLeft: `${size.left}px`, width: `${Math.min(size.side, 260)}px` }}>
             <ColourBar bar={{ scale, low: signed ? -scale.max : 0, high: scale.max || 1, texts: signed ? [formatWeight(-scale.max), "0", formatWeight(scale.max)] : ["0", "", `${formatWeight(scale.max)} weight`] }} name="Weights" />
           </div>
-          <p class="note">{poolingNote(map.rows.length, map.columns.length, Math.floor(size.side))}</p>
+          <p class="note">{[colours.fades ? FADED_NOTE : "", poolingNote(map.rows.length, map.columns.length, Math.floor(size.side))].filter(Boolean).join(" ")}</p>
         </div>
         <div class="card" style={beside ? { maxHeight: `${size.height}px` } : {}} tabIndex={0} role="region" aria-label={`Measures of head ${name}`}>
           <MeasureTable measures={measures} shown={shownMeasure} index={state.layer * source.heads + head} />

@@ -1,6 +1,6 @@
 // A map of weights on screen: the cell under the pointer, the finger or the keyboard shows its tokens and its number.
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Scale } from "../colours";
+import type { WeightScale } from "../fade";
 import { paint } from "../figure";
 import type { Palette } from "../palette";
 import { type Cell, cellAt, drawMap, type MapSize, outlineCell, type WeightMap } from "./maps";
@@ -9,7 +9,7 @@ import { Tip } from "./Tip";
 interface Props {
   map: WeightMap;
   size: MapSize;
-  scale: Scale;
+  colours: WeightScale;
   palette: Palette;
   label: string;
   cell: Cell | null;
@@ -20,18 +20,18 @@ interface Props {
 
 const KEYS: { [key: string]: [number, number] } = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1], j: [1, 0], k: [-1, 0], l: [0, 1], h: [0, -1] };
 
-export function MapCanvas({ map, size, scale, palette, label, cell, point, describe, name }: Props) {
+export function MapCanvas({ map, size, colours, palette, label, cell, point, describe, name }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useLayoutEffect(
     () =>
       paint(canvas.current!, {
         ...size,
         draw: (pen) => {
-          drawMap(pen, map, scale, palette, size);
+          drawMap(pen, map, colours, palette, size);
           if (cell) outlineCell(pen, map, size, cell, palette);
         },
       }),
-    [map, size, scale, palette, cell?.row, cell?.column],
+    [map, size, colours, palette, cell?.row, cell?.column],
   );
   const read = (event: PointerEvent) => {
     const next = cellAt(map, size, event.offsetX, event.offsetY);

@@ -1,8 +1,9 @@
 // Attention as a table of numbers: sorted by any row or column, copied as text; only cells on screen are rendered.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { largestSize, Scale } from "../colours";
+import { largestSize } from "../colours";
 import { type Picture, type Series, unitName } from "../compose";
 import type { ViewProps } from "../context";
+import { FADED_NOTE, weightScale, type WeightScale } from "../fade";
 import { heatmap } from "../heatmap";
 import { formatCell, formatExact, formatWeight } from "../numbers";
 import { shorten } from "../text";
@@ -34,7 +35,9 @@ export function MatrixView(props: ViewProps) {
   const height = useHeight(scroller, 300, [props.width]);
   const series = picture.series[Math.min(shown, picture.series.length - 1)];
   const order = useMemo(() => sorted(picture, series, state.sortRow, state.sortColumn), [picture, series, state.sortRow, state.sortColumn]);
-  const scale = useMemo(() => new Scale(palette, largestSize([series.weights])), [palette, series]);
+  const colours = useMemo(() => weightScale(palette, [series.weights], picture, state.special), [palette, series, state.special]);
+  const { scale } = colours;
+  const largest = useMemo(() => largestSize([series.weights]), [series]);
   const outlines = useMemo(() => outlinesOf(props), [picture, arcs, palette]);
   const width = picture.columns.length;
   const cell = useMemo(() => (chosen && chosen.row < picture.rows.length && chosen.column < width ? chosen : strongestCell(series.weights, width)), [chosen, series]);
@@ -43,7 +46,7 @@ export function MatrixView(props: ViewProps) {
     setViewport({ top: scrollTop, left: scrollLeft, height: clientHeight, width: clientWidth });
   };
   useLayoutEffect(updateViewport, [picture, props.width, height]);
-  useLayoutEffect(() => setFigure(figureOf(props, series, order, scale)));
+  useLayoutEffect(() => setFigure(figureOf(props, series, order, colours)));
   const first = { row: Math.max(0, Math.floor((viewport.top - HEADER) / CELL.height) - MARGIN), column: Math.max(0, Math.floor((viewport.left - NAMES) / CELL.width) - MARGIN) };
   const last = {
     row: Math.min(order.rows.length, Math.ceil((viewport.top + viewport.height) / CELL.height) + MARGIN),
@@ -76,6 +79,7 @@ export function MatrixView(props: ViewProps) {
     if (toRow !== part.row || toColumn !== part.column) scrollTo(toRow, toColumn);
   };
   const values = useMemo(() => (scrolls ? inOrder(series.weights, order, width) : null), [series, order, scrolls]);
+  const ordered = useMemo(() => colours.ordered(order.rows, order.columns), [colours, order]);
   const wide = props.width >= WIDE;
   return (
     <section class="matrix-view" aria-label="Matrix view">
@@ -111,7 +115,7 @@ export function MatrixView(props: ViewProps) {
                     type="button"
                     data-column={column}
                     title={`${name(picture.columns[column])}\nSort rows by the attention to it`}
-                    class={`${UPRIGHT.test(picture.units[picture.columns[column]].text) ? "upright" : ""} ${cell.column === column ? "selected" : ""}`}
+                    class={`${UPRIGHT.test(picture.units[picture.columns[column]].text) ? "upright" : ""} ${picture.units[picture.columns[column]].special ? "special" : ""} ${cell.column === column ? "selected" : ""}`}
                     onClick={() => update({ sortColumn: toggle(state.sortColumn, picture.columns[column]) })}
                   >
                     <bdi>{picture.units[picture.columns[column]].text}</bdi>
@@ -126,7 +130,7 @@ export function MatrixView(props: ViewProps) {
                     type="button"
                     data-row={row}
                     title={`${name(picture.rows[row])}\nSort columns by its attention`}
-                    class={cell.row === row ? "selected" : ""}
+                    class={`${picture.units[picture.rows[row]].special ? "special" : ""} ${cell.row === row ? "selected" : ""}`}
                     onClick={() => update({ sortRow: toggle(state.sortRow, picture.rows[row]) })}
                   >
                     <bdi>{picture.units[picture.rows[row]].text}</bdi>
@@ -135,6 +139,7 @@ export function MatrixView(props: ViewProps) {
                 {columns.map((column, position) => {
                   const value = series.weights[row * width + column];
                   const outline = outlines.get(`${row},${column}`);
+                  const shade = colours.of(row, column);
                   const isChosen = cell.row === row && cell.column === column;
                   return (
                     <span
@@ -144,11 +149,11 @@ export function MatrixView(props: ViewProps) {
                       aria-selected={isChosen}
                       title={`${name(picture.rows[row])} → ${name(picture.columns[column])}: ${formatWeight(value, picture.step)}${outline ? ` (${outline.names.join(", ")})` : ""}`}
                       class={outline ? "edge" : undefined}
-                      style={{ left: `${NAMES + (first.column + position) * CELL.width}px`, width: `${CELL.width - 1}px`, background: scale.css(value), color: Math.abs(value) < FAINT * scale.max ? palette.muted : scale.textColour(value), ...(outline ? { outline: `2px ${outline.dashed ? "dashed" : "solid"} ${outline.colour}` } : {}), ...(isChosen ? { boxShadow: `inset 0 0 0 2px ${palette.foreground}, inset 0 0 0 3px ${palette.background}` } : {}) }}
+                      style={{ left: `${NAMES + (first.column + position) * CELL.width}px`, width: `${CELL.width - 1}px`, background: shade.css(value), color: Math.abs(value) < FAINT * scale.max ? palette.muted : shade.textColour(value), ...(outline ? { outline: `2px ${outline.dashed ? "dashed" : "solid"} ${outline.colour}` } : {}), ...(isChosen ? { boxShadow: `inset 0 0 0 2px ${palette.foreground}, inset 0 0 0 3px ${palette.background}` } : {}) }}
                       onPointerEnter={() => setChosen({ row, column })}
                       onPointerDown={() => setChosen({ row, column })}
                     >
-                      {formatCell(value, scale.max, picture.step)}
+                      {formatCell(value, largest, picture.step)}
                     </span>
                   );
                 })}
@@ -159,8 +164,9 @@ export function MatrixView(props: ViewProps) {
         <aside class="panel" aria-label="Weights of a token">
           <div class="legend">
             <ColourBar bar={{ scale, low: picture.signed ? -scale.max : 0, high: scale.max || 1, texts: picture.signed ? [formatWeight(-scale.max), "0", formatWeight(scale.max)] : ["cell: 0", "", formatWeight(scale.max)] }} name="Weights" />
+            {colours.fades && <p class="note">{FADED_NOTE}</p>}
           </div>
-          {scrolls && values && <Overview values={values} rows={order.rows.length} columns={width} part={part} side={OVERVIEW} scale={scale} palette={palette} show={scrollTo} />}
+          {scrolls && values && <Overview values={values} rows={order.rows.length} columns={width} part={part} side={OVERVIEW} colours={ordered} palette={palette} show={scrollTo} />}
           <RowDetails picture={picture} series={series} cell={cell} choose={setChosen} />
         </aside>
       </div>
@@ -274,7 +280,7 @@ async function copyText(text: string): Promise<void> {
   }
 }
 
-function figureOf(props: ViewProps, series: Series, order: Order, scale: Scale) {
+function figureOf(props: ViewProps, series: Series, order: Order, colours: WeightScale) {
   const { picture, palette } = props;
   const outlines = outlinesOf(props);
   const [rows, columns] = [order.rows.length, order.columns.length];
@@ -285,7 +291,9 @@ function figureOf(props: ViewProps, series: Series, order: Order, scale: Scale) 
     height: HEADER + rows * cell.height + 8,
     draw: (pen: Parameters<Parameters<ViewProps["setFigure"]>[0]["draw"]>[0]) => {
       const values = inOrder(series.weights, order, picture.columns.length);
-      pen.image(heatmap(values, rows, columns, 4096, scale), NAMES, HEADER, columns * cell.width, rows * cell.height);
+      const ordered = colours.ordered(order.rows, order.columns);
+      const largest = largestSize([values]);
+      pen.image(heatmap(values, rows, columns, 4096, ordered), NAMES, HEADER, columns * cell.width, rows * cell.height);
       const size = side ? 9 : 12;
       order.rows.forEach((row, y) => pen.text(NAMES - 6, HEADER + (y + 0.5) * cell.height, shorten(picture.units[picture.rows[row]].text, 14), palette.foreground, size, "end"));
       order.columns.forEach((column, x) => pen.text(NAMES + (x + 0.5) * cell.width, HEADER - 6, shorten(picture.units[picture.columns[column]].text, 14), palette.foreground, size, "start", true));
@@ -297,7 +305,7 @@ function figureOf(props: ViewProps, series: Series, order: Order, scale: Scale) 
       for (let y = 0; y < rows; y++) {
         for (let x = 0; x < columns; x++) {
           const value = values[y * columns + x];
-          pen.text(NAMES + (x + 0.5) * cell.width, HEADER + (y + 0.5) * cell.height, formatCell(value, scale.max, picture.step), scale.textColour(value), 11, "middle");
+          pen.text(NAMES + (x + 0.5) * cell.width, HEADER + (y + 0.5) * cell.height, formatCell(value, largest, picture.step), ordered.of(y, x).textColour(value), 11, "middle");
         }
       }
     },

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Scale } from "../colours";
 import type { ViewProps } from "../context";
+import { FADED_NOTE } from "../fade";
 import { type Figure, paint } from "../figure";
 import { poolingNote } from "../heatmap";
 import { labelText } from "../labels";
@@ -251,13 +252,14 @@ function drawFigure(pen: Pen, atlas: Atlas, below: number, palette: Palette): vo
 
 function readingNote({ source, state, picture }: ViewProps, side: number, measure: Measure | null): string {
   const kind = {
-    maps: "In a map rows attend to columns; the strongest colour is the largest weight of the head.",
+    maps: "In a map rows attend to columns; the strongest colour is the head's largest weight.",
     lines: `Lines run from a token at the left to the token it attends to at the right; the strongest is the largest weight of the head${picture.rows.length * picture.columns.length > MAX_THUMBNAIL_LINES ? `, at most ${MAX_THUMBNAIL_LINES} per head are drawn` : ""}.`,
     values: "",
   }[state.cells];
   const places = { model: "Layers down, heads across.", layers: "Layers down, heads sorted by the measure.", all: "All heads sorted by the measure, row by row; numbers at the left are ranks." }[state.order];
   const frames = measure && state.cells !== "values" ? `Ink is weight, the frame's colour the measure (${[measure.unit, measure.source].filter(Boolean).join("; ")}).` : measure ? `Colour: ${[measure.unit, measure.source].filter(Boolean).join("; ")}.` : "";
+  const fading = state.cells !== "values" && state.special === "fade" && picture.units.some((unit) => unit.special) ? FADED_NOTE : "";
   const pooling = state.cells === "maps" ? poolingNote(picture.rows.length, picture.columns.length, side) : "";
   const quantity = state.quantity > 0 ? `Measures of this text are of attention, not of ${source.run.quantities[state.quantity].name}.` : "";
-  return [places, kind, frames, pooling, quantity, "Arrow keys or h, j, k, l move; Enter opens the lines of a head."].filter(Boolean).join(" ");
+  return [places, kind, fading, frames, pooling, quantity, "Arrow keys or h, j, k, l move; Enter opens the lines of a head."].filter(Boolean).join(" ");
 }

@@ -1,6 +1,6 @@
 // A long table in small, with a frame around the part on screen that the pointer drags and the arrow keys move.
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Scale } from "../colours";
+import type { WeightScale } from "../fade";
 import { paint } from "../figure";
 import { heatmap, poolingNote } from "../heatmap";
 import type { Palette } from "../palette";
@@ -19,17 +19,17 @@ interface Props {
   columns: number;
   part: Part;
   side: number;
-  scale: Scale;
+  colours: WeightScale;
   palette: Palette;
   show: (row: number, column: number) => void; // puts this row and column first
 }
 
-export function Overview({ values, rows, columns, part, side, scale, palette, show }: Props) {
+export function Overview({ values, rows, columns, part, side, colours, palette, show }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const image = useRef<{ values: Float32Array; scale: Scale; picture: HTMLCanvasElement } | null>(null);
+  const image = useRef<{ values: Float32Array; colours: WeightScale; picture: HTMLCanvasElement } | null>(null);
   const [across, down] = [side / columns, side / rows];
   useLayoutEffect(() => {
-    if (image.current?.values !== values || image.current.scale !== scale) image.current = { values, scale, picture: heatmap(values, rows, columns, side, scale) };
+    if (image.current?.values !== values || image.current.colours !== colours) image.current = { values, colours, picture: heatmap(values, rows, columns, side, colours) };
     paint(canvas.current!, {
       width: side + 2,
       height: side + 2,

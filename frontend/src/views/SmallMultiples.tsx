@@ -1,8 +1,8 @@
 // The heads of the layer side by side: a small picture of each, its label and its number; a click shows one large.
 import { useEffect, useRef } from "preact/hooks";
-import { largestSize, Scale } from "../colours";
 import { compose, layoutOf, shapeWeights } from "../compose";
 import type { ViewProps } from "../context";
+import { weightScale } from "../fade";
 import { paint } from "../figure";
 import { heatmap } from "../heatmap";
 import { labelText } from "../labels";
@@ -76,7 +76,7 @@ function drawThumbnail(pen: Pen, { source, state, palette, head }: ViewProps & {
     const layout = layoutOf(state, source);
     const weights = shapeWeights(source.quantities[state.quantity].head(state.layer, head), layout, { ...state, keep: "all" });
     const side = SIZE.height - 4;
-    pen.image(heatmap(weights, layout.rows.length, layout.columns.length, side, new Scale(palette, largestSize([weights]))), (SIZE.width - side) / 2, 2, side, side);
+    pen.image(heatmap(weights, layout.rows.length, layout.columns.length, side, weightScale(palette, [weights], layout, state.special)), (SIZE.width - side) / 2, 2, side, side);
     return;
   }
   const picture = compose({ ...state, heads: [head], fusion: "each", across: "one" }, source);

@@ -1,5 +1,5 @@
 // The map of a head's attention with token labels: its geometry and its drawing, on screen and in exports.
-import type { Scale } from "../colours";
+import type { WeightScale } from "../fade";
 import { heatmap } from "../heatmap";
 import type { Palette } from "../palette";
 import { FONT, type Pen } from "../pen";
@@ -68,12 +68,12 @@ function textsOf(count: number, side: number, sine: number): { font: number; ste
   return font ? { font, step: 1 } : { font: FONTS[0], step: Math.ceil((FONTS[0] * LINE) / space) };
 }
 
-export function drawMap(pen: Pen, map: WeightMap, scale: Scale, palette: Palette, size: MapSize, x = 0): void {
+export function drawMap(pen: Pen, map: WeightMap, colours: WeightScale, palette: Palette, size: MapSize, x = 0): void {
   const { left, top, side, upright } = size;
   const { rows, columns } = map;
   if (map.title) pen.text(x, 9, fitText(map.title, size.width, 13), palette.foreground, 13, "start");
   if (left > MIN_LEFT) pen.text(x + left - 6, top - 12, "from ↓  to →", palette.muted, 10, "end");
-  pen.image(heatmap(map.weights, rows.length, columns.length, Math.floor(side), scale), x + left, top, side, side);
+  pen.image(heatmap(map.weights, rows.length, columns.length, Math.floor(side), colours), x + left, top, side, side);
   pen.rect(x + left - 0.5, top - 0.5, side + 1, side + 1, palette.grid, true);
   const [down, right] = [side / rows.length, side / columns.length];
   const rowTexts = textsOf(rows.length, side, 1);

@@ -1,6 +1,7 @@
 // Thumbnails and measures of all heads, made layer by layer so that the page stays responsive with 505 tokens and 144 heads.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { largestSize, Scale } from "../colours";
+import { largestSize } from "../colours";
+import { weightScale, type WeightScale } from "../fade";
 import { layoutOf, shapeWeights } from "../compose";
 import type { ViewProps } from "../context";
 import { scaleFor } from "../figure";
@@ -52,7 +53,7 @@ export function useThumbnails({ source, state, palette }: ViewProps, side: numbe
           if (!thumbnails.measures.has(layer, head)) thumbnails.measures.add(layer, head, headWeights === attention ? between : attention.head(layer, head));
           const weights = shapeWeights(between, layout, state);
           const [rows, columns] = [layout.rows.length, layout.columns.length];
-          thumbnails.images[layer * source.heads + head] = state.cells === "lines" ? lineThumbnail(weights, rows, columns, side, shades) : heatmap(weights, rows, columns, side, new Scale(shades, largestSize([weights])));
+          thumbnails.images[layer * source.heads + head] = state.cells === "lines" ? lineThumbnail(weights, rows, columns, side, shades, weightScale(shades, [weights], layout, state.special)) : heatmap(weights, rows, columns, side, weightScale(shades, [weights], layout, state.special));
           thumbnails.made++;
         }
       }
@@ -76,7 +77,7 @@ function inkPalette(palette: Palette): Palette {
 }
 
 /** Lines from rows at the left to columns at the right, the strongest only if there are many. */
-function lineThumbnail(weights: Float32Array, rows: number, columns: number, side: number, palette: Palette): HTMLCanvasElement {
+function lineThumbnail(weights: Float32Array, rows: number, columns: number, side: number, palette: Palette, colours: WeightScale): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   const scale = scaleFor(side, side, 1);
   canvas.width = canvas.height = Math.max(1, Math.round(side * scale));
@@ -84,17 +85,20 @@ function lineThumbnail(weights: Float32Array, rows: number, columns: number, sid
   const max = largestSize([weights]);
   if (!(max > 0)) return canvas;
   const threshold = strongestThreshold(weights, max);
-  const groups: number[][] = Array.from({ length: 2 * STRENGTHS }, () => []);
+  const groups: number[][] = Array.from({ length: 3 * STRENGTHS }, () => []); // faded, above 0, below 0
   for (let i = 0; i < weights.length; i++) {
     const size = Math.abs(weights[i]);
     if (!(size > 0) || size < threshold) continue;
-    const strength = Math.min(STRENGTHS - 1, Math.trunc((size / max) * STRENGTHS));
-    groups[strength + (weights[i] < 0 ? STRENGTHS : 0)].push(1, ((Math.trunc(i / columns) + 0.5) * side) / rows, side - 1, (((i % columns) + 0.5) * side) / columns);
+    const [row, column] = [Math.trunc(i / columns), i % columns];
+    const strength = Math.min(STRENGTHS - 1, Math.trunc((size / colours.scale.max) * STRENGTHS));
+    const group = colours.of(row, column) !== colours.scale ? 0 : weights[i] < 0 ? 2 : 1;
+    groups[group * STRENGTHS + strength].push(1, ((row + 0.5) * side) / rows, side - 1, ((column + 0.5) * side) / columns);
   }
   groups.forEach((points, index) => {
     const strength = ((index % STRENGTHS) + 0.5) / STRENGTHS;
-    const ramp = index < STRENGTHS ? palette.above : palette.below;
-    if (points.length) pen.lines(points, ramp[Math.min(3, ramp.length - 1)], strength ** 1.5, 0.5 + strength);
+    const ramp = index < 2 * STRENGTHS ? palette.above : palette.below;
+    const isFaded = index < STRENGTHS;
+    if (points.length) pen.lines(points, isFaded ? palette.muted : ramp[Math.min(3, ramp.length - 1)], (isFaded ? 0.4 : 1) * strength ** 1.5, 0.5 + (isFaded ? 0.4 : 1) * strength);
   });
   return canvas;
 }
