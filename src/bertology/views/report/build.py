@@ -21,7 +21,7 @@ from bertology.results.result import Result
 from bertology.views.report import export
 from bertology.views.report.attention_view import attention_view_fragment, recorded_view_fragment
 from bertology.views.report.content import AnalysisSection, ReportContent, ReportSubject
-from bertology.views.report.finetuning import ABLATION, finetuning_changes
+from bertology.views.report.finetuning.measure import ABLATION, finetuning_changes
 from bertology.views.report.head_scores import score_heads
 from bertology.views.report.page import report_page
 from bertology.views.report.pictures import chosen_layers

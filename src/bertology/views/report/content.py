@@ -21,7 +21,7 @@ from bertology.views.report.findings import Finding
 from bertology.views.report.pictures import HeadScores
 
 if TYPE_CHECKING:
-    from bertology.views.report.finetuning import FinetuningChanges
+    from bertology.views.report.finetuning.changes import FinetuningChanges
 
 MIN_LISTED_SECONDS = 1.0
 UNTRAINED_PREFIX = "random:"

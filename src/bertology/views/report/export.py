@@ -18,6 +18,8 @@ from bertology.views.report.findings import (
     tally,
     unjudged_reasons,
 )
+from bertology.views.report.finetuning.sentences import conclusions, reading_notes
+from bertology.views.report.finetuning.tables import changes_record, changes_tables
 from bertology.views.report.next_steps import next_steps
 
 MAX_ROWS = 40
@@ -32,7 +34,7 @@ def as_json(content: ReportContent) -> str:
         **(results.to_json() if isinstance(results, ClaimResults) else {}),
         "summary": content.summary,
         "untested": [claim.id for claim in content.not_run],
-        "fine_tuning": content.finetuning.as_record() if content.finetuning is not None else None,
+        "fine_tuning": changes_record(content.finetuning) if content.finetuning is not None else None,
         "claims": [claim_result.as_record() for claim_result in results],
         "examples": {claim: texts.as_record() for claim, texts in content.example_texts.items()},
         "results": [section.result.to_json() for section in content.sections],
@@ -53,10 +55,10 @@ def _paragraphs(content: ReportContent) -> Iterator[str]:
         yield ", ".join(f"{n} {STATUSES[status].tally[n != 1]}" for status, n in tally(findings).items()) + "."
         yield from _overview(content)
     if content.finetuning is not None:
-        yield f"## What fine-tuning changed\n\n{content.finetuning.conclusions}"
-        for heading, rows in content.finetuning.tables().items():
+        yield f"## What fine-tuning changed\n\n{conclusions(content.finetuning)}"
+        for heading, rows in changes_tables(content.finetuning).items():
             yield f"### {heading}\n\n{_table(rows)}"
-        yield from content.finetuning.notes
+        yield from reading_notes(content.finetuning)
     if findings:
         yield "## All findings"
         yield "\n".join(f"- **{text.word}**: {text.definition}" for text in STATUSES.values())

@@ -32,6 +32,9 @@ from bertology.views.report.findings import (
     tally,
     unjudged_reasons,
 )
+from bertology.views.report.finetuning.changes import FinetuningChanges
+from bertology.views.report.finetuning.sentences import conclusions, reading_notes
+from bertology.views.report.finetuning.tables import changes_pictures, changes_tables
 from bertology.views.report.next_steps import claim_command, next_steps
 from bertology.views.report.pictures import Picture, chosen_head, chosen_layers, large_pictures, small_picture
 from bertology.views.report.results import render_result
@@ -92,10 +95,7 @@ def report_page(content: ReportContent) -> str:
         legend=[(draw_sign(kind), name) for kind, name in MARK_NAMES.items()],
         papers=sorted({finding.claim.paper: finding.claim.short_reference for finding in findings}.items()),
         analyses=sorted({run.analysis for finding in findings for run in finding.claim.all_runs.values()}),
-        finetuning_tables={name: html_table(rows) for name, rows in content.finetuning.tables().items()}
-        if content.finetuning is not None
-        else {},
-        finetuning_pictures=content.finetuning.pictures() if content.finetuning is not None else [],
+        finetuning=_finetuning(content.finetuning) if content.finetuning is not None else None,
         parts=[
             (heading, [_section(section, content) for section in sections])
             for heading, sections in content.sections_by_heading
@@ -103,6 +103,15 @@ def report_page(content: ReportContent) -> str:
         input_table=html_table([{"input": name, **counts} for name, counts in content.input_counts.items()]),
         methods=[_method(section) for section in content.sections],
     )
+
+
+def _finetuning(changes: FinetuningChanges) -> dict[str, Any]:
+    return {
+        "conclusions": conclusions(changes),
+        "pictures": changes_pictures(changes),
+        "tables": {name: html_table(rows) for name, rows in changes_tables(changes).items()},
+        "notes": reading_notes(changes),
+    }
 
 
 def finding_id(finding: Finding) -> str:
