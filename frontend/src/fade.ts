@@ -71,7 +71,7 @@ const greys = new Map<Palette, Palette>();
 
 function greyOf(palette: Palette): Palette {
   const strongest = mix(palette.background, palette.muted, GREY);
-  const grey = greys.get(palette) ?? { ...palette, above: [palette.background, strongest], below: [palette.background, strongest] };
+  const grey = greys.get(palette) ?? { ...palette, above: [palette.above[0], strongest], below: [palette.above[0], strongest] };
   greys.set(palette, grey);
   return grey;
 }

@@ -36,7 +36,7 @@ export interface State {
   sortRow: number; // columns are sorted by this row, -1 for the original order
   sortColumn: number;
   theme: (typeof THEMES)[number];
-  measure: string; // the measure that colours heads in the model view; "" for the first, "none" for none
+  measure: string; // the measure that colours heads in the model view; "" for the first (of results, else of this text), "none" for none
   cells: (typeof CELLS)[number]; // what a head looks like in the model view
   order: (typeof ORDERS)[number]; // of heads in the model view: as in the model, by measure in layers, by measure over all
   compared: (typeof COMPARED)[number]; // the head in the difference view: the most changed one, or the chosen one

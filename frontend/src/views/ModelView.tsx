@@ -41,8 +41,8 @@ export function ModelView(props: ViewProps) {
   const frame = coloured && state.cells !== "values" ? Math.max(2, Math.round(cell * 0.075)) : 0;
   const inner = cell - 3 - 2 * frame;
   const thumbnails = useThumbnails(props, inner, coloured);
-  const measures = [...thumbnails.measures.measures, ...corpus];
-  const measure = coloured ? measures.find((each) => keyOf(each) === state.measure) ?? measures[0] : null;
+  const measures = [...corpus, ...thumbnails.measures.measures];
+  const measure = coloured ? measures.find((each) => keyOf(each) === state.measure) ?? corpus[0] ?? measures[0] : null;
   const ranked = useMemo(() => (measure ? ranking(measure) : []), [measure, thumbnails.made]);
   const slots = useMemo(() => slotsOf(state.order, ranked, layers, heads), [state.order, ranked, layers, heads]);
   const colours = useMemo(() => measure && coloursOf(measure, palette), [measure, palette, thumbnails.made]);

@@ -25,6 +25,7 @@ MODELS = ("mini", "mini@10%", "mini-pairs", "mini-ner")
 """The trained models of the package."""
 ANALYSES = ("heads/functions", "heads/dependency", "attention/word_patterns")
 CORPUS = "english"
+PREFIX = "head-labels"
 
 
 class LabelSource(BaseModel):
@@ -55,7 +56,7 @@ def shipped_labels(encoder: Encoder | EncoderSummary) -> ShippedLabels | None:
 @cache
 def _by_fingerprint() -> dict[str, ShippedLabels]:
     folder = resources.files("bertology.views") / "data"
-    files = [file for file in folder.iterdir() if file.name.endswith(".json")]
+    files = [file for file in folder.iterdir() if file.name.startswith(PREFIX)]
     shipped = [ShippedLabels.model_validate_json(file.read_text("utf-8")) for file in files]
     return {labels.fingerprint: labels for labels in shipped}
 
@@ -82,12 +83,12 @@ def compute_labels(model: str, analyses: Sequence[str] = ANALYSES, store: str | 
     )
 
 
-def file_name(model: str) -> str:
-    """The file with the labels of a model; without the signs `@` and `%`."""
-    return f"head-labels-{model.replace('@', '-at-').replace('%', '-percent')}.json"
+def file_stem(model: str) -> str:
+    """The name of a model in names of files, without the signs `@` and `%`."""
+    return model.replace("@", "-at-").replace("%", "-percent")
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MODELS:
-        target = Path(__file__).with_name("data") / file_name(name)
+        target = Path(__file__).with_name("data") / f"{PREFIX}-{file_stem(name)}.json"
         target.write_text(compute_labels(name).model_dump_json(indent=1) + "\n", "utf-8")

@@ -20,8 +20,9 @@ from bertology.views.head_labels import labels_from_user
 from bertology.views.html_view import HtmlView
 from bertology.views.model_run import QUANTITIES, Text, build_input, build_model_run, recorded_model_run
 from bertology.views.page import view_page
-from bertology.views.payload import Citation, ModelRun, Payload, dequantise
+from bertology.views.payload import Citation, HeadMeasure, ModelRun, Payload, dequantise
 from bertology.views.shipped_labels import shipped_labels
+from bertology.views.shipped_measures import shipped_measures
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import TextInput
@@ -113,7 +114,7 @@ def view(
     `state` is the initial state of the page, for example view="matrix", layer=3, heads=[1, 2] (counted from 1),
     units="words", special="hide", theme="dark". Without layer and heads, the page opens on the most clearly labelled
     head, else on the one with the most focused attention. Labels of the built-in models come with the package, unless
-    `results` label heads.
+    `results` label heads, and so do measures of their heads.
     """
     neurons = _check_options(quantities, neurons, state, has_second=against is not None or against_text is not None)
     encoder = as_encoder(model)
@@ -172,16 +173,19 @@ def _assemble_view(
     head_labels = labels_from_user(labels or {}, encoder.layers, encoder.heads)
     shown: dict[str, Any] = {}
     notes = list[str]()
+    measures = list[HeadMeasure]()
     if results is not None:
         annotations = annotations_from_results(results, encoder, input_)
         notes = annotations.notes
         head_labels += annotations.labels
         trees = run.trees + annotations.trees
-        shown = {"labelling": annotations.labelling, "measures": annotations.measures, "trees": trees}
+        shown = {"labelling": annotations.labelling, "trees": trees}
+        measures = annotations.measures
     if not shown.get("labelling") and (shipped := shipped_labels(encoder)):
         head_labels += shipped.labels
         shown["labelling"] = shipped.labelling
-    runs = [run.model_copy(update={"labels": head_labels, **shown})]
+    measures = [*measures, *shipped_measures(encoder)]
+    runs = [run.model_copy(update={"labels": head_labels, "measures": measures, **shown})]
     if second_run is not None:
         runs.append(_with_distinct_name(second_run, run))
     page_title = truncate_title(title if title is not None else _title(input_))
