@@ -14,7 +14,7 @@ import pytest
 
 import bertology as package
 from bertology.analyses import registry
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.cli.main import COMMANDS
 from bertology.corpus.read import readers
 from bertology.views.report.schemas import json_schemas

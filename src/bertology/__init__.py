@@ -50,8 +50,8 @@ _MODULES = {
     "view": "bertology.views.view",
     "view_recording": "bertology.views.view",
     "Claim": "bertology.claims.claim",
-    "all_claims": "bertology.claims.claim",
-    "read_claims": "bertology.claims.claim",
+    "all_claims": "bertology.claims.catalogue",
+    "read_claims": "bertology.claims.catalogue",
     "judge": "bertology.claims.judge",
     "Example": "bertology.corpus.corpus",
     "Sentence": "bertology.corpus.sentence",
@@ -81,9 +81,9 @@ if TYPE_CHECKING:
     from bertology.analyses.probing.estimator import LayerProbe as LayerProbe
     from bertology.analyses.run_by_name import run as run
     from bertology.analyses.trainer_callback import AnalysisCallback as AnalysisCallback
+    from bertology.claims.catalogue import all_claims as all_claims
+    from bertology.claims.catalogue import read_claims as read_claims
     from bertology.claims.claim import Claim as Claim
-    from bertology.claims.claim import all_claims as all_claims
-    from bertology.claims.claim import read_claims as read_claims
     from bertology.claims.judge import judge as judge
     from bertology.claims.run import claims as claims
     from bertology.corpus.corpus import Corpus as Corpus

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertology.claims.answer import describe_caveat, write_answer
+from bertology.claims.catalogue import all_claims
 from bertology.claims.claim import (
     AllOf,
     AnyHead,
@@ -22,7 +23,6 @@ from bertology.claims.claim import (
     Greater,
     NumberSelector,
     PeaksInOrder,
-    all_claims,
 )
 from bertology.claims.rounding import round_comparisons
 from bertology.claims.template import parse_template

@@ -7,7 +7,7 @@ import pytest
 
 from bertology.analyses.run import RunInputs
 from bertology.arrays import Array, FloatArray
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.claims.example_texts import SAMPLE_SIZE, TEXTS_PER_END, ExampleTexts, example_texts, sample_evenly
 from bertology.claims.run import judge_claims
 from bertology.corpus.corpus import Corpus

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bertology.claims.answer import write_answer
-from bertology.claims.claim import Claim, all_claims
+from bertology.claims.catalogue import all_claims
+from bertology.claims.claim import Claim
 from bertology.claims.judge import judge
 from bertology.claims.verdict import Verdict
 from bertology.errors import Refusal

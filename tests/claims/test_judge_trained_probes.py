@@ -15,7 +15,7 @@ import planted_trees
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import Array, FloatArray
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.claims.judge import judge
 from bertology.claims.verdict import Verdict
 from bertology.corpus.corpus import Corpus, Example

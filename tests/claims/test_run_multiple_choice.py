@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from bertology.analyses.run import RunInputs
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.claims.run import ClaimResult, judge_claims
 from bertology.corpus.read import as_corpus, load_corpus
 from bertology.encoder.encoder import Encoder

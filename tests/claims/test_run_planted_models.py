@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from bertology.analyses.run import RunInputs
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.claims.judge import Verdict
 from bertology.claims.run import judge_claims
 from bertology.corpus.corpus import Corpus

@@ -8,7 +8,7 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.claims.run import ClaimResult, judge_claims
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertology.claims.claim import read_claims
+from bertology.claims.catalogue import read_claims
 from bertology.claims.template import fill_template, unknown_placeholders
 from bertology.errors import Refusal
 

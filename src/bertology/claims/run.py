@@ -24,7 +24,8 @@ from bertology.analyses.run import (
     with_partner,
 )
 from bertology.claims.answer import describe_caveat, write_answer
-from bertology.claims.claim import Claim, ClaimRun, all_claims, read_claims
+from bertology.claims.catalogue import all_claims, read_claims
+from bertology.claims.claim import Claim, ClaimRun
 from bertology.claims.judge import judge
 from bertology.claims.strip import Strip, strip
 from bertology.claims.verdict import OUTCOMES, Outcome, Verdict, count_verdicts

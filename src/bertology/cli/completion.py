@@ -41,7 +41,7 @@ def complete_format(incomplete: str) -> list[str]:
 
 def complete_paper(incomplete: str) -> list[str]:
     """The papers that have claims."""
-    from bertology.claims.claim import all_claims
+    from bertology.claims.catalogue import all_claims
 
     return _beginning_with(incomplete, {claim.paper for claim in all_claims()})
 

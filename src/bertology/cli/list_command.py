@@ -70,7 +70,7 @@ def _rows(kind: ListKind) -> list[dict[str, Any]]:
         case "plugins":
             return [{"name": name, "description": describe_plugin(row), **row} for name, row in plugin_rows()]
         case "claims":
-            from bertology.claims.claim import all_claims
+            from bertology.claims.catalogue import all_claims
 
             return [{"name": c.id, "description": f"{c.statement} ({c.paper})", "paper": c.paper} for c in all_claims()]
 
@@ -78,7 +78,7 @@ def _rows(kind: ListKind) -> list[dict[str, Any]]:
 def plugin_rows() -> list[tuple[str, dict[str, str]]]:
     """Every installed plug-in by name: kind, package, version, and its problem if it cannot be loaded."""
     from bertology.analyses import registry
-    from bertology.claims.claim import claim_plugins
+    from bertology.claims.catalogue import claim_plugins
     from bertology.corpus.read import reader_plugins
     from bertology.encoder.families import family_plugins
 

@@ -160,6 +160,6 @@ def _existing_names(kind: PluginKind) -> set[str]:
 
             return {model_type for family in model_families() for model_type in family.model_types}
         case "claim":
-            from bertology.claims.claim import all_claims
+            from bertology.claims.catalogue import all_claims
 
             return {claim.paper for claim in all_claims()}

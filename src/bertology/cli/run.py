@@ -222,7 +222,7 @@ def split_names(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def _published_findings(preset: Preset) -> list[str]:
     """What the paper reports on the claims that this analysis tests."""
-    from bertology.claims.claim import all_claims
+    from bertology.claims.catalogue import all_claims
 
     return [
         f"{claim.id} ({claim.section}): {claim.published_value}"

@@ -64,7 +64,7 @@ def all_analyses() -> list[AnalysisAnswer]:
 
 def list_claims() -> list[ClaimAnswer]:
     """Every claim that can be tested."""
-    from bertology.claims.claim import all_claims
+    from bertology.claims.catalogue import all_claims
 
     return [
         ClaimAnswer(

@@ -16,7 +16,7 @@ from bertology.analyses import registry
 from bertology.analyses.cache import FOLDER
 from bertology.analyses.interventions.layer_freezing import score_changes
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.claims.judge import judge
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.sentence import sentence_from_words

@@ -6,7 +6,8 @@ import json
 import re
 
 from bertology.analyses.run import ForwardPass
-from bertology.claims.claim import ClaimRun, all_claims
+from bertology.claims.catalogue import all_claims
+from bertology.claims.claim import ClaimRun
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Verdict

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bertology.claims.claim import TOPICS, Claim, all_claims
+from bertology.claims.catalogue import all_claims
+from bertology.claims.claim import TOPICS, Claim
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import FewExamples, LearningProbe, Specificity, Verdict
 from bertology.views.report.findings import (

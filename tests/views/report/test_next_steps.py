@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bertology.claims.claim import ClaimRun, all_claims
+from bertology.claims.catalogue import all_claims
+from bertology.claims.claim import ClaimRun
 from bertology.views.report.next_steps import claim_command, next_steps
 from views.report.example_content import SUBJECT, content, measured
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bertology.citations import CITATIONS, short_citation
-from bertology.claims.claim import TOPICS, ClaimRun, all_claims
+from bertology.claims.catalogue import all_claims
+from bertology.claims.claim import TOPICS, ClaimRun
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
 from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import ControlVerdict, Verdict

@@ -11,7 +11,7 @@ from bertology.analyses import registry
 from bertology.analyses.recordings_by_role import ForwardPass
 from bertology.analyses.run import NotifyFunction, RunInputs, run_all
 from bertology.atomic_files import check_writable, write_atomically
-from bertology.claims.claim import all_claims
+from bertology.claims.catalogue import all_claims
 from bertology.claims.example_texts import example_texts
 from bertology.claims.run import ClaimResults, ClaimsArguments, claims
 from bertology.encoder.builtin import BUILT_IN_MODELS

@@ -13,7 +13,8 @@ from bertology.analyses import registry
 from bertology.analyses.cache import FOLDER
 from bertology.analyses.run import RunInputs
 from bertology.citations import CITATIONS
-from bertology.claims.claim import OWN_TOPIC, TOPICS, Claim, all_claims, read_claims
+from bertology.claims.catalogue import all_claims, read_claims
+from bertology.claims.claim import OWN_TOPIC, TOPICS, Claim
 from bertology.claims.run import judge_claims
 from bertology.corpus.read import as_corpus, load_corpus
 from bertology.encoder.load import load
