@@ -9,7 +9,8 @@ import pytest
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs
 from bertology.claims.catalogue import all_claims
-from bertology.claims.run import ClaimResult, judge_claims
+from bertology.claims.claim_results import ClaimResult
+from bertology.claims.run import judge_claims
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.recording.recorder import record

@@ -26,8 +26,9 @@ from bertology.claims.claim import (
     Test,
     tested_rows,
 )
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
-from bertology.claims.run import ClaimResult, run_inputs_for
+from bertology.claims.run import run_inputs_for
 from bertology.claims.verdict import Measurement
 from bertology.corpus.corpus import Corpus, Example
 from bertology.estimates.estimate import Estimates

@@ -17,7 +17,7 @@ from bertology.errors import Refusal
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from bertology.claims.run import ClaimResult, ClaimResults, ClaimResultsByModel
+    from bertology.claims.claim_results import ClaimResult, ClaimResults, ClaimResultsByModel
     from bertology.progress import ProgressFactory
 
 HELP = "Test published findings on a model: each holds, fails, is inconclusive or does not apply."
@@ -162,7 +162,8 @@ def claims_command(
     as_json: options.Json = False,
 ) -> None:
     """Test the claims and print the scoreboard."""
-    from bertology.claims.run import ClaimResults, claims
+    from bertology.claims.claim_results import ClaimResults
+    from bertology.claims.run import claims
 
     with options.progress_bars() as progress:
         models = options.expand_models(model or [])

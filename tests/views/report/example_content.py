@@ -7,7 +7,7 @@ from typing import Any
 from bertology.analyses.declaration import Analysis, analysis
 from bertology.claims.catalogue import all_claims
 from bertology.claims.claim import Claim
-from bertology.claims.run import ClaimResult
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.verdict import Comparison, ControlVerdict, Measurement, Outcome, Specificity, Verdict
 from bertology.estimates.estimate import Estimate
 from bertology.results.result import Result

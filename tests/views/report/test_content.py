@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertology.analyses.declaration import REPORT_SECTIONS
-from bertology.claims.run import ClaimResult
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.verdict import OUTCOMES, Verdict
 from bertology.results.shapes import LayerCurve
 from bertology.views.report.content import AnalysisSection, ReportSubject, display_name, lead_sentence

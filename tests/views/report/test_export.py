@@ -8,8 +8,8 @@ import re
 from bertology.analyses.run import ForwardPass
 from bertology.claims.catalogue import all_claims
 from bertology.claims.claim import ClaimRun
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
-from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Verdict
 from bertology.results.shapes import HeadGrid, LayerCurve
 from bertology.views.report.export import as_json, as_markdown

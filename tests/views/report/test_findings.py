@@ -6,7 +6,7 @@ import pytest
 
 from bertology.claims.catalogue import all_claims
 from bertology.claims.claim import TOPICS, Claim
-from bertology.claims.run import ClaimResult
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.verdict import FewExamples, LearningProbe, Specificity, Verdict
 from bertology.views.report.findings import (
     MAX_HEADLINES,

@@ -11,8 +11,8 @@ import pytest
 from bertology.citations import CITATIONS, short_citation
 from bertology.claims.catalogue import all_claims
 from bertology.claims.claim import TOPICS, ClaimRun
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
-from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import ControlVerdict, Verdict
 from bertology.results.shapes import HeadGrid, LayerCurve, Table
 from bertology.views.html_view import HtmlView

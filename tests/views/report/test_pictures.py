@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bertology.claims.claim import Claim
-from bertology.claims.run import ClaimResult
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.verdict import Comparison, Measurement, Verdict
 from bertology.estimates.estimate import Estimates
 from bertology.results.drawing.panels import measure_series

@@ -12,8 +12,9 @@ from bertology.analyses.recordings_by_role import ForwardPass
 from bertology.analyses.run import NotifyFunction, RunInputs, run_all
 from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.catalogue import all_claims
+from bertology.claims.claim_results import ClaimResults
 from bertology.claims.example_texts import example_texts
-from bertology.claims.run import ClaimResults, ClaimsArguments, claims
+from bertology.claims.run import ClaimsArguments, claims
 from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.errors import Refusal, unknown_name
 from bertology.progress import ProgressFactory

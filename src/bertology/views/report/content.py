@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from bertology.analyses.declaration import REPORT_SECTIONS, Analysis
 from bertology.analyses.run import ForwardPass, describe_passes
 from bertology.claims.claim import Claim
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.example_texts import ExampleTexts
-from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import count_verdicts
 from bertology.errors import count_noun
 from bertology.results.result import Result

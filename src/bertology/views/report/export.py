@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bertology.claims.run import ClaimResults
+from bertology.claims.claim_results import ClaimResults
 from bertology.results.html_table import format_value
 from bertology.views.report.content import AnalysisSection, ReportContent, lead_sentence
 from bertology.views.report.findings import (

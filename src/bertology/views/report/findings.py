@@ -14,7 +14,7 @@ from typing import Literal
 
 from bertology.claims.answer import write_short_answer
 from bertology.claims.claim import TOPICS, Claim
-from bertology.claims.run import ClaimResult
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.verdict import SPECIFIC, FewExamples
 from bertology.views.report.strips import FindingStrip, finding_strip
 

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from bertology.arrays import FloatArray
 from bertology.claims.claim import UNTRAINED, AnyHead, tested_measures, tested_rows
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.rounding import Unit, round_estimate
-from bertology.claims.run import ClaimResult
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.drawing import svg

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.rounding import Unit, factor, format_constant, round_estimate
-from bertology.claims.run import ClaimResult
 from bertology.claims.strip import Strip
 from bertology.estimates.estimate import Estimate
 from bertology.results.drawing.strip import SHARES, MarkKind, StripMark, draw_lanes, draw_strip
