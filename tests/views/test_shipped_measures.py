@@ -45,7 +45,7 @@ def test_effect_of_removal_and_change_are_known_for_a_fine_tuned_model() -> None
     by_name = {measure.name: measure for measure in shipped_measures(load("mini-pairs"))}
     change = by_name["change by fine-tuning (divergence from mini)"]
     largest = max(value or 0 for row in change.values for value in row)
-    assert largest == pytest.approx(0.2808, abs=1e-4) and change.source == "attention/model_similarity on english"
+    assert largest == pytest.approx(0.2808, abs=1e-4) and change.source == "attention/model_similarity on english.conllu"
     assert by_name["effect of removal (change in loss)"].source.endswith("on generated:nli")
 
 
@@ -67,7 +67,7 @@ def test_results_of_the_user_come_before_shipped_measures() -> None:
 
 def test_the_atlas_opens_coloured_by_entropy_beside_uniform_attention(opened: Any) -> None:
     page = opened(bertology.view(mini(), TEXT), "view=model", width=1440)
-    assert page.input_value("[data-choice='Colour by']") == "entropy · attention/entropy on english"
+    assert page.input_value("[data-choice='Colour by']") == "entropy · attention/entropy on english.conllu"
     assert "mean of uniform attention" in page.locator(".colour-bar").first.get_attribute("aria-label")
     page.hover("[data-head='4-4']")
     tip = page.inner_text(".tip")

@@ -12,7 +12,8 @@ from bertology.claims.verdict import Comparison, Measurement, Verdict
 from bertology.estimates.estimate import Estimates
 from bertology.results.drawing.panels import measure_series
 from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Shape, Table
-from bertology.views.report.pictures import HeadScores, chosen_head, large_pictures, row_picture, small_picture
+from bertology.views.report.picture_shapes import row_picture
+from bertology.views.report.pictures import HeadScores, chosen_head, large_pictures, small_picture
 from results.example_results import SHAPES, estimates, result
 from views.report.example_content import CLAIM, HEAD, estimate
 

@@ -36,7 +36,8 @@ from bertology.views.report.finetuning.changes import FinetuningChanges
 from bertology.views.report.finetuning.sentences import conclusions, reading_notes
 from bertology.views.report.finetuning.tables import changes_pictures, changes_tables
 from bertology.views.report.next_steps import claim_command, next_steps
-from bertology.views.report.pictures import Picture, chosen_head, chosen_layers, large_pictures, small_picture
+from bertology.views.report.picture_shapes import Picture
+from bertology.views.report.pictures import chosen_head, chosen_layers, large_pictures, small_picture
 from bertology.views.report.results import render_result
 
 MAX_TEXT_LENGTH = 300

@@ -17,7 +17,7 @@ from bertology.results.headline import headline
 from bertology.results.html_table import html_table
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, Table, UnmeasuredShape
-from bertology.views.report.pictures import row_picture
+from bertology.views.report.picture_shapes import row_picture
 
 MAX_ROWS = 300
 """Numbers of a table on the page; the JSON has all."""

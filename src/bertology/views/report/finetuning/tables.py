@@ -10,7 +10,8 @@ from bertology.estimates.estimate import Estimate
 from bertology.views.report.finetuning.changes import Change, FinetuningChanges
 from bertology.views.report.finetuning.measure import REPRESENTATIONS, RSA, SIMILARITY
 from bertology.views.report.finetuning.sentences import conclusions
-from bertology.views.report.pictures import Picture, curve_picture, grid_picture
+from bertology.views.report.picture_shapes import Picture
+from bertology.views.report.pictures import curve_picture, grid_picture
 
 
 def changes_record(changes: FinetuningChanges) -> dict[str, Any]:
