@@ -45,7 +45,9 @@ def test_effect_of_removal_and_change_are_known_for_a_fine_tuned_model() -> None
     by_name = {measure.name: measure for measure in shipped_measures(load("mini-pairs"))}
     change = by_name["change by fine-tuning (divergence from mini)"]
     largest = max(value or 0 for row in change.values for value in row)
-    assert largest == pytest.approx(0.2808, abs=1e-4) and change.source == "attention/model_similarity on english.conllu"
+    assert (
+        largest == pytest.approx(0.2808, abs=1e-4) and change.source == "attention/model_similarity on english.conllu"
+    )
     assert by_name["effect of removal (change in loss)"].source.endswith("on generated:nli")
 
 

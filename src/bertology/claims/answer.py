@@ -11,6 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from bertology.claims.answer_numbers import (
+    as_sentence,
+    fill_comparisons,
+    join_texts,
+    layers_in_words,
+    write_plain_numbers,
+)
 from bertology.claims.claim import AnyHead, Claim
 from bertology.claims.rounding import (
     RoundedComparison,
@@ -23,7 +30,7 @@ from bertology.claims.rounding import (
     round_plainly,
 )
 from bertology.claims.strip import UNTRAINED_MODEL
-from bertology.claims.template import OPPOSITE, fill_template, tidy
+from bertology.claims.template import tidy
 from bertology.claims.verdict import (
     Caveat,
     Comparison,
@@ -42,7 +49,6 @@ _CONTROLS = {
 """The names of controls in a sentence."""
 _MAX_FURTHER_DIGITS = 3
 """So many further digits are tried to tell two numbers apart."""
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def write_answer(claim: Claim, verdict: Verdict, filled_from: str = "") -> str:
@@ -51,7 +57,7 @@ def write_answer(claim: Claim, verdict: Verdict, filled_from: str = "") -> str:
     `filled_from` is the built-in corpus on which the claim was tested because the given one lacks what it needs.
     """
     if not verdict.comparisons:
-        return f"Not tested. {_sentence(verdict.obstacle)}"
+        return f"Not tested. {as_sentence(verdict.obstacle)}"
     further = _further_digits(claim, verdict)
     rounded = round_comparisons(verdict.comparisons, claim.unit, further=further)
     is_learning = any(isinstance(caveat, LearningProbe) for caveat in verdict.caveats)
@@ -112,7 +118,7 @@ def _look_equal(left: RoundedEstimate, right: RoundedEstimate) -> bool:
 def write_comparisons(verdict: Verdict) -> str:
     """The numbers of a verdict in sentences made of the names of measures and baselines."""
     rounded = round_comparisons(verdict.comparisons, "number")
-    return " ".join([_generic(rounded), *_requirements(rounded)])
+    return " ".join([write_plain_numbers(rounded), *_requirements(rounded)])
 
 
 def _opening(claim: Claim, verdict: Verdict, rounded: Sequence[RoundedComparison]) -> str:
@@ -175,125 +181,15 @@ def _number(limit: Measurement | float) -> float:
 
 def _finding(claim: Claim, rounded: Sequence[RoundedComparison]) -> str:
     """The numbers in the words of the claim, or in the names of measures and baselines."""
-    text = _fill(claim.answer, claim.each, rounded) if claim.answer else None
-    return _sentence(text) if text is not None else _generic(rounded)
-
-
-def _fill(template: str, each: str, rounded: Sequence[RoundedComparison]) -> str | None:
-    """The template with its placeholders filled; None if a number has no such place."""
-    fields: dict[str, str] = {}
-    for index, comparison in enumerate(rounded, start=1):
-        fields |= {f"{name}{'' if index == 1 else index}": text for name, text in _fields(comparison).items()}
-        fields |= _baseline_fields(comparison)
-    if each:
-        texts = [fill_template(each, _fields(comparison)) for comparison in rounded]
-        if None in texts:
-            return None
-        fields["each"] = _join([text for text in texts if text is not None])
-        # What they are compared with is that of the comparison that speaks most against the claim.
-        weakest = _fields(_weakest(rounded))
-        fields |= {name: text for name, text in weakest.items() if name.startswith(("other", "difference", "margin"))}
-    return fill_template(template, fields)
-
-
-def _weakest(rounded: Sequence[RoundedComparison]) -> RoundedComparison:
-    return min(rounded, key=lambda r: r.comparison.effect.value - r.comparison.margin)
-
-
-def _fields(rounded: RoundedComparison) -> dict[str, str]:
-    """The placeholders of one comparison."""
-    comparison = rounded.comparison
-    fields = dict(_measurement_fields(comparison.value, rounded.value))
-    fields |= _number_fields("difference", "difference_interval", rounded.effect)
-    fields["margin"] = format_constant(comparison.margin, difference_unit(rounded.unit))
-    lower = comparison.lower
-    if isinstance(lower, Measurement) and rounded.other is not None:
-        others = {f"other_{name}": text for name, text in _measurement_fields(lower, rounded.other)}
-        fields |= others | {"other": others["other_value"]}
-        if lower.variant:
-            fields["offset"] = _format_offset(lower.variant)
-    return fields
-
-
-def _number_fields(value: str, interval: str, rounded: RoundedEstimate) -> dict[str, str]:
-    """A number and its interval, and the same with the opposite sign."""
-    opposite = rounded.opposite
-    return {
-        value: rounded.text,
-        interval: rounded.interval,
-        f"{OPPOSITE}{value}": opposite.text,
-        f"{OPPOSITE}{interval}": opposite.interval,
-    }
-
-
-def _measurement_fields(measurement: Measurement, rounded: RoundedEstimate) -> Iterator[tuple[str, str]]:
-    yield from _number_fields("value", "interval", rounded).items()
-    if measurement.estimate.n:
-        yield "n", f"{measurement.estimate.n:,}"
-    if measurement.n_cases:
-        yield "cases", f"{measurement.n_cases:,}"
-    if measurement.head is not None:
-        yield "head", str(measurement.head)
-    if measurement.layers is not None:
-        yield "layers", _format_layers(measurement)
-        yield "layer", _format_layers(measurement, depth=False)
-    if measurement.searched_layers:
-        yield "searched", _format_ranges(measurement.searched_layers)
-    if measurement.n_candidates > 1:
-        yield "candidates", str(measurement.n_candidates)
-    if measurement.x is not None:
-        yield "x", f"{measurement.x:g}"
-
-
-def _baseline_fields(rounded: RoundedComparison) -> dict[str, str]:
-    lower = rounded.comparison.lower
-    if not isinstance(lower, Measurement) or rounded.other is None or lower.baseline is None:
-        return {}
-    return {f"baseline:{lower.baseline}": rounded.other.text}
-
-
-def _generic(rounded: Sequence[RoundedComparison]) -> str:
-    """The numbers with the names of their measures, one sentence for each number."""
-    by_value: dict[Measurement, list[RoundedComparison]] = {}
-    for comparison in rounded:
-        by_value.setdefault(comparison.comparison.value, []).append(comparison)
-    sentences: list[str] = []
-    for value, comparisons in by_value.items():
-        number = comparisons[0].value
-        n = f" (n = {value.estimate.n:,})" if value.estimate.n else ""
-        compared = [_compared_number(comparison, value) for comparison in comparisons if comparison.other is not None]
-        others = f", beside {_join(compared)}" if compared else ""
-        name = _describe(value)
-        sentences.append(_sentence(tidy(f"{name} is {number.text} {number.interval}{n}{others}")))
-    return " ".join(sentences)
-
-
-def _compared_number(rounded: RoundedComparison, value: Measurement) -> str:
-    lower, other = rounded.comparison.lower, rounded.other
-    assert isinstance(lower, Measurement) and other is not None
-    name = lower.baseline if lower.baseline is not None and lower.measure == value.measure else _describe(lower)
-    return f"{other.text} {other.interval} for {name}"
-
-
-def _describe(measurement: Measurement) -> str:
-    """What was measured and where, in words."""
-    parts = [
-        measurement.measure,
-        f"({measurement.run})" if measurement.run else "",
-        f"of {measurement.row}" if measurement.row else "",
-        f"of head {measurement.head}" if measurement.head is not None else "",
-        f"in {_format_layers(measurement)}" if measurement.layers is not None else "",
-        f"at {measurement.x:g} {measurement.x_name}" if measurement.x is not None else "",
-        f"({measurement.baseline})" if measurement.baseline else "",
-    ]
-    return tidy(" ".join(parts))
+    text = fill_comparisons(claim.answer, claim.each, rounded) if claim.answer else None
+    return as_sentence(text) if text is not None else write_plain_numbers(rounded)
 
 
 def _requirement_sentences(claim: Claim, rounded: Sequence[RoundedComparison]) -> list[str]:
     """What the finding says, beside the numbers, where that is more than which of two numbers is larger."""
     if claim.requirement:
-        text = _fill(claim.requirement, "", rounded)
-        return [_sentence(text)] if text is not None else _requirements(rounded)
+        text = fill_comparisons(claim.requirement, "", rounded)
+        return [as_sentence(text)] if text is not None else _requirements(rounded)
     return _requirements(rounded)
 
 
@@ -354,22 +250,22 @@ def _control(claim: Claim, verdict: Verdict, control: ControlVerdict, further: i
     name = _control_name(control.name)
     if not control.comparisons:
         remedy = f": {control.remedy}" if control.remedy else ""
-        return _sentence(f"{name} was not measured{remedy}")
+        return as_sentence(f"{name} was not measured{remedy}")
     declared = next((declared for declared in claim.controls if declared.name == control.name), None)
     if declared is not None and declared.test is not None:
         rounded = round_comparisons(control.comparisons, declared.unit or claim.unit)
-        text = _fill(declared.answer, "", rounded) if declared.answer else None
-        return _sentence(text) if text is not None else _sentence(f"beside {name}: {_generic(rounded)}")
+        text = fill_comparisons(declared.answer, "", rounded) if declared.answer else None
+        return as_sentence(text) if text is not None else as_sentence(f"beside {name}: {write_plain_numbers(rounded)}")
     numbers = _control_numbers(claim, control.name, control.comparisons, further)
     if control.specificity == "stronger":
-        return _sentence(f"{name} shows it too, but less clearly: {_join(numbers)}")
+        return as_sentence(f"{name} shows it too, but less clearly: {join_texts(numbers)}")
     return _control_sentence(verdict, control.name, numbers)
 
 
 def _control_sentence(verdict: Verdict, name: str, numbers: Sequence[str]) -> str:
     is_head = verdict.comparisons[0].value.head is not None
     subject = f"the best head of {_control_name(name)}" if is_head else _control_name(name)
-    return f"For {subject} {'they are' if len(numbers) > 1 else 'it is'} {_join(numbers)}."
+    return f"For {subject} {'they are' if len(numbers) > 1 else 'it is'} {join_texts(numbers)}."
 
 
 def _control_numbers(claim: Claim, name: str, comparisons: Sequence[Comparison], further: int) -> list[str]:
@@ -396,7 +292,7 @@ def _own_numbers(rounded: RoundedComparison, control: str) -> Iterator[str]:
             continue
         if measurement.baseline in {None, control}:
             is_searched = measurement.n_candidates > 1 and measurement.layers is not None
-            where = f" in {_format_layers(measurement, depth=False)}" if is_searched else ""
+            where = f" in {layers_in_words(measurement, depth=False)}" if is_searched else ""
             yield tidy(f"{estimate.text} {estimate.interval}{where}" if not where else f"{estimate.text}{where}")
 
 
@@ -409,51 +305,3 @@ def _published(claim: Claim) -> str:
     if not claim.published_model:
         return f"Published: {value}."
     return f"Published for {claim.published_model}: {value}."
-
-
-def _format_layers(measurement: Measurement, *, depth: bool = True) -> str:
-    """Layers as words: `layers 4 to 7 of 8`, `layers 7 and 8 of 8`, `the embeddings`."""
-    assert measurement.layers is not None
-    first, last = measurement.layers
-    of = f" of {measurement.n_layers}" if depth and measurement.n_layers else ""
-    return f"{_format_ranges(range(first, last + 1))}{of if last else ''}"
-
-
-def _format_ranges(layers: Sequence[int]) -> str:
-    """Layers as words, with runs shortened: `layers 1 to 3 and 8`, `the embeddings and layer 1`."""
-    runs: list[list[int]] = []
-    for layer in layers:
-        if layer and runs and layer == runs[-1][-1] + 1:
-            runs[-1].append(layer)
-        elif layer:
-            runs.append([layer])
-    texts = [str(run[0]) if len(run) == 1 else f"{run[0]} {'and' if len(run) == 2 else 'to'} {run[-1]}" for run in runs]
-    n_layers = sum(map(len, runs))
-    named = f"{'layer' if n_layers == 1 else 'layers'} {_join(texts)}" if runs else ""
-    return _join([text for text in ("the embeddings" if 0 in layers else "", named) if text])
-
-
-def _format_offset(variant: str) -> str:
-    """An offset as words: `the next word`, `two words back`."""
-    try:
-        offset = int(variant)
-    except ValueError:
-        return variant
-    if abs(offset) == 1:
-        return "the next word" if offset > 0 else "the previous word"
-    count = _NUMBERS[abs(offset)] if abs(offset) < len(_NUMBERS) else str(abs(offset))
-    return f"the word {count} places {'on' if offset > 0 else 'back'}"
-
-
-def _join(texts: Sequence[str]) -> str:
-    """Texts as a list: `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
-
-
-def _sentence(text: str) -> str:
-    """A text with a capital and a full stop."""
-    text = text.strip()
-    if not text:
-        return ""
-    start = text[0] if "/" in text.split()[0] else text[0].upper()  # not the name of an analysis
-    return f"{start}{text[1:]}{'' if text[-1] in '.?!' else '.'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bertology.claims.answer_numbers import join_texts
 from bertology.claims.rounding import Unit, round_estimate
 from bertology.estimates.estimate import Estimate
 from bertology.views.head_labels import labelling_analyses
@@ -41,7 +42,7 @@ def _score_sentences(changes: FinetuningChanges) -> str:
         (_BASELINE_NAMES.get(name, name), _number(estimate, "percent", with_interval=False))
         for name, estimate in score.baselines.items()
     )
-    baselines = _list([f"{first[0]} reaches {first[1]}", *(f"{name} {number}" for name, number in others)])
+    baselines = join_texts([f"{first[0]} reaches {first[1]}", *(f"{name} {number}" for name, number in others)])
     return f"{has}; {baselines}. {_distance(score)}"
 
 
@@ -66,7 +67,7 @@ def _layer_sentences(changes: FinetuningChanges) -> str:
     if first.untrained_similarity is not None:
         untrained = _number(first.untrained_similarity, "number", with_interval=False)
         sentence += f" and an untrained model has {untrained}"
-    following = _list([f"{layer.name} ({_number(layer.similarity, 'number')})" for layer in others])
+    following = join_texts([f"{layer.name} ({_number(layer.similarity, 'number')})" for layer in others])
     return f"{sentence}.{f' Next {_verb(others)} {following}.' if others else ''}"
 
 
@@ -82,7 +83,7 @@ def _head_sentences(changes: FinetuningChanges) -> str:
         f"Of {changes.n_heads} heads, {first.head} changed its attention most: by {_number(first.divergence, 'nats')} "
         f"(Jensen-Shannon divergence, at most {MAX_DIVERGENCE}){compared}. {_head_history(first)}"
     )
-    names = _list([str(change.head) for change in others])
+    names = join_texts([str(change.head) for change in others])
     return f"{sentence}{f' Next {_verb(others)} {names}.' if others else ''}"
 
 
@@ -101,7 +102,7 @@ def _head_history(change: HeadChange) -> str:
         )
         sentences.append(f"Its {change.target.measure} went from {was} to {now}.")
     if change.labels_before != change.labels_after:
-        was, now = (_list(labels) or "nothing" for labels in (change.labels_before, change.labels_after))
+        was, now = (join_texts(labels) or "nothing" for labels in (change.labels_before, change.labels_after))
         sentences.append(f"It was labelled {was} and is labelled {now} now.")
     return " ".join(sentences)
 
@@ -112,8 +113,8 @@ def _needed_sentences(changes: FinetuningChanges) -> str:
     scope = f"Of {changes.n_ablated_heads} heads, switched off one at a time on {changes.n_ablation_examples} texts,"
     outstanding = [head for head in changes.needed if head.stands_out]
     if outstanding:
-        names = _list([str(head.head) for head in outstanding])
-        costs = _list([_cost(head) for head in outstanding])
+        names = join_texts([str(head.head) for head in outstanding])
+        costs = join_texts([_cost(head) for head in outstanding])
         without = "it" if len(outstanding) == 1 else "each of them, in this order,"
         return f"{scope} the task needs {names}: without {without} the loss rises by {costs}."
     first = changes.needed[0]
@@ -129,11 +130,6 @@ def _number(estimate: Estimate, unit: Unit, *, with_interval: bool = True) -> st
     """A number with the digits that its interval supports: `88 % [83, 93]`."""
     rounded = round_estimate(estimate, unit)
     return " ".join(part for part in (rounded.text, rounded.interval if with_interval else "") if part)
-
-
-def _list(parts: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def _verb(parts: Sequence[object]) -> str:
