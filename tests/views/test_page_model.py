@@ -76,7 +76,7 @@ def test_measures_of_the_text_are_those_of_its_attention(opened: Any) -> None:
 
 
 def test_heads_are_sorted_by_a_measure_and_back(opened: Any) -> None:
-    page, largest = opened(atlas(), "view=model"), attention().max(-1).mean(-1)
+    page, largest = opened(atlas(), "view=model&measure=largest+weight"), attention().max(-1).mean(-1)
     page.wait_for_selector(MEASURED)
     page.select_option("[data-choice='Order of heads']", "all")
     page.wait_for_selector(".model-view .grid button:first-of-type[data-head='3-8']")
@@ -95,7 +95,7 @@ def test_a_result_colours_heads_and_its_card_has_interval_n_baseline_and_rank(op
     grid = entropies().data
     assert isinstance(grid, HeadGrid)
     name = next(iter(grid.measures))
-    page = opened(atlas(), "view=model&cells=values")
+    page = opened(atlas(), "view=model&cells=values&measure=largest+weight")
     page.wait_for_selector(MEASURED)
     grid_by_text = page.locator(".model-view .grid").screenshot()
     options = page.locator("[data-choice='Colour by'] option").evaluate_all("all => all.map(e => e.value)")

@@ -108,7 +108,7 @@ export function ModelView(props: ViewProps) {
             {hovered >= 0 && <Tip x={LEFT + ((hoveredSlot % heads) + 0.5) * cell} y={TOP + (Math.trunc(hoveredSlot / heads) + 1) * cell} width={size.width} height={size.height} lines={lines(hovered)} />}
           </div>
         </div>
-        <EnlargedHead {...props} measures={measures} shownMeasure={measure} height={wide ? height + (measure ? 96 : 78) : 640} space={wide ? width - size.width - 28 : width} />
+        <EnlargedHead {...props} measures={[...thumbnails.measures.measures, ...corpus]} shownMeasure={measure} height={wide ? height + (measure ? 96 : 78) : 640} space={wide ? width - size.width - 28 : width} />
       </div>
       <p class="note">{readingNote(props, inner, measure)}</p>
     </section>

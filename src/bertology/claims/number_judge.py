@@ -75,7 +75,7 @@ def _could_change(comparison: Comparison, outcome: Outcome, gains: Mapping[Measu
 
 
 class NumberJudge:
-    """The numbers of a claim's results, and the tests that compare them; `series` is the baseline judged in their place."""
+    """The numbers of a claim, and the tests that compare them; `series` is a baseline that is judged in their place."""
 
     def __init__(self, claim: Claim, results: Mapping[str, Result], series: str | None = None) -> None:
         self._numbers, self._series = ResultNumbers(claim, results, series), series
@@ -145,12 +145,12 @@ class NumberJudge:
         if isinstance(model.lower, Measurement) and isinstance(control.lower, Measurement):
             lower = self._paired_difference(model.lower, control.lower)
         if value is None or lower is None:
-            return independent_difference(model.effect, control.effect)
+            return _independent_difference(model.effect, control.effect)
         return Comparison(replace(model.value, estimate=value), Measurement("", lower), is_below=model.is_below).effect
 
     def _difference(self, model: Measurement, control: Measurement) -> Estimate:
         paired = self._paired_difference(model, control)
-        return paired or independent_difference(model.estimate, control.estimate)
+        return paired or _independent_difference(model.estimate, control.estimate)
 
     def _paired_difference(self, model: Measurement, control: Measurement) -> Estimate | None:
         """The paired difference of two numbers at the same place, corrected for as many candidates as they are."""
@@ -344,7 +344,7 @@ def _bonferroni(estimates: Estimates, n_comparisons: int) -> Estimates:
     )
 
 
-def independent_difference(left: Estimate, right: Estimate) -> Estimate:
+def _independent_difference(left: Estimate, right: Estimate) -> Estimate:
     """The difference of two estimates, with the interval of independent ones."""
     value = left.value - right.value
     low = value - float(np.hypot(left.value - left.low, right.high - right.value))
