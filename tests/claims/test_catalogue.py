@@ -168,10 +168,10 @@ def test_finished_results_are_stored_and_not_computed_again(tmp_path: Path) -> N
 
     with pytest.raises(KeyboardInterrupt):
         judge_claims(claims, inputs, progress=interrupting_progress)
-    [stored] = (tmp_path / FOLDER).iterdir()
+    [stored] = (tmp_path / FOLDER).glob("*.json")
     written_at = stored.stat().st_mtime_ns
     resumed = judge_claims(claims, inputs).results
-    assert len(list((tmp_path / FOLDER).iterdir())) == len(analyses)
+    assert len(list((tmp_path / FOLDER).glob("*.json"))) == len(analyses)
     assert stored.stat().st_mtime_ns == written_at
     cached = judge_claims(claims, inputs)
     assert [r.verdict for r in cached.results] == [r.verdict for r in resumed] and cached.passes == ()

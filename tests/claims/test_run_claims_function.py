@@ -139,3 +139,11 @@ def test_overflow_is_passed_on_to_analyses_that_evaluate_whole_examples() -> Non
     }
     requests, _ = _declared_analyses(runs, None)
     assert not any(options for _, options in requests.values())
+
+
+def test_a_finding_about_english_does_not_apply_to_chinese() -> None:
+    results = bertology.claims("tiny", "chinese", papers="clark2019", limit=3, max_unknown=1.0)
+    verdict = results["possessive-head"].verdict
+    assert verdict.outcome == "not applicable"
+    assert "about English, and the corpus is in Chinese" in verdict.obstacle and "nmod:poss" in verdict.obstacle
+    assert "about English" not in results["obj-head"].verdict.obstacle

@@ -14,8 +14,10 @@ from bertology.estimates.cross_fitting import (
     cross_fitted_ratio,
     held_out_ratio,
     random_halves,
+    resampled_cross_fit,
 )
 from bertology.estimates.estimate import Estimate
+from bertology.estimates.resampling import bootstrap_ratio
 
 
 def texts(n: int) -> list[str]:
@@ -125,3 +127,15 @@ def test_held_out_ratios_are_averaged_over_selections() -> None:
     one = held_out_ratio(halves[:1], correct, total)
     assert one.value == pytest.approx(correct[halves[0]].sum() / total[halves[0]].sum())
     assert one.n == 40 and one.high - one.low > 1.2 * (mean.high - mean.low)
+
+
+def test_resampled_values_have_the_error_of_the_ratio() -> None:
+    """With one candidate, nothing is selected: the resamples spread as the bootstrap of the plain ratio does."""
+    generator = np.random.default_rng(5)
+    correct, total = generator.binomial(2, 0.7, 200).astype(float), np.full(200, 2.0)
+    resampled = resampled_cross_fit(np.tile(correct, (10, 1)), total, seed=0, resamples=400)
+    expected = bootstrap_ratio(correct, total, seed=0)
+    assert expected.resampled is not None
+    np.testing.assert_allclose(resampled.mean(), correct.sum() / total.sum(), atol=0.005)
+    np.testing.assert_allclose(resampled.std(), expected.resampled.std(), rtol=0.1)
+    np.testing.assert_allclose(resampled, expected.resampled[:400], atol=1e-9)

@@ -24,7 +24,7 @@ from bertology.lazy import torch
 from bertology.results.result import versions
 
 PACKAGE = "bertology"
-PACKAGES_ABOVE = {"claims", "cli", "views"}
+PACKAGES_ABOVE = {"claims", "cli", "views", "atlas", "server"}
 """Packages of bertology that no analysis imports: its numbers cannot depend on them."""
 CODE_SUFFIXES = {".py", ".toml", ".json", ".txt"}
 MAX_SHOWN = 300

@@ -13,10 +13,11 @@ from typing import Any
 
 from bertology.analyses import registry
 from bertology.analyses.cache import AnalysisCache
-from bertology.analyses.cache_key import files_in_options
+from bertology.analyses.cache_key import cache_key, files_in_options
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.progress_estimate import SECONDS_PER_WORD, ProgressEstimate, count_words
 from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
+from bertology.analyses.resamples_file import load_resamples, save_resamples
 from bertology.analyses.run_checks import check_runnable
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
@@ -255,10 +256,23 @@ def _cached_result(
     if not cache_results or inputs.store is None or inputs.encoder is None or inputs.recording is not None:
         return _compute_result(analysis, options, inputs, recordings)
     arguments = _result_arguments(analysis, options, inputs)
-    stored = recordings.cache.get_or_compute(
-        analysis.function, arguments, lambda: _compute_result(analysis, options, inputs, recordings).to_json()
-    )
-    return Result.from_json(stored)
+    resamples_file = recordings.cache.file(cache_key(analysis.function, arguments), ".npz")
+
+    def compute() -> dict[str, Any]:
+        computed = _compute_result(analysis, options, inputs, recordings)
+        if not isinstance(computed.data, UnmeasuredShape) and computed.data.kept_resamples:
+            # Written before the result, so that a stored result has them.
+            save_resamples(resamples_file, computed.data.kept_resamples)
+        return computed.to_json()
+
+    result = Result.from_json(recordings.cache.get_or_compute(analysis.function, arguments, compute))
+    return _with_stored_resamples(result, resamples_file)
+
+
+def _with_stored_resamples(result: Result, file: Path) -> Result:
+    if isinstance(result.data, UnmeasuredShape):
+        return result
+    return result.model_copy(update={"data": result.data.with_kept_resamples(load_resamples(file))})
 
 
 def _compute_result(

@@ -17,6 +17,9 @@ from bertology.citations import CITATIONS, short_citation
 from bertology.claims.rounding import Unit
 from bertology.claims.template import unknown_placeholders
 from bertology.claims.verdict import Outcome
+from bertology.corpus.language import Language
+from bertology.errors import Refusal
+from bertology.plugins import Plugin, PluginError, load_plugin
 
 OWN_TOPIC = "Your claims"
 """The topic of a claim that names none."""
@@ -242,6 +245,10 @@ class Claim(_ClaimModel):
     """The model of the published numbers."""
     requirements: tuple[str, ...] = ()
     """What the claim needs besides a model; shown if the claim does not apply."""
+    languages: tuple[Language, ...] = ()
+    """The languages it is about; empty for all. Labels of Universal Dependencies are those of all languages."""
+    language_reason: str = ""
+    """Why it is about these languages; shown for a corpus in another one."""
     requirement_help: str = ""
     """How to meet the requirements, such as a command; shown if the claim does not apply."""
     precondition: Greater | Between | None = None
@@ -274,6 +281,8 @@ class Claim(_ClaimModel):
     def _check_runs(self) -> Claim:
         if (self.analysis is None) == (not self.runs):
             raise ValueError(f"claim {self.id}: expected either `analysis` or `runs`")
+        if bool(self.languages) != bool(self.language_reason):
+            raise ValueError(f"claim {self.id}: expected both `languages` and `language_reason`, or neither")
         if bool(self.controls) == bool(self.no_control):
             raise ValueError(f"claim {self.id}: expected either `controls` or `no_control`")
         templates = (self.answer, self.each, self.requirement, *(control.answer for control in self.controls))

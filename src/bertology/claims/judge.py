@@ -69,18 +69,18 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
     """
     for outcome in outcomes.values():
         if isinstance(outcome, Refusal):
-            return _not_applicable(claim, str(outcome))
+            return not_applicable(claim, str(outcome))
     results = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Result)}
     needs = f" It needs {', '.join(claim.requirements)}." if claim.requirements else ""
     for result in results.values():
         if not isinstance(result.data, UnmeasuredShape) and (nothing_learnt := result.data.describe_reference()):
-            return _not_applicable(claim, f"{nothing_learnt}{needs}")
+            return not_applicable(claim, f"{nothing_learnt}{needs}")
     try:
         judging = NumberJudge(claim, results)
         if claim.precondition is not None:
             precondition = judging.verdict(claim.precondition)
             if precondition.outcome != "holds":
-                return _not_applicable(
+                return not_applicable(
                     claim, f"What this presupposes is not so. {write_comparisons(precondition)}{needs}"
                 )
         verdict = judging.verdict(claim.test)
@@ -91,7 +91,7 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
         if caveats and verdict.outcome in {"holds", "fails"}:
             return replace(verdict, outcome="inconclusive", caveats=caveats)
     except MissingNumberError as missing:
-        return _not_applicable(claim, f"{missing}.{needs}")
+        return not_applicable(claim, f"{missing}.{needs}")
     if verdict.outcome != "holds":
         return verdict
     controls = [_judge_control(claim, results, verdict, control) for control in claim.controls]
@@ -141,7 +141,16 @@ def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict
     return ControlVerdict(control.name, relation, same_test.comparisons, smallest)
 
 
-def _not_applicable(claim: Claim, reason: str) -> Verdict:
+def _independent_difference(left: Estimate, right: Estimate) -> Estimate:
+    """The difference of two estimates, with the interval of independent ones."""
+    value = left.value - right.value
+    low = value - float(np.hypot(left.value - left.low, right.high - right.value))
+    high = value + float(np.hypot(left.high - left.value, right.value - right.low))
+    return Estimate(value, low, high, min(left.n, right.n) or max(left.n, right.n), left.interval)
+
+
+def not_applicable(claim: Claim, reason: str) -> Verdict:
+    """The verdict on a claim that cannot be tested, with the reason and how to meet its requirements."""
     obstacle = f"{reason} {claim.requirement_help}" if claim.requirement_help else reason
     return Verdict("not applicable", obstacle=obstacle)
 

@@ -193,7 +193,7 @@ class ResultNumbers:
         if isinstance(data, UnmeasuredShape) or number.measure in POSITIONS:
             return None
         estimates = data.paired_differences.get(baseline, {}).get(number.measure)
-        cells = _cells(number, data)
+        cells = cell_indices(number, data)
         if estimates is None or cells is None:
             return None
         difference = _mean(estimates[cells])
@@ -239,7 +239,7 @@ class ResultNumbers:
         return (rows[0] + first, rows[-1] + first), count - (first == 0)
 
 
-def _cells(number: Measurement, data: Any) -> Any:
+def cell_indices(number: Measurement, data: Any) -> Any:
     """An index of the cells that a number is the mean of, as arrays; None for shapes that are not looked up."""
     layers = number.layers
     match data:

@@ -23,11 +23,13 @@ from bertology.analyses.run import (
     run_all,
     with_partner,
 )
-from bertology.claims.catalogue import all_claims, read_claims
-from bertology.claims.claim import Claim, ClaimRun
-from bertology.claims.claim_results import ClaimResult, ClaimResults, ClaimResultsByModel, UnknownTokens
-from bertology.claims.judge import judge
+from bertology.claims.answer import describe_caveat, write_answer
+from bertology.claims.claim import Claim, ClaimRun, all_claims, read_claims
+from bertology.claims.judge import judge, not_applicable
+from bertology.claims.strip import Strip, strip
+from bertology.claims.verdict import OUTCOMES, Outcome, Verdict, count_verdicts
 from bertology.corpus.corpus import Corpus
+from bertology.corpus.language import detect_language
 from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import as_encoder
@@ -42,8 +44,6 @@ from bertology.results.results import unique_names
 DEFAULT_CORPUS = "english"
 MAX_UNKNOWN = 0.1
 """A corpus with a larger share of tokens that the tokeniser does not know is refused."""
-N_LANGUAGE_EXAMPLES = 100
-"""So many examples decide which built-in corpus is in the language of a corpus."""
 
 NO_FINE_TUNED_MODEL = Refusal(
     "This claim is about a fine-tuned model, and none was given",
@@ -183,20 +183,29 @@ def select_claims(
     return tuple(selected if train_size is None else (claim.with_train_size(train_size) for claim in selected))
 
 
-MIN_HAN_SHARE = 0.3
-"""A text with this share of Chinese characters among its letters is taken for Chinese."""
-
-
 def _filling_corpus(corpus: Corpus | None, limit: int | None) -> Corpus | None:
     """The built-in treebank in the language of the corpus; None if the corpus is that treebank."""
     if corpus is None:
         return None
-    letters = [
-        letter for sentence in corpus[:N_LANGUAGE_EXAMPLES].sentences for letter in sentence.text if letter.isalpha()
-    ]
-    is_chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > MIN_HAN_SHARE * len(letters)
-    treebank = load_corpus("chinese" if is_chinese else DEFAULT_CORPUS)
+    treebank = load_corpus("chinese" if detect_language(corpus) == "Chinese" else DEFAULT_CORPUS)
     return None if treebank.name == corpus.name else treebank[:limit]
+
+
+def _other_languages(claims: Sequence[Claim], corpus: Corpus | None) -> dict[str, Refusal]:
+    """Why claims about some languages do not apply to the corpus, by the id of the claim."""
+    language = detect_language(corpus) if corpus is not None else None
+    if language is None:
+        return {}
+    return {
+        claim.id: Refusal(
+            f"This finding is about {' and '.join(claim.languages)}, and the corpus is in "
+            f"{'another language' if language == 'other' else language}",
+            f"a corpus in {' or '.join(claim.languages)}: {claim.language_reason}",
+            "Leave it out, or choose another corpus with --corpus",
+        )
+        for claim in claims
+        if claim.languages and language not in claim.languages
+    }
 
 
 def count_unknown_tokens(model: Encoder | Recording, corpus: Corpus) -> UnknownTokens:
@@ -228,7 +237,8 @@ def judge_claims(
     unknown_tokens = _count_unknown_tokens(inputs)
     for count in unknown_tokens:
         count.check(max_unknown)
-    runs = [run for claim in claims for run in claim.all_runs.values()]
+    other_languages = _other_languages(claims, inputs.corpus)
+    runs = [run for claim in claims if claim.id not in other_languages for run in claim.all_runs.values()]
     outcomes: dict[str, Result | Refusal] = {}
     batches: list[_AnalysisBatch] = []
     for target, corpus in dict.fromkeys((run.target, run.corpus) for run in runs):
@@ -277,7 +287,12 @@ def judge_claims(
             outcomes |= again
             filled |= again.keys()
     return ClaimResults(
-        tuple(_claim_result(claim, outcomes, inputs, filling, filled) for claim in claims),
+        tuple(
+            ClaimResult(claim, not_applicable(claim, str(refusal)), (), _model_names(claim, inputs))
+            if (refusal := other_languages.get(claim.id)) is not None
+            else _claim_result(claim, outcomes, inputs, filling, filled)
+            for claim in claims
+        ),
         inputs,
         tuple(passes),
         dict(estimate.elapsed),

@@ -47,10 +47,10 @@ class Strip:
 
 def strip(claim: Claim, verdict: Verdict) -> Strip | None:
     """The strip of a verdict; None if nothing was measured."""
-    comparison = _main_comparison(claim, verdict.comparisons)
+    comparison = main_comparison(claim, verdict.comparisons)
     if comparison is None or not math.isfinite(comparison.value.estimate.value):
         return None
-    untrained = _main_comparison(claim, verdict.untrained)
+    untrained = main_comparison(claim, verdict.untrained)
     measured, baseline = _sides(comparison)
     # The untrained model of a number that is compared with it is the baseline.
     is_untrained = baseline is not None and baseline.baseline == UNTRAINED_MODEL
@@ -73,7 +73,7 @@ def strip(claim: Claim, verdict: Verdict) -> Strip | None:
     )
 
 
-def _main_comparison(claim: Claim, comparisons: tuple[Comparison, ...]) -> Comparison | None:
+def main_comparison(claim: Claim, comparisons: tuple[Comparison, ...]) -> Comparison | None:
     """The comparison that is drawn: with a baseline where there is one, of several heads' baselines the highest."""
     if not comparisons:
         return None

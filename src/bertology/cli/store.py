@@ -304,9 +304,10 @@ def _cache_entry(file: Path, root: Path) -> StoreEntry:
     kind: EntryKind = "part"
     models: tuple[str, ...] = ()
     corpus, content, problem = "", (), ""
-    if file.suffix == ".json":
+    described = file.with_suffix(".json")  # resampled values lie beside their result
+    if described.is_file():
         try:
-            stored = read_checked_json(file)
+            stored = json.loads(described.read_text("utf-8"))
             function, value = stored["key"]["function"], stored["value"]
             content = (function,)
             if isinstance(value, dict) and {"analysis", "inputs", "provenance"} <= value.keys():

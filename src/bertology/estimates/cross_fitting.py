@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 from bertology.arrays import Array, BoolArray, FloatArray
 from bertology.estimates.estimate import Estimate
 from bertology.estimates.hypothesis_tests import MIN_UNITS, paired_test
-from bertology.estimates.resampling import LEVEL, unanimous_margin
+from bertology.estimates.resampling import LEVEL, resampled_deviations, unanimous_margin
 
 N_SPLITS = 100
 
@@ -75,6 +75,14 @@ def cross_fitted_ratio(numerators: Array, denominators: Array, *, lowest: float 
     values = numerators.sum(1) / total
     influences = (numerators - values[:, None] * denominators) / total
     return combine_splits(values, influences[:, denominators > 0], lowest=lowest)
+
+
+def resampled_cross_fit(numerators: Array, denominators: Array, *, seed: int, resamples: int) -> FloatArray:
+    """(resample,) values of `cross_fitted_ratio` with units resampled, by the mean influence of each over splits."""
+    total = float(denominators.sum())
+    values = numerators.sum(1) / total
+    influences = ((numerators - values[:, None] * denominators) / total).mean(0)
+    return float(values.mean()) + resampled_deviations(influences, seed=seed, resamples=resamples)
 
 
 def held_out_ratio(held_out: BoolArray, numerators: Array, denominators: Array, *, lowest: float = 0.0) -> Estimate:

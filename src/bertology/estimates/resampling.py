@@ -231,6 +231,13 @@ def resampled_sums(
     return flat.sum((0, 1)).reshape(shape), np.concatenate(sums).reshape(resamples, *shape)
 
 
+def resampled_deviations(influences: NDArray[np.floating], *, seed: int, resamples: int = RESAMPLES) -> FloatArray:
+    """(resample,) deviations of a number from its value, by the (row,) influences of the rows on it (delta method)."""
+    rows = len(influences)
+    chunks = [(counts - 1.0) @ influences for counts in _resample_chunks(rows, resamples, seed)]
+    return np.concatenate(chunks)
+
+
 def resampled_runs(values: NDArray[np.floating], *, seed: int) -> FloatArray:
     """(resample, ...) means over resampled runs of (run, resample, ...) values that were computed by run."""
     runs, resamples = values.shape[:2]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PrivateAttr, model_validator
 
 from bertology.encoder.encoder import Head as Head
@@ -21,6 +22,10 @@ from bertology.results.answers import Answer, AnswerSource
 Measures = Mapping[str, Estimates]
 Baselines = Mapping[str, Measures]
 Record = dict[str, Any]
+ResampledValues = Mapping[tuple[str, str], NDArray[np.floating]]
+"""(resample, ...) values by series, which is `model` or the name of a baseline, and measure."""
+N_KEPT_RESAMPLES = 200
+"""So many resamples are kept with a result: enough for the standard error of a difference between two models."""
 AttributeValue = str | int | float | bool | None
 
 NumberField = Annotated[
@@ -131,6 +136,7 @@ class _MeasuredShape(_Shape):
     reference: ReferenceScore | None = None
     costs: RemovalCosts | None = None
     _answers: AnswerSource | None = PrivateAttr(default=None)
+    _kept_resamples: ResampledValues = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_baselines(self) -> _MeasuredShape:
@@ -157,13 +163,34 @@ class _MeasuredShape(_Shape):
             }
             for name, measures in self.baselines.items()
         }
-        return self.model_copy(
+        kept = {
+            (series, measure): estimates.resampled[:N_KEPT_RESAMPLES].astype(np.float32)
+            for series, measures in {MODEL_SERIES: self.measures, **self.baselines}.items()
+            for measure, estimates in measures.items()
+            if estimates.resampled is not None
+        }
+        stripped = self.model_copy(
             update={
                 "measures": _without_resampled(self.measures),
                 "baselines": {name: _without_resampled(measures) for name, measures in self.baselines.items()},
                 "paired_differences": {name: measures for name, measures in differences.items() if measures},
             }
         )
+        return stripped.with_kept_resamples({**kept, **self._kept_resamples})
+
+    def with_kept_resamples(self, resampled: ResampledValues) -> Self:
+        """The same numbers with (resample, ...) values by series and measure, to compare models resample by resample.
+
+        The rows of equal corpora are resampled alike for every model. They are stored beside a result, not in its JSON.
+        """
+        copy = self.model_copy()
+        copy._kept_resamples = resampled
+        return copy
+
+    @property
+    def kept_resamples(self) -> ResampledValues:
+        """(resample, ...) values by series (`model` or a baseline) and measure; none if read from JSON."""
+        return self._kept_resamples
 
     def with_answers(self, answers: AnswerSource) -> Self:
         """The same numbers with the answers to single items, which are not stored with them."""

@@ -21,11 +21,18 @@ from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.head_selection.answers import link_answers
 from bertology.analyses.head_selection.gold_links import LinkCounts
 from bertology.arrays import Array, BoolArray
-from bertology.estimates.cross_fitting import CrossFit, cross_fit, cross_fitted_p, cross_fitted_ratio, random_halves
+from bertology.estimates.cross_fitting import (
+    CrossFit,
+    cross_fit,
+    cross_fitted_p,
+    cross_fitted_ratio,
+    random_halves,
+    resampled_cross_fit,
+)
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.hypothesis_tests import MIN_UNITS, BestCandidate, compare_with_best, holm
 from bertology.estimates.resampling import bootstrap_proportion
-from bertology.results.shapes import AttributeValue, Head, Table
+from bertology.results.shapes import MODEL_SERIES, N_KEPT_RESAMPLES, AttributeValue, Head, ResampledValues, Table
 
 HELD_OUT_ACCURACY = "accuracy (held out)"
 BEST_ACCURACY = "accuracy of the best head (not held out)"
@@ -140,6 +147,7 @@ def selection_table(
             P_VALUE: "probability, 0 to 1",
         },
     )
+    table = table.with_kept_resamples(_resampled_accuracies(counts, selections, baseline, seed))
     items = counts.items
     return table if items is None else table.with_answers(lambda: link_answers(counts, items, selections))
 
@@ -155,6 +163,23 @@ def _evaluate(
     differences = correct - counts.baseline_correct[baseline][:, selection.baseline_variants[baseline], label]
     p = cross_fitted_p(np.where(total > 0, differences, np.nan))
     return cross_fitted_ratio(correct, total), cross_fitted_ratio(differences, total, lowest=-1.0), p
+
+
+def _resampled_accuracies(
+    counts: LinkCounts, selections: Sequence[HeadSelection | None], baseline: str, seed: int
+) -> ResampledValues:
+    """(resample, label) accuracies of the selected heads and their differences from the baseline; NaN if not scored."""
+    resampled = np.full((2, N_KEPT_RESAMPLES, len(selections)), np.nan, np.float32)
+    for label, selection in enumerate(selections):
+        if selection is None:
+            continue
+        total = counts.total[:, label].astype(np.float64)
+        correct = selection.fit.scores(counts.candidates(label))
+        simple = counts.baseline_correct[baseline][:, selection.baseline_variants[baseline], label]
+        for row, numerators in enumerate((correct, correct - simple)):
+            resampled[row, :, label] = resampled_cross_fit(numerators, total, seed=seed, resamples=N_KEPT_RESAMPLES)
+    names = (HELD_OUT_ACCURACY, difference_measure(baseline))
+    return {(MODEL_SERIES, name): values for name, values in zip(names, resampled, strict=True)}
 
 
 def _notes(counts: LinkCounts, is_scored: BoolArray, min_examples: int) -> dict[str, str]:
@@ -275,7 +300,9 @@ def append_row(
         attributes={key: (*values, attributes.get(key)) for key, values in table.attributes.items()},
         notes={**table.notes, name: note},
     )
-    return appended.with_answers(table.answers)
+    padding = ((0, 0), (0, 1))  # the new row is not resampled
+    resampled = {key: np.pad(values, padding, constant_values=np.nan) for key, values in table.kept_resamples.items()}
+    return appended.with_kept_resamples(resampled).with_answers(table.answers)
 
 
 def _append_estimate(column: Estimates, estimate: Estimate | None) -> Estimates:

@@ -1,0 +1,35 @@
+"""Resampled values are stored beside a result and found again with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bertology.analyses import registry
+from bertology.analyses.resamples_file import load_resamples, save_resamples
+from bertology.analyses.run import RunInputs, run_all
+from bertology.corpus.read import load_corpus
+from bertology.encoder.load import load
+from bertology.results.shapes import MODEL_SERIES, N_KEPT_RESAMPLES, HeadGrid
+
+
+def test_values_are_read_back_by_series_and_measure(tmp_path: Path) -> None:
+    values = {("model", "a, b"): np.arange(6.0).reshape(3, 2), ("chance", "a, b"): np.ones((3, 2))}
+    save_resamples(tmp_path / "file.npz", values)
+    stored = load_resamples(tmp_path / "file.npz")
+    assert set(stored) == set(values) and len(stored) == 2
+    np.testing.assert_array_equal(stored["model", "a, b"], values["model", "a, b"])
+    assert not load_resamples(tmp_path / "missing.npz")
+
+
+def test_a_stored_result_has_the_resamples_of_the_computed_one(tmp_path: Path) -> None:
+    inputs = RunInputs(corpus=load_corpus("english", limit=12), encoder=load("tiny"), store=tmp_path)
+    requests = [(registry.get("attention/entropy"), {})]
+    first, second = (run_all(requests, inputs, cache_results=True).results()[0].data for _ in range(2))
+    assert isinstance(first, HeadGrid) and isinstance(second, HeadGrid)
+    [measure, *_] = first.measures
+    resampled = second.kept_resamples[MODEL_SERIES, measure]
+    assert resampled.shape == (N_KEPT_RESAMPLES, *first.measures[measure].shape)
+    np.testing.assert_array_equal(resampled, first.kept_resamples[MODEL_SERIES, measure])
+    np.testing.assert_allclose(resampled.mean(0), first.measures[measure].value, rtol=0.1)
