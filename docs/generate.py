@@ -31,6 +31,7 @@ import bertology
 from bertology.analyses import registry
 from bertology.analyses.declaration import INPUTS, REPORT_SECTIONS, Analysis
 from bertology.analyses.presets import all_presets
+from bertology.atlas.schema import atlas_schema
 from bertology.citations import full_citation
 from bertology.claims.claim import Claim
 from bertology.claims.catalogue import all_claims
@@ -71,7 +72,7 @@ def on_files(files: Files, config: Any) -> Files:
         "schemas.md": schemas_page(),
         "assets/figures.css": page_css(),
     }
-    pages |= {f"schemas/{name}.json": json.dumps(schema, indent=1) for name, schema in json_schemas().items()}
+    pages |= {f"schemas/{name}.json": json.dumps(schema, indent=1) for name, schema in all_schemas().items()}
     pages |= api_pages()
     pages |= {f"analyses/{analysis.name}.md": analysis_page(analysis) for analysis in analyses}
     for uri, content in pages.items():
@@ -331,12 +332,17 @@ def _usage(name: str, info: ArgumentInfo | OptionInfo) -> str:
     return " ".join([", ".join(flags), *([info.metavar] if info.metavar else [])])
 
 
+def all_schemas() -> dict[str, Any]:
+    """The schemas of every command that writes JSON."""
+    return {**json_schemas(), "atlas": atlas_schema()}
+
+
 def schemas_page() -> str:
     """The JSON schema of every command that writes JSON, field by field."""
     lines = ["# JSON schemas", ""]
     lines += ["What the commands write with `--json`, as [JSON Schema](https://json-schema.org).", ""]
     objects: dict[str, Any] = {}
-    for name, schema in json_schemas().items():
+    for name, schema in all_schemas().items():
         lines += [f"## bertology {name} --json", "", f"[schemas/{name}.json](schemas/{name}.json)", ""]
         lines += _field_table(schema) if "properties" in schema else [f"Type: {_schema_type(schema)}.", ""]
         objects |= schema["$defs"]
@@ -373,7 +379,7 @@ AREAS = {
     "run": ("Run analyses", "One analysis or several, on one model or several.", ("analyses.run", "analyses.compare")),
     "results": ("Results", "Estimates with intervals and baselines, as tables and figures.", ("results", "estimates")),
     "probe": ("Probes", "A scikit-learn estimator over the layers of an encoder.", ("analyses.prob",)),
-    "claims": ("Claims and reports", "Published findings, tested on a model.", ("claims", "views.report")),
+    "claims": ("Claims and reports", "Published findings, tested on a model.", ("claims", "views.report", "atlas")),
     "views": ("Views", "Attention as pages and widgets.", ("views",)),
     "training": ("Fine-tuning", "Fine-tune an encoder on a labelled corpus.", ("training", "analyses.trainer")),
     "plugins": ("Plug-ins and errors", "What your own analyses, readers and model families use.", ("",)),

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "bertology"
 ORDER = [
     "errors", "progress", "public_functions", "plugins", "lazy", "arrays", "html", "citations", "atomic_files",
     "estimates", "numerics", "corpus", "encoder",
-    "statistics", "recording", "results", "training", "analyses", "claims", "views", "server", "cli",
+    "statistics", "recording", "results", "training", "analyses", "claims", "views", "atlas", "server", "cli",
 ]  # fmt: skip
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 TREES = {module: ast.parse((PACKAGE / module).read_text("utf-8")) for module in MODULES}

@@ -33,6 +33,7 @@ VALID: dict[str, dict[str, Any]] = {
     "run": {"analysis": "attention/entropy", "encoder": "tiny", "corpus": TEXTS},
     "claims": {"encoder": "tiny", "corpus": TEXTS},
     "compare": {"encoders": ["tiny"], "corpus": TEXTS},
+    "atlas": {"models": ["tiny"], "corpus": TEXTS},
     "report": {"encoder": "tiny", "corpus": TEXTS},
     "record": {"encoder": "tiny", "corpus": TEXTS, "sites": ["hidden"]},
     "finetune": {"model": "tiny", "data": "english", "task": "token", "output": "out"},

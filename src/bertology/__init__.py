@@ -45,6 +45,7 @@ _MODULES = {
     "run": "bertology.analyses.run_by_name",
     "compare": "bertology.analyses.compare",
     "claims": "bertology.claims",
+    "atlas": "bertology.atlas",
     "report": "bertology.views.report.build",
     "show": "bertology.views.html_view",
     "view": "bertology.views.view",
@@ -81,8 +82,7 @@ if TYPE_CHECKING:
     from bertology.analyses.probing.estimator import LayerProbe as LayerProbe
     from bertology.analyses.run_by_name import run as run
     from bertology.analyses.trainer_callback import AnalysisCallback as AnalysisCallback
-    from bertology.claims.catalogue import all_claims as all_claims
-    from bertology.claims.catalogue import read_claims as read_claims
+    from bertology.atlas.build import atlas as atlas
     from bertology.claims.claim import Claim as Claim
     from bertology.claims.judge import judge as judge
     from bertology.claims.run import claims as claims

@@ -13,7 +13,21 @@ from typing import Any
 
 import typer
 
-from bertology.cli import claims, doctor, finetune, list_command, new, prune, record, report, run, serve, store, view
+from bertology.cli import (
+    atlas,
+    claims,
+    doctor,
+    finetune,
+    list_command,
+    new,
+    prune,
+    record,
+    report,
+    run,
+    serve,
+    store,
+    view,
+)
 from bertology.cli.options import expand_option_groups
 from bertology.errors import LoadWarning, Refusal
 
@@ -37,6 +51,7 @@ app = typer.Typer(
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "report": (report.report_command, report.HELP),
     "claims": (claims.claims_command, claims.HELP),
+    "atlas": (atlas.atlas_command, atlas.HELP),
     "view": (view.view_command, view.HELP),
     "serve": (serve.serve_command, serve.HELP),
     "run": (run.run_command, run.HELP),

@@ -274,7 +274,7 @@ def store_directory(store: Path | None, *, no_store: bool) -> Path | None:
     return None if no_store else store or default_root()
 
 
-def expand_models(names: list[str]) -> list[str]:
+def expand_models(names: list[str], *, keep_repeats: bool = False) -> list[str]:
     """Model names with patterns replaced by the matching directories, sorted by the numbers in their names."""
     expanded: list[str] = []
     for name in names:
@@ -288,7 +288,7 @@ def expand_models(names: list[str]) -> list[str]:
                 f"No directory matches {name!r}", "a pattern that matches model directories", "Check --against"
             )
         expanded += [path for path in matching if Path(path).is_dir()]
-    return list(dict.fromkeys(expanded))
+    return expanded if keep_repeats else list(dict.fromkeys(expanded))
 
 
 def _natural_sort_key(path: str) -> list[tuple[int, str]]:

@@ -121,6 +121,52 @@ def draw_lanes(marks: Sequence[StripMark], scale: tuple[float, float], label: st
     return svg.document(width, len(lanes) * LANE, Markup().join(parts), label)
 
 
+@dataclass(frozen=True, slots=True)
+class ForestLane:
+    """A line of a forest plot: whose numbers they are, the estimate as text, and the status as a style class."""
+
+    name: str
+    marks: Sequence[StripMark]
+    text: str
+    class_: str = ""
+
+
+def draw_forest(
+    lanes: Sequence[ForestLane],
+    scale: tuple[float, float],
+    label: str,
+    *,
+    width: float,
+    ends: tuple[str, str],
+    bands: Sequence[tuple[float, float, int, int]] = (),
+) -> Markup:
+    """Several estimates on one scale, each on a line between its name and its number, beside what it is compared with.
+
+    `bands` are shaded ranges from one number to another, over the lanes from a first to a last one.
+    """
+    names = [svg.truncate_label(lane.name, MAX_NAME_LENGTH) for lane in lanes]
+    left = max(map(svg.text_width, names), default=0.0)
+    right = width - max((svg.text_width(lane.text) for lane in lanes), default=0.0)
+    x = _scale_to(scale, left, right)
+    parts: list[Markup] = []
+    for low, high, first, last in bands:
+        size = max(2.0, x(high) - x(low)), (last - first + 1) * LANE - 4
+        corner = {"x": x(low), "y": first * LANE + 2, "width": size[0], "height": size[1]}
+        parts.append(svg.element("rect", class_="band", tip="range over seeds", **corner))
+    for position, (lane, name) in enumerate(zip(lanes, names, strict=True)):
+        y = (position + 0.5) * LANE
+        marks = [mark for kind in DRAWING_ORDER for mark in lane.marks if mark.kind == kind]
+        line = [svg.path([(x(scale[0]), y), (x(scale[1]), y)], class_="rule")]
+        line += [part for mark in marks if math.isfinite(mark.value) for part in draw_mark(mark, x, y)]
+        parts.append(svg.text(left, y + 4, name, anchor="end", tip=lane.name if name != lane.name else ""))
+        parts.append(svg.text(right, y + 4, lane.text, class_="muted"))
+        parts.append(svg.group(line, class_=lane.class_))
+    bottom = len(lanes) * LANE
+    parts.append(svg.text(x(scale[0]), bottom + 10, ends[0], class_="muted small"))
+    parts.append(svg.text(x(scale[1]), bottom + 10, ends[1], anchor="end", class_="muted small"))
+    return svg.document(width, bottom + AXIS_HEIGHT, Markup().join(parts), label)
+
+
 def _scale_to(scale: tuple[float, float], left: float, right: float) -> Scale:
     low, high = scale
 

@@ -1,0 +1,166 @@
+"""`bertology.atlas`: judge many models on the same findings and sentences, and put them side by side."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+from bertology.atlas.content import Atlas
+from bertology.atlas.judged_model import JudgedModel, NotJudged
+from bertology.atlas.judging import JudgingTask, judge_model, stored_model
+from bertology.atlas.model_names import short_names
+from bertology.atlas.page import atlas_page
+from bertology.atlas.worker import judge_in_process
+from bertology.atomic_files import check_writable, write_atomically
+from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
+from bertology.corpus.read import as_corpus
+from bertology.encoder.load import as_encoder
+from bertology.errors import Refusal
+from bertology.progress import ProgressFactory, no_progress
+from bertology.recording.overflow import Overflow
+
+AtlasFormat = Literal["html", "json"]
+SUFFIXES: dict[str, AtlasFormat] = {".html": "html", ".json": "json"}
+
+
+def atlas(
+    models: list[Any],
+    corpus: Any = None,
+    *,
+    output: str | Path | None = None,
+    papers: Sequence[str] | str = (),
+    claims: str | Path | None = None,
+    full: bool = False,
+    train_size: int | None = None,
+    limit: int | None = None,
+    fill: bool = True,
+    max_unknown: float = MAX_UNKNOWN,
+    overflow: Overflow | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
+    allow_pickle: bool = False,
+    store: str | Path | None = None,
+    n_processes: int = 1,
+    progress: ProgressFactory | None = None,
+) -> Atlas:
+    """Judge the findings for each model on the same sentences, and compare the models.
+
+    `models` are names, paths or models in memory, as `bertology.load` takes them. Each name is judged in a process of
+    its own, `n_processes` at a time, and kept in the `store` (a directory); one that cannot be judged is named with the
+    reason, and the others go on. With `output`, a page that opens offline (.html), or all numbers (.json), is written.
+    `device`, `dtype` and `allow_pickle` say how named models are loaded. The other arguments are those of
+    `bertology.claims`.
+    """
+    file = None if output is None else Path(output)
+    if file is not None and file.suffix not in SUFFIXES:
+        raise Refusal(f"The suffix of {file.name} says no format", f"one of: {', '.join(SUFFIXES)}", "Change it")
+    if file is not None:
+        check_writable(file)
+    if n_processes < 1:
+        raise Refusal(f"{n_processes} processes were asked for", "1 or more", "Change n_processes")
+    texts = as_corpus(DEFAULT_CORPUS if corpus is None else corpus)
+    arguments: dict[str, Any] = {
+        "papers": [papers] if isinstance(papers, str) else list(papers),
+        "claims": None if claims is None else str(claims),
+        "full": full,
+        "train_size": train_size,
+        "fill": fill,
+        "max_unknown": max_unknown,
+        "overflow": overflow,
+    }
+    task = JudgingTask(
+        texts if limit is None else texts[:limit],
+        # The corpus that fills in for what the given one lacks has the same limit.
+        arguments | {"limit": limit},
+        {"device": device, "dtype": dtype, "allow_pickle": allow_pickle},
+        None if store is None else Path(store),
+    )
+    if not task.claims:
+        raise Refusal("No finding was chosen", "at least one", "Name another paper or file of claims")
+    distinct, messages = _without_repeats(models)
+    outcomes = _judge_all(distinct, task, n_processes, progress)
+    judged = [outcome for outcome in outcomes if isinstance(outcome, JudgedModel)]
+    failed = [outcome for outcome in outcomes if isinstance(outcome, NotJudged)]
+    if not judged:
+        reasons = " ".join(f"{each.name}: {each.reason}" for each in failed)
+        raise Refusal(f"No model could be judged. {reasons}", "at least one model that can be", "Check the names")
+    names = short_names([model.source for model in judged])
+    named = [model.model_copy(update={"name": name}) for model, name in zip(judged, names, strict=True)]
+    content = Atlas(
+        models=tuple(named),
+        claims=task.claims,
+        corpus=task.corpus.summary(),
+        not_judged=tuple(failed),
+        messages=(*messages, *_same_weights(named)),
+        options=arguments | {"limit": limit},
+    )
+    if file is not None:
+        is_page = SUFFIXES[file.suffix] == "html"
+        text = atlas_page(content, _reports_nearby(content, file.parent)) if is_page else content.json_text()
+        write_atomically(file, text.encode())
+    return content
+
+
+def _reports_nearby(content: Atlas, folder: Path) -> dict[str, str]:
+    """The reports in the folder of the page, by model: `report-mini.html` is that of mini."""
+    files = {model.name: f"report-{re.sub(r'[^A-Za-z0-9.]+', '-', model.name)}.html" for model in content.models}
+    return {name: file for name, file in files.items() if (folder / file).is_file()}
+
+
+def _without_repeats(models: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """The models without names that were given before, and a message for each of those."""
+    distinct: list[Any] = []
+    messages: list[str] = []
+    for model in models:
+        if isinstance(model, str | Path) and str(model) in distinct:
+            messages.append(f"{model} was given more than once; it is judged once.")
+            continue
+        distinct.append(str(model) if isinstance(model, Path) else model)
+    if not distinct:
+        raise Refusal("The list of models is empty", "at least one model", "Name models, such as mini and random:mini")
+    return distinct, messages
+
+
+def _same_weights(models: Sequence[JudgedModel]) -> list[str]:
+    """A message for each model that has the weights of an earlier one under another name."""
+    first: dict[str, str] = {}
+    messages: list[str] = []
+    for model in models:
+        if model.fingerprint in first:
+            messages.append(f"{model.name} has the same weights as {first[model.fingerprint]}.")
+        first.setdefault(model.fingerprint, model.name)
+    return messages
+
+
+def _judge_all(
+    models: Sequence[Any], task: JudgingTask, n_processes: int, progress: ProgressFactory | None
+) -> list[JudgedModel | NotJudged]:
+    """Judge the models, those that are stored without loading them; models in memory are judged in this process."""
+    threads = max(1, (os.cpu_count() or 1) // n_processes)
+
+    def judge(model: Any) -> JudgedModel | NotJudged:
+        name = model if isinstance(model, str) else getattr(model, "name", type(model).__name__)
+        try:
+            if not isinstance(model, str):
+                encoder = as_encoder(model)
+                callback = progress(encoder.name) if progress is not None else no_progress
+                return judge_model(encoder, encoder.name, task, callback)
+            stored = stored_model(model, task)
+            if stored is not None:
+                return stored
+            callback = progress(model) if progress is not None else no_progress
+            callback(0, 1)
+            return judge_in_process(model, task, callback, threads=threads)
+        except Refusal as refusal:
+            return NotJudged(name=name, reason=str(refusal))
+
+    in_memory = {index: judge(model) for index, model in enumerate(models) if not isinstance(model, str)}
+    with ThreadPoolExecutor(n_processes) as pool:
+        futures = {index: pool.submit(judge, model) for index, model in enumerate(models) if isinstance(model, str)}
+        named = {index: future.result() for index, future in futures.items()}
+    outcomes = in_memory | named
+    return [outcomes[index] for index in range(len(models))]

@@ -1,0 +1,132 @@
+"""The pictures of the atlas: forest plots of a finding over models, the map of models, and curves over training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from bertology.atlas.content import Atlas
+from bertology.atlas.judged_model import JudgedFinding, JudgedModel
+from bertology.atlas.profiles import ProfileMap
+from bertology.atlas.training import TrainingRun
+from bertology.claims.claim import Claim
+from bertology.claims.rounding import format_constant
+from bertology.estimates.estimate import Estimates
+from bertology.results.drawing import svg
+from bertology.results.drawing.curves import draw_curve
+from bertology.results.drawing.panels import Panel
+from bertology.results.drawing.strip import ForestLane, StripMark, draw_forest
+from bertology.results.shapes import Curve
+
+FOREST_WIDTH, MAP_WIDTH, MAP_HEIGHT, MAP_MARGIN = 620.0, 620.0, 420.0, 46.0
+CURVE_WIDTH = 300.0
+MAX_CURVES = 12
+"""So many findings have a curve at once; all numbers are in the JSON."""
+
+Row = Sequence[tuple[JudgedModel, JudgedFinding]]
+
+
+def forest(claim: Claim, row: Row, content: Atlas) -> Markup | None:
+    """The estimates of all models on one scale, with baselines, untrained twins and the published value."""
+    measured = [(model, finding) for model, finding in row if finding.marks]
+    if not measured:
+        return None
+    scale = min(finding.axis[0] for _, finding in measured), max(finding.axis[1] for _, finding in measured)
+    lanes = [
+        ForestLane(model.name, finding.marks, f"{finding.number} {finding.interval}".strip(), finding.status)
+        for model, finding in measured
+    ]
+    low, high = (format_constant(float(f"{end:.3g}"), claim.unit) for end in scale)
+    label = "; ".join(f"{lane.name}: {lane.text}" for lane in lanes)
+    bands = _seed_bands([model.name for model, _ in measured], row, content)
+    return draw_forest(lanes, scale, label, width=FOREST_WIDTH, ends=(low, high), bands=bands)
+
+
+def _seed_bands(names: Sequence[str], row: Row, content: Atlas) -> list[tuple[float, float, int, int]]:
+    """The range of the estimates of each family of seeds, over the lanes of its models."""
+    values = {model.name: mark.value for model, f in row for mark in f.marks if mark.kind == "estimate"}
+    bands: list[tuple[float, float, int, int]] = []
+    for family in content.families:
+        members = [name for name in family.models if name in values]
+        lanes = [names.index(name) for name in members]
+        if len(members) > 1:
+            numbers = [values[name] for name in members]
+            bands.append((min(numbers), max(numbers), min(lanes), max(lanes)))
+    return bands
+
+
+def peak_forest(row: Row) -> Markup | None:
+    """The relative depth at which the curve of a finding peaks, with the layers that may be its peak."""
+    peaks = [(model, finding.peak) for model, finding in row if finding.peak is not None]
+    if not peaks:
+        return None
+    lanes: list[ForestLane] = []
+    for model, peak in peaks:
+        layers = f"{peak.low}-{peak.high}" if peak.low != peak.high else ""
+        text = f"layer {peak.layer} of {peak.n_layers}{f' [{layers}]' if layers else ''}"
+        mark = StripMark("estimate", *peak.depths, name=model.name, text=text)
+        lanes.append(ForestLane(model.name, (mark,), text))
+    label = "; ".join(f"{lane.name}: {lane.text}" for lane in lanes)
+    return draw_forest(lanes, (0.0, 1.0), label, width=FOREST_WIDTH, ends=("embeddings", "last layer"))
+
+
+def draw_map(profile_map: ProfileMap, content: Atlas) -> Markup:
+    """The models in the plane of their profiles, each with the ellipse of its uncertainty."""
+    positions = profile_map.positions
+    xs = [p.x + sign * p.radii[0] for p in positions for sign in (-0.5, 0.5)]
+    ys = [p.y + sign * p.radii[0] for p in positions for sign in (-0.5, 0.5)]
+    width, height = MAP_WIDTH - 2 * MAP_MARGIN, MAP_HEIGHT - 2 * MAP_MARGIN
+    factor = min(width / (max(xs) - min(xs) or 1.0), height / (max(ys) - min(ys) or 1.0))
+    x0, y0 = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
+    trained = {model.name for model in content.models if model.is_trained}
+    parts: list[Markup] = []
+    for p in positions:
+        x, y = MAP_WIDTH / 2 + (p.x - x0) * factor, MAP_HEIGHT / 2 - (p.y - y0) * factor
+        kind = "" if p.model in trained else "of-untrained-model"
+        ellipse = svg.element(
+            "ellipse", cx=x, cy=y, rx=p.radii[0] * factor, ry=p.radii[1] * factor, class_="uncertainty",
+            transform=f"rotate({-p.angle:.1f} {x:.1f} {y:.1f})",
+        )  # fmt: skip
+        point = svg.element("circle", cx=x, cy=y, r=4.5, class_="mark-estimate", tip=p.model)
+        anchor = "end" if x > 0.8 * MAP_WIDTH else "start"
+        name = svg.text(x + (-8 if anchor == "end" else 8), y + 4, svg.truncate_label(p.model, 30), anchor=anchor)
+        parts.append(svg.group([ellipse, point, name], class_=kind))
+    label = "Map of models by their profiles: " + "; ".join(f"{p.model} at {p.x:.1f}, {p.y:.1f}" for p in positions)
+    return svg.document(MAP_WIDTH, MAP_HEIGHT, Markup().join(parts), label)
+
+
+def training_panels(run: TrainingRun, content: Atlas) -> list[Panel]:
+    """The estimates of findings that appear in the course of a run, over its checkpoints."""
+    appearing = [a.finding for a in run.appearances if a.after is not None]
+    claims = {claim.id: claim for claim in content.claims}
+    panels = [_training_panel(claims[id], run, content) for id in appearing]
+    return [panel for panel in panels if panel is not None][:MAX_CURVES]
+
+
+def _training_panel(claim: Claim, run: TrainingRun, content: Atlas) -> Panel | None:
+    points: list[tuple[float, StripMark, StripMark | None]] = []
+    for name, progress in zip(run.models, run.progress, strict=True):
+        finding = content[name].find(claim.id)
+        marks = {mark.kind: mark for mark in finding.marks} if finding is not None else {}
+        if "estimate" in marks:
+            points.append((progress, marks["estimate"], marks.get("baseline")))
+    if len(points) < 2:
+        return None
+    name = claim.headline or claim.statement
+    baselines = [baseline for _, _, baseline in points if baseline is not None]
+    rule = [baselines[0].value if b is None else b.value for _, _, b in points] if baselines else [np.nan] * len(points)
+    curve = Curve(
+        measures={name: _estimates([mark for _, mark, _ in points])},
+        baselines={baselines[0].name if baselines else "no rule": {name: Estimates.exact(rule)}},
+        units={name: "proportion, 0 to 1" if claim.unit == "percent" else ""},
+        x_name="% of training" if run.unit == "%" else "steps",
+        x=np.array([progress for progress, _, _ in points]),
+    )
+    return draw_curve(curve, (), CURVE_WIDTH, run.name).panels[0]
+
+
+def _estimates(marks: Sequence[StripMark]) -> Estimates:
+    value, low, high = (np.array([getattr(mark, name) for mark in marks]) for name in ("value", "low", "high"))
+    return Estimates(value=value, low=low, high=high, n=np.ones(len(marks), np.int64))

@@ -1,0 +1,107 @@
+"""`bertology.atlas`: models are judged once, what fails is told, and a resumed run writes the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import bertology
+from bertology.atlas import build
+from bertology.atlas.judging import JudgingTask, judge_source
+from bertology.atlas.schema import atlas_schema
+from bertology.corpus.read import load_corpus
+from bertology.errors import Refusal
+from bertology.progress import no_progress
+
+CLAIMS = """
+citation = "Nobody 2026. Planted."
+
+[[claim]]
+id = "first-is-lower"
+statement = "The last layer has a higher entropy than 0."
+section = "1"
+published_value = "none"
+analysis = "attention/entropy"
+test = { kind = "greater", left = { measure = "entropy", layers = { last = 1 } }, right = 0.0 }
+
+[[claim]]
+id = "some-head-is-narrow"
+statement = "A head gives the next token more than half."
+section = "1"
+published_value = "none"
+analysis = "attention/targets"
+unit = "percent"
+test = { kind = "any head", measure = "attention to next token", threshold = 0.5, baselines = ["uniform attention"] }
+"""
+
+
+@pytest.fixture
+def claims_file(tmp_path: Path) -> Path:
+    file = tmp_path / "planted.toml"
+    file.write_text(CLAIMS)
+    return file
+
+
+def test_what_cannot_be_judged_is_named_and_a_resumed_atlas_is_the_same(tmp_path: Path, claims_file: Path) -> None:
+    """One model of three cannot be loaded, and one is named twice; the second run judges what the first did not."""
+    names = ["tiny", "no/such/model/here", "random:tiny@3", "tiny"]
+    corpus = load_corpus("english", limit=12)
+    task_arguments = {
+        "papers": [], "claims": str(claims_file), "full": False, "train_size": None, "fill": True, "max_unknown": 1.0,
+        "overflow": None, "limit": 12,
+    }  # fmt: skip
+    interrupted = JudgingTask(
+        corpus, task_arguments, {"device": "cpu", "dtype": "float32", "allow_pickle": False}, tmp_path / "resumed"
+    )
+    judge_source("tiny", interrupted, no_progress)
+
+    def write(store: str, file: str) -> build.Atlas:
+        arguments: dict[str, Any] = {"claims": claims_file, "limit": 12, "max_unknown": 1.0, "store": tmp_path / store}
+        return bertology.atlas(names, corpus, output=tmp_path / file, **arguments)
+
+    content = write("resumed", "resumed.html")
+    assert [model.name for model in content.models] == ["tiny", "random:tiny@3"]
+    [failed] = content.not_judged
+    assert failed.name == "no/such/model/here" and "There is no model" in failed.reason
+    assert content.messages == ("tiny was given more than once; it is judged once.",)
+    write("empty", "uninterrupted.html")
+    assert (tmp_path / "resumed.html").read_bytes() == (tmp_path / "uninterrupted.html").read_bytes()
+    write("empty", "again.json")
+    record = json.loads((tmp_path / "again.json").read_text())
+    Draft202012Validator(atlas_schema()).validate(record)
+    verdicts = {(each["finding"], each["model"]): each for each in record["verdicts"]}
+    narrow = verdicts["some-head-is-narrow", "tiny"]
+    assert narrow["heads"] == 8 and narrow["random_best_head"] == pytest.approx(narrow["best_head"], abs=0.05)
+    [entropy] = [each for each in record["differences"] if each["finding"] == "first-is-lower"]
+    assert entropy["is_paired"] and entropy["first"] == "tiny"
+
+
+def test_a_stored_model_is_found_without_loading_it(
+    tmp_path: Path, claims_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments: dict[str, Any] = {"claims": claims_file, "limit": 12, "max_unknown": 1.0, "store": tmp_path / "store"}
+    first = bertology.atlas(["tiny"], "english", **arguments)
+    monkeypatch.setattr(build, "judge_in_process", None)
+    assert bertology.atlas(["tiny"], "english", **arguments).models == first.models
+
+
+def test_a_killed_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bertology.atlas import worker
+
+    monkeypatch.setattr(worker, "WORKER", "this")  # ends without an answer
+    monkeypatch.setattr(json, "loads", lambda line: {})  # pyright: ignore[reportUnknownLambdaType]
+    with pytest.raises(Refusal, match="ended with status 0"):
+        worker.judge_in_process("tiny", JudgingTask(load_corpus("english", limit=2)), no_progress, threads=1)
+
+
+def test_mistakes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="The list of models is empty"):
+        bertology.atlas([], "english")
+    with pytest.raises(Refusal, match="says no format"):
+        bertology.atlas(["tiny"], "english", output=tmp_path / "atlas.txt")
+    with pytest.raises(Refusal, match="No model could be judged"):
+        bertology.atlas(["no/such/model/here"], "english", papers="clark2019", limit=2)
