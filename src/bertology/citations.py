@@ -46,6 +46,8 @@ CITATIONS: dict[str, str] = {
     "vig2019deconstructing": (
         "Vig (2018). Deconstructing BERT: Distilling 6 Patterns from 100 Million Parameters. Towards Data Science."
     ),
+    "jain2019": "Jain & Wallace (2019). Attention is not Explanation. NAACL.",
+    "wiegreffe2019": "Wiegreffe & Pinter (2019). Attention is not not Explanation. EMNLP.",
     "lin2019": "Lin, Tan & Frank (2019). Open Sesame: Getting Inside BERT's Linguistic Knowledge. BlackboxNLP.",
     "reif2019": (
         "Reif, Yuan, Wattenberg, Viegas, Coenen, Pearce & Kim (2019). Visualizing and Measuring the Geometry of BERT. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import webbrowser
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,7 @@ from typing import Literal
 from bertology.atomic_files import write_atomically
 from bertology.html import render
 from bertology.results.drawing.files import figure_page
+from bertology.results.drawing.selection import select_panels
 from bertology.results.result import Result
 
 MIN_HEIGHT, MAX_HEIGHT = 120, 4000
@@ -85,6 +87,7 @@ class ResultView(HtmlView):
 
     result: Result
     theme: Literal["auto", "light", "dark"] = "auto"
+    panels: str | Sequence[str] = ()
     height: int = 760
 
     @property
@@ -94,12 +97,16 @@ class ResultView(HtmlView):
 
     def html(self) -> str:
         """The page; it needs no network."""
-        return figure_page(self.result, ["light", "dark"] if self.theme == "auto" else [self.theme])
+        return figure_page(self.result, ["light", "dark"] if self.theme == "auto" else [self.theme], self.panels)
 
 
-def show(result: Result, theme: Literal["auto", "light", "dark"] = "auto") -> ResultView:
+def show(
+    result: Result, theme: Literal["auto", "light", "dark"] = "auto", *, panels: str | Sequence[str] = ()
+) -> ResultView:
     """A result of any shape as a page: `.save("page.html")`, `.open()`, or the last expression of a notebook's cell.
 
-    With the theme `auto` it follows the browser's.
+    With the theme `auto` it follows the browser's. `panels` chooses measures, rows of a table or numbers of sentences,
+    as for `Result.figure`.
     """
-    return ResultView(result, theme)
+    select_panels(result.data, panels)  # a name that does not exist is refused here and not when the page is shown
+    return ResultView(result, theme, panels)
