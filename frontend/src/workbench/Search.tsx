@@ -45,7 +45,7 @@ function Links({ bench, update, jobs, startJob, refresh, report }: Props) {
     });
   };
   useEffect(() => {
-    if (bench.query) {
+    if (bench.query && bench.model && bench.corpus) {
       setQuery(bench.query);
       ask();
     }
