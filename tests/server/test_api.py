@@ -31,7 +31,7 @@ def test_without_an_index_the_job_to_start_is_named(tmp_path: Any) -> None:
         response = client.post("/api/links", json={"query": "1-1 * -> *"})
         assert response.status_code == 409 and "'links'" in response.json()["remedy"]
         card = client.get("/api/heads/1-1").json()
-        assert {"part": "links", "kind": "links", "analysis": ""} in card["missing"]
+        assert {"part": "links", "kind": "links", "analysis": "", "reason": ""} in card["missing"]
         assert "heads/functions" in {part["analysis"] for part in card["missing"]}
         assert card["strongest"] == [] and card["numbers"] == []
 
