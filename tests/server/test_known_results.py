@@ -22,7 +22,7 @@ def ablated(served: tuple[TestClient, Workbench]) -> TestClient:
     """The client when heads have been removed one by one on a few texts."""
     client = served[0]
     request = {"kind": "analysis", "analysis": ABLATION, "limit": 12, "options": {"sample_size": 10}}
-    job = finished_job(client, client.post("/api/jobs", json=request).json()["id"])
+    job = finished_job(client, client.post("/api/jobs", json=request).json()["id"], 300)
     assert job["state"] == "done", job
     return client
 
