@@ -112,15 +112,15 @@ def build_report(
 
 def _example_texts(claim_results: ClaimResults) -> dict[str, FindingTexts]:
     """The example texts of all claims, from the corpus that each was tested on."""
-    found: dict[str, FindingTexts] = {}
+    by_claim: dict[str, FindingTexts] = {}
     for is_filled in (False, True):
         tested = {result.claim.id: result for result in claim_results if bool(result.filled_from) == is_filled}
         inputs = claim_results.inputs
         if is_filled:
             inputs = replace(inputs, corpus=claim_results.filling)
         for claim_id, examples in example_texts(list(tested.values()), inputs).items():
-            found[claim_id] = FindingTexts(examples, inputs, chosen_layers(tested[claim_id]))
-    return found
+            by_claim[claim_id] = FindingTexts(examples, inputs, chosen_layers(tested[claim_id]))
+    return by_claim
 
 
 @dataclass(frozen=True)

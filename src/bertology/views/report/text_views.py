@@ -52,7 +52,7 @@ class TextViews:
 
 def text_views(findings: Mapping[str, FindingTexts], results: Sequence[Result] = ()) -> TextViews:
     """The attention of all texts of the findings, by claim id; a text of several findings is there once."""
-    wanted: dict[tuple[str, str, int], list[str]] = {}
+    claims_by_text: dict[tuple[str, str, int], list[str]] = {}
     for claim_id, finding in findings.items():
         inputs = run_inputs_for(finding.inputs, finding.examples.run)
         model = inputs.recording.encoder if inputs.recording is not None else inputs.encoder
@@ -60,10 +60,10 @@ def text_views(findings: Mapping[str, FindingTexts], results: Sequence[Result] =
             continue
         for measured in finding.examples.texts:
             key = (model.fingerprint, inputs.corpus.fingerprint, measured.index)
-            wanted.setdefault(key, []).append(claim_id)
+            claims_by_text.setdefault(key, []).append(claim_id)
     scripts: list[Markup] = []
     names: dict[tuple[str, int], str] = {}
-    for (_, _, index), claim_ids in wanted.items():
+    for (_, _, index), claim_ids in claims_by_text.items():
         first = findings[claim_ids[0]]
         shown = _view(run_inputs_for(first.inputs, first.examples.run), index, results)
         if shown is None:
