@@ -12,15 +12,15 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.views.shipped_labels import MODELS
 from bertology.views.shipped_measures import (
-    MeasureRequest,
     ShippedMeasures,
+    ShippedRun,
     compute_measures,
-    measure_requests,
     shipped_measures,
+    shipped_runs,
 )
 from views.shown_models import TEXT, mini
 
-ENTROPY = MeasureRequest("attention/entropy", {"entropy": "entropy"})
+ENTROPY = ShippedRun("attention/entropy", {"entropy": "entropy"})
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -29,7 +29,7 @@ def test_measures_are_of_the_current_model_corpora_and_analyses(model: str) -> N
 
     encoder = load(model)
     shipped: ShippedMeasures = _by_fingerprint()[encoder.fingerprint]
-    requests = measure_requests(model)
+    requests = shipped_runs(model)
     assert [source.name for source in shipped.analyses] == [request.analysis for request in requests]
     for source, request in zip(shipped.analyses, requests, strict=True):
         analysis, corpus = registry.find(source.name), load_corpus(request.corpus)
@@ -70,7 +70,7 @@ def test_results_of_the_user_come_before_shipped_measures() -> None:
 def test_the_atlas_opens_coloured_by_entropy_beside_uniform_attention(opened: Any) -> None:
     page = opened(bertology.view(mini(), TEXT), "view=model", width=1440)
     assert page.input_value("[data-choice='Colour by']") == "entropy · attention/entropy on english.conllu"
-    assert "mean of uniform attention" in page.locator(".colour-bar").first.get_attribute("aria-label")
+    assert "2.86 uniform attention" in page.locator(".colour-bar").first.get_attribute("aria-label")
     page.hover("[data-head='4-4']")
     tip = page.inner_text(".tip")
     value = shipped_measures(mini())[0].values[3][3]

@@ -28,7 +28,7 @@ DIVERGENCE = "Jensen-Shannon divergence"
 
 
 @dataclass(frozen=True)
-class MeasureRequest:
+class ShippedRun:
     """An analysis and the measures of it that are shipped, with the names they have in the view."""
 
     analysis: str
@@ -40,13 +40,13 @@ class MeasureRequest:
 PATTERNS = ("previous word", "next word", "delimiters", "related words", "predictive words")
 
 
-def measure_requests(model: str) -> list[MeasureRequest]:
+def shipped_runs(model: str) -> list[ShippedRun]:
     """What is shipped for a model: entropy, pattern scores, effect of removal and change by fine-tuning."""
     requests = [
-        MeasureRequest("attention/entropy", {"entropy": "entropy"}),
-        MeasureRequest("attention/word_patterns", {name: f"attention to {name}" for name in PATTERNS}),
+        ShippedRun("attention/entropy", {"entropy": "entropy"}),
+        ShippedRun("attention/word_patterns", {name: f"attention to {name}" for name in PATTERNS}),
         # mini-pairs has no masked-language-model head: its own task is inference.
-        MeasureRequest(
+        ShippedRun(
             "interventions/head_ablation",
             {"change in loss": "effect of removal (change in loss)"},
             corpus="generated:nli" if model == "mini-pairs" else CORPUS,
@@ -55,7 +55,7 @@ def measure_requests(model: str) -> list[MeasureRequest]:
     tuned = {"mini": "mini-pairs", "mini-pairs": "mini", "mini-ner": "mini"}.get(model)
     if tuned is not None:
         name = f"change by fine-tuning (divergence from {tuned})"
-        requests.append(MeasureRequest("attention/model_similarity", {DIVERGENCE: name}, against=tuned))
+        requests.append(ShippedRun("attention/model_similarity", {DIVERGENCE: name}, against=tuned))
     return requests
 
 
@@ -94,7 +94,7 @@ def _by_fingerprint() -> dict[str, ShippedMeasures]:
 
 
 def compute_measures(
-    model: str, requests: Sequence[MeasureRequest] | None = None, store: str | None = None
+    model: str, requests: Sequence[ShippedRun] | None = None, store: str | None = None
 ) -> ShippedMeasures:
     """Run the analyses on their corpora, and keep the measures of each head."""
     from bertology.analyses.run_by_name import run
@@ -104,7 +104,7 @@ def compute_measures(
     encoder = load(model)
     sources: list[MeasureSource] = []
     measures: list[HeadMeasure] = []
-    for request in measure_requests(model) if requests is None else requests:
+    for request in shipped_runs(model) if requests is None else requests:
         corpus = load_corpus(request.corpus)
         result = run(request.analysis, encoder, corpus, against=request.against, store=store)
         computed = {m.name: m for m in measures_from_results([result], encoder.layers, encoder.heads)}
