@@ -30,7 +30,7 @@ export function SmallMultiples(props: ViewProps) {
               key={head}
               data-multiple={source.headNumber(head)}
               aria-pressed={state.heads.includes(head)}
-              aria-label={[`Show head ${name}`, ...labels.map(labelText)].join(", ")}
+              aria-label={`Show head ${name} ${labels.map(labelText).join(", ")}`.trim()}
               title={[`Head ${name}`, ...labels.map((label) => `${labelText(label)} (${label.evidence})`)].join("\n")}
               tabIndex={head === Math.max(0, alone) ? 0 : -1}
               onClick={() => update({ heads: [head], fusion: "each", across: "one" })}
