@@ -48,7 +48,7 @@ def test_effect_of_removal_and_change_are_known_for_a_fine_tuned_model() -> None
     assert (
         largest == pytest.approx(0.2808, abs=1e-4) and change.source == "attention/model_similarity on english.conllu"
     )
-    assert by_name["effect of removal (change in loss)"].source.endswith("on generated:nli")
+    assert by_name["effect of removal (change in loss)"].source.endswith("on generated:nli@0:1000")
 
 
 @pytest.mark.slow
