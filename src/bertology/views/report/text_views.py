@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 128
 """Longer texts are not in the page."""
-MAX_VALUES = 50_000
+MAX_VALUES = 100_000
 """A text has all layers if they have at most this many weights."""
 
 
