@@ -36,7 +36,7 @@ export function SmallMultiples(props: ViewProps) {
               onClick={() => update({ heads: [head], fusion: "each", across: "one" })}
             >
               <Thumbnail {...props} head={head} />
-              <b>{name}</b>
+              <b>{name}</b>{" "}
               {labels.length > 0 && <span class="label">{labelText(labels[0])}</span>}
             </button>
           );
