@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def planted_model(source: str, findings: Sequence[JudgedFinding], *, is_trained:
 
 
 def planted_atlas(
-    effects: Mapping[str, Mapping[str, float]], *, seed: int = 0, noise: float = 0.1, untrained: Sequence[str] = ()
+    effects: Mapping[str, Mapping[Any, float]], *, seed: int = 0, noise: float = 0.1, untrained: Sequence[str] = ()
 ) -> Atlas:
     """An atlas of (model, finding) effects: sentences differ by far more than models do, and all read the same ones."""
     generator = np.random.default_rng(seed)

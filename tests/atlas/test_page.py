@@ -57,7 +57,7 @@ def signs_of(page: Page, id: str) -> list[str]:
     """The names of the models of a row from left to right, with their verdicts."""
     cells = page.locator(f"#{id} .cell").all()
     boxes = [(cell.bounding_box(), cell.inner_text().strip()) for cell in cells]
-    return [text for box, text in sorted(boxes, key=lambda each: each[0]["x"] if each[0] else 0.0)]
+    return [text for _, text in sorted(boxes, key=lambda each: each[0]["x"] if each[0] else 0.0)]
 
 
 def test_a_row_has_the_verdict_of_each_model_and_opens_by_the_keyboard(page: Page) -> None:

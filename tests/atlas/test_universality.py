@@ -51,5 +51,16 @@ def test_seeds_bound_what_is_called_larger_than_their_spread() -> None:
     beyond = [
         {d.first, d.second} for d in content.differences if d.is_significant and abs(d.value) > family.spreads["x"]
     ]
-    assert agreement.n_beyond_seeds == len(beyond) < agreement.n_different
+    assert agreement.n_beyond_seeds == len(beyond) < agreement.n_different_trained == agreement.n_different
     assert {"a", "c"} in beyond and {"a", "b"} not in beyond
+
+
+def test_seeds_of_untrained_models_say_nothing_about_trained_ones() -> None:
+    effects = {"a": 0.3, "b": 0.9, "random:a": -0.5, "random:a@1": -0.5}
+    content = planted_atlas(
+        {name: {"x": value} for name, value in effects.items()}, untrained=["random:a", "random:a@1"]
+    )
+    [family] = content.families
+    [agreement] = content.agreements
+    assert not family.is_trained and agreement.n_different == 5 and agreement.n_different_trained == 1
+    assert agreement.n_beyond_seeds is None

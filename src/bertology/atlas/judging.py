@@ -25,8 +25,11 @@ from bertology.views.report.findings import Finding
 from bertology.views.report.strips import finding_strip
 
 PACKAGE = Path(__file__).parents[1]
-CODE_FOLDERS = ("atlas", "claims", "views/report")
-"""Packages above the analyses that a record depends on."""
+CODE_ABOVE = (
+    "claims", "atlas/judging.py", "atlas/finding_numbers.py", "atlas/judged_model.py", "views/report/findings.py",
+    "views/report/strips.py",
+)  # fmt: skip
+"""Code above the analyses that a record depends on; how records are compared and drawn is no part of it."""
 RANDOM_PREFIXES = ("random:", "static:")
 
 
@@ -55,6 +58,7 @@ def judge_model(encoder: Encoder, source: str, task: JudgingTask, progress: Prog
     results = claims(encoder, task.corpus, **task.arguments, store=task.store, progress=start)
     model = encoder.model if isinstance(encoder, TaskEncoder) else None
     config = getattr(model, "config", None)
+    is_trained = not is_untrained(source)
     return JudgedModel(
         name=source,
         source=source,
@@ -64,21 +68,24 @@ def judge_model(encoder: Encoder, source: str, task: JudgingTask, progress: Prog
         n_heads=encoder.heads,
         width=encoder.width,
         n_parameters=None if model is None else sum(weight.numel() for weight in model.parameters()),
-        is_trained=not is_untrained(source),
+        is_trained=is_trained,
         unknown_tokens="; ".join(map(str, results.unknown_tokens)),
-        findings=tuple(judge_finding(result) for result in results),
+        findings=tuple(judge_finding(result, is_trained=is_trained) for result in results),
     )
 
 
-def judge_finding(result: ClaimResult) -> JudgedFinding:
-    """The verdict on a claim with the numbers behind it."""
+def judge_finding(result: ClaimResult, *, is_trained: bool = True) -> JudgedFinding:
+    """The verdict on a claim with the numbers behind it.
+
+    What holds in a model with random weights holds without training, even if more than in another such model.
+    """
     finding, strip = Finding(result.claim, result), finding_strip(result)
     described = [summary for each in result.results for summary in each.inputs.values() if isinstance(summary, Mapping)]
     corpora = [summary["corpus"]["fingerprint"] for summary in described if "corpus" in summary]
     return JudgedFinding(
         id=result.claim.id,
         outcome=result.verdict.outcome,
-        status=finding.status,
+        status="unspecific" if finding.status == "specific" and not is_trained else finding.status,
         qualification=result.verdict.qualification,
         headline=result.headline,
         answer=result.answer,
@@ -133,7 +140,8 @@ def _key(source: str, content: str, task: JudgingTask) -> dict[str, Any]:
 
 
 def _code_digest() -> str:
-    files = [file for name in CODE_FOLDERS for file in sorted((PACKAGE / name).rglob("*.py"))]
+    parts = [PACKAGE / name for name in CODE_ABOVE]
+    files = [file for part in parts for file in (sorted(part.rglob("*.py")) if part.is_dir() else [part])]
     text = "\n".join(f"{file.relative_to(PACKAGE)} {digest_file(file)}" for file in files)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -130,7 +130,7 @@ def _row(claim: Claim, agreement: FindingAgreement, content: Atlas) -> dict[str,
         "reference": claim.reference,
         "short_reference": claim.short_reference,
         "section": claim.section,
-        "tested": _tested(agreement, different, content),
+        "tested": _tested(agreement, content),
         "pairs": [_pair(d, claim.unit) for d in sorted(different, key=lambda d: -abs(d.value))[:MAX_PAIRS]],
         "n_pairs": len(different),
         "filled": sorted({finding.filled_from for _, finding in judged if finding.filled_from}),
@@ -162,7 +162,7 @@ def _agreement_text(agreement: FindingAgreement, appearance: tuple[TrainingRun, 
     return f"{agreement.text}; appears between {appeared.after:g} and {appeared.by:g} {run.unit}"
 
 
-def _tested(agreement: FindingAgreement, different: list[ModelDifference], content: Atlas) -> str:
+def _tested(agreement: FindingAgreement, content: Atlas) -> str:
     """How the pairs of models were compared, in a sentence."""
     if not agreement.n_compared:
         return "No pair of models can be compared: the number has no sampling error, or too few examples."
@@ -170,11 +170,12 @@ def _tested(agreement: FindingAgreement, different: list[ModelDifference], conte
     how = "sentence by sentence" if all(paired) else "by independent intervals where the sentences are not the same"
     text = (
         f"{count_noun(agreement.n_compared, 'pairs')} of models compared {how}; Holm's correction over all "
-        f"{len(content.differences):,} comparisons of the atlas: {len(different)} differ"
+        f"{len(content.differences):,} comparisons of the atlas: {agreement.n_different} differ, of finished trained "
+        f"models {agreement.n_different_trained}"
     )
     if agreement.n_beyond_seeds is None:
-        return f"{text}."
-    return f"{text}, {agreement.n_beyond_seeds} by more than seeds of one model do."
+        return f"{text}. How far seeds of one trained model would differ is not known here."
+    return f"{text}; {agreement.n_beyond_seeds} of these by more than seeds of one trained model do."
 
 
 def _pair(difference: ModelDifference, unit: Unit) -> dict[str, str]:

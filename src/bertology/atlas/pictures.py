@@ -20,7 +20,7 @@ from bertology.results.drawing.panels import Panel
 from bertology.results.drawing.strip import ForestLane, StripMark, draw_forest
 from bertology.results.shapes import Curve
 
-FOREST_WIDTH, MAP_WIDTH, MAP_HEIGHT, MAP_MARGIN = 620.0, 620.0, 420.0, 46.0
+FOREST_WIDTH, MAP_WIDTH, MAP_HEIGHT, MAP_MARGIN = 620.0, 700.0, 480.0, 12.0
 CURVE_WIDTH = 300.0
 MAX_CURVES = 12
 """So many findings have a curve at once; all numbers are in the JSON."""
@@ -75,8 +75,8 @@ def peak_forest(row: Row) -> Markup | None:
 def draw_map(profile_map: ProfileMap, content: Atlas) -> Markup:
     """The models in the plane of their profiles, each with the ellipse of its uncertainty."""
     positions = profile_map.positions
-    xs = [p.x + sign * p.radii[0] for p in positions for sign in (-0.5, 0.5)]
-    ys = [p.y + sign * p.radii[0] for p in positions for sign in (-0.5, 0.5)]
+    xs = [p.x + sign * p.extent[0] for p in positions for sign in (-1, 1)]
+    ys = [p.y + sign * p.extent[1] for p in positions for sign in (-1, 1)]
     width, height = MAP_WIDTH - 2 * MAP_MARGIN, MAP_HEIGHT - 2 * MAP_MARGIN
     factor = min(width / (max(xs) - min(xs) or 1.0), height / (max(ys) - min(ys) or 1.0))
     x0, y0 = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
@@ -90,7 +90,7 @@ def draw_map(profile_map: ProfileMap, content: Atlas) -> Markup:
             transform=f"rotate({-p.angle:.1f} {x:.1f} {y:.1f})",
         )  # fmt: skip
         point = svg.element("circle", cx=x, cy=y, r=4.5, class_="mark-estimate", tip=p.model)
-        anchor = "end" if x > 0.8 * MAP_WIDTH else "start"
+        anchor = "end" if x > 0.7 * MAP_WIDTH else "start"
         name = svg.text(x + (-8 if anchor == "end" else 8), y + 4, svg.truncate_label(p.model, 30), anchor=anchor)
         parts.append(svg.group([ellipse, point, name], class_=kind))
     label = "Map of models by their profiles: " + "; ".join(f"{p.model} at {p.x:.1f}, {p.y:.1f}" for p in positions)

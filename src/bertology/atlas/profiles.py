@@ -31,6 +31,13 @@ class MapPosition(AtlasRecord):
     radii: tuple[float, float]
     angle: float
 
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Half the width and height of the ellipse."""
+        turn = np.radians(self.angle)
+        (a, b), cosine, sine = self.radii, float(np.cos(turn)), float(np.sin(turn))
+        return float(np.hypot(a * cosine, b * sine)), float(np.hypot(a * sine, b * cosine))
+
 
 class ProfileMap(AtlasRecord):
     """The models in the plane in which their profiles differ most; `explained` is the share of their variance in it."""

@@ -13,6 +13,7 @@ class SeedFamily(AtlasRecord):
 
     name: str
     models: tuple[str, ...]
+    is_trained: bool
     spreads: Mapping[str, float]
     """The highest effect less the lowest one of its models, by finding."""
 
@@ -25,7 +26,12 @@ def find_seed_families(models: Sequence[JudgedModel]) -> tuple[SeedFamily, ...]:
         if name:
             groups.setdefault((name, model.n_layers, model.n_heads, model.width), []).append(model)
     return tuple(
-        SeedFamily(name=key[0], models=tuple(model.name for model in group), spreads=_spreads(group))
+        SeedFamily(
+            name=key[0],
+            models=tuple(model.name for model in group),
+            is_trained=all(model.is_trained for model in group),
+            spreads=_spreads(group),
+        )
         for key, group in groups.items()
         if len(group) > 1
     )

@@ -33,7 +33,8 @@ class FindingAgreement(AtlasRecord):
     """What the models say together about a finding.
 
     `holds` of `judged` finished trained models; `n_different` of `n_compared` pairs of all models differ after the
-    correction, and `n_beyond_seeds` of these by more than the seeds of any family do (None without a family).
+    correction. Of pairs of finished trained models, `n_different_trained` do, and `n_beyond_seeds` of these by more
+    than the seeds of any trained family (None without one).
     """
 
     finding: str
@@ -43,6 +44,7 @@ class FindingAgreement(AtlasRecord):
     judged: int
     n_compared: int
     n_different: int
+    n_different_trained: int
     n_beyond_seeds: int | None = None
 
 
@@ -58,8 +60,10 @@ def agree(
     random = [finding for model in untrained if (finding := _judged(model, id)) is not None]
     different = [difference for difference in differences if difference.is_significant]
     agreement, text = _agreement(findings, random, different)
-    spreads = [family.spreads[id] for family in families if id in family.spreads]
-    beyond = sum(abs(difference.value) > max(spreads) for difference in different) if spreads else None
+    names = {model.name for model in trained}
+    among_trained = [difference for difference in different if {difference.first, difference.second} <= names]
+    spreads = [family.spreads[id] for family in families if family.is_trained and id in family.spreads]
+    beyond = sum(abs(difference.value) > max(spreads) for difference in among_trained) if spreads else None
     return FindingAgreement(
         finding=id,
         agreement=agreement,
@@ -68,6 +72,7 @@ def agree(
         judged=len(findings),
         n_compared=len(differences),
         n_different=len(different),
+        n_different_trained=len(among_trained),
         n_beyond_seeds=beyond,
     )
 

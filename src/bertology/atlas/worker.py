@@ -41,19 +41,19 @@ def judge_in_process(source: str, task: JudgingTask, progress: ProgressCallback,
         [sys.executable, "-m", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
     assert process.stdin is not None and process.stdout is not None
-    try:
-        with process.stdin as stream:
-            _TaskPickler(stream).dump((source, task))
-        answer: dict[str, Any] = {}
-        for line in process.stdout:
-            answer = json.loads(line)
-            if "progress" in answer:
-                progress(*answer["progress"])
-        status = process.wait()
-    finally:
-        if process.poll() is None:
+    answer: dict[str, Any] = {}
+    with process:  # closes its streams and waits for its end
+        try:
+            with process.stdin as stream:
+                _TaskPickler(stream).dump((source, task))
+            for line in process.stdout:
+                answer = json.loads(line)
+                if "progress" in answer:
+                    progress(*answer["progress"])
+        except BaseException:
             process.terminate()
-            process.wait()
+            raise
+    status = process.returncode
     if "model" in answer:
         return JudgedModel.model_validate(answer["model"])
     if "problem" in answer:
