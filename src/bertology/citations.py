@@ -49,6 +49,10 @@ CITATIONS: dict[str, str] = {
     "jain2019": "Jain & Wallace (2019). Attention is not Explanation. NAACL.",
     "wiegreffe2019": "Wiegreffe & Pinter (2019). Attention is not not Explanation. EMNLP.",
     "lin2019": "Lin, Tan & Frank (2019). Open Sesame: Getting Inside BERT's Linguistic Knowledge. BlackboxNLP.",
+    "htut2019": (
+        "Htut, Phang, Bordia & Bowman (2019). Do Attention Heads in BERT Track Syntactic Dependencies? "
+        "arXiv:1911.12246."
+    ),
     "reif2019": (
         "Reif, Yuan, Wattenberg, Viegas, Coenen, Pearce & Kim (2019). Visualizing and Measuring the Geometry of BERT. "
         "NeurIPS."
