@@ -149,6 +149,10 @@ CITATIONS: dict[str, str] = {
         "Si, Wang, Kan & Jiang (2019). What does BERT Learn from Multiple-Choice Reading Comprehension Datasets? "
         "arXiv:1910.12391."
     ),
+    "gururangan2018": (
+        "Gururangan, Swayamdipta, Levy, Schwartz, Bowman & Smith (2018). Annotation Artifacts in Natural Language "
+        "Inference Data. NAACL."
+    ),
     "jin2020": (
         "Jin, Jin, Zhou & Szolovits (2020). Is BERT Really Robust? A Strong Baseline for Natural Language Attack on "
         "Text Classification and Entailment. AAAI."
