@@ -18,6 +18,7 @@ import ast
 import html
 import io
 import json
+import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -214,8 +215,14 @@ def _references(chapter: Chapter) -> str:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Run every chapter and add its pages to the site, in both editions, with the pages that its frames show."""
+    """Run every chapter and add its pages to the site, in both editions, with the pages that its frames show.
+
+    With `PRIMER_SENTENCES=0` chapters are not run, and their pages have no values: a fast build for other pages.
+    """
     from mkdocs.structure.files import File
+
+    if os.environ.get("PRIMER_SENTENCES") == "0":
+        return files
 
     editions = {edition: read_chapters(folder, edition) for edition, folder in EDITIONS.items()}
     for name in editions["en"]:
