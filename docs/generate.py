@@ -33,8 +33,8 @@ from bertology.analyses.declaration import INPUTS, REPORT_SECTIONS, Analysis
 from bertology.analyses.presets import all_presets
 from bertology.atlas.schema import atlas_schema
 from bertology.citations import full_citation
-from bertology.claims.claim import Claim
 from bertology.claims.catalogue import all_claims
+from bertology.claims.claim import Claim
 from bertology.cli.main import COMMANDS, main
 from bertology.corpus.read import readers
 from bertology.recording.sites import LOGIT_SITES, RAW_SITES, reductions

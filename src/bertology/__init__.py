@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from bertology.analyses.run_by_name import run as run
     from bertology.analyses.trainer_callback import AnalysisCallback as AnalysisCallback
     from bertology.atlas.build import atlas as atlas
+    from bertology.claims.catalogue import all_claims as all_claims
+    from bertology.claims.catalogue import read_claims as read_claims
     from bertology.claims.claim import Claim as Claim
     from bertology.claims.judge import judge as judge
     from bertology.claims.run import claims as claims

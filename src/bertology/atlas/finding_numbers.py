@@ -12,8 +12,8 @@ from scipy.stats import norm
 from bertology.arrays import FloatArray
 from bertology.atlas.judged_model import CurvePeak, Effect, HeadCount, encode_resamples
 from bertology.claims import claim as tests
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.result_numbers import cell_indices
-from bertology.claims.run import ClaimResult
 from bertology.claims.strip import UNTRAINED_MODEL, main_comparison
 from bertology.claims.verdict import Comparison, Measurement
 from bertology.estimates.estimate import ROUNDING_ERROR, Estimate, Estimates

@@ -15,7 +15,8 @@ from bertology.atlas.judged_model import JudgedFinding, JudgedModel
 from bertology.atlas.model_names import is_untrained
 from bertology.atomic_files import digest_file
 from bertology.claims.claim import Claim
-from bertology.claims.run import ClaimResult, claims, select_claims
+from bertology.claims.claim_results import ClaimResult
+from bertology.claims.run import claims, select_claims
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.builtin import BUILT_IN_MODELS, MODELS
 from bertology.encoder.encoder import Encoder, TaskEncoder

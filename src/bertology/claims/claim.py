@@ -18,8 +18,6 @@ from bertology.claims.rounding import Unit
 from bertology.claims.template import unknown_placeholders
 from bertology.claims.verdict import Outcome
 from bertology.corpus.language import Language
-from bertology.errors import Refusal
-from bertology.plugins import Plugin, PluginError, load_plugin
 
 OWN_TOPIC = "Your claims"
 """The topic of a claim that names none."""

@@ -141,14 +141,6 @@ def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict
     return ControlVerdict(control.name, relation, same_test.comparisons, smallest)
 
 
-def _independent_difference(left: Estimate, right: Estimate) -> Estimate:
-    """The difference of two estimates, with the interval of independent ones."""
-    value = left.value - right.value
-    low = value - float(np.hypot(left.value - left.low, right.high - right.value))
-    high = value + float(np.hypot(left.high - left.value, right.value - right.low))
-    return Estimate(value, low, high, min(left.n, right.n) or max(left.n, right.n), left.interval)
-
-
 def not_applicable(claim: Claim, reason: str) -> Verdict:
     """The verdict on a claim that cannot be tested, with the reason and how to meet its requirements."""
     obstacle = f"{reason} {claim.requirement_help}" if claim.requirement_help else reason

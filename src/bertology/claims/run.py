@@ -23,11 +23,10 @@ from bertology.analyses.run import (
     run_all,
     with_partner,
 )
-from bertology.claims.answer import describe_caveat, write_answer
-from bertology.claims.claim import Claim, ClaimRun, all_claims, read_claims
+from bertology.claims.catalogue import all_claims, read_claims
+from bertology.claims.claim import Claim, ClaimRun
+from bertology.claims.claim_results import ClaimResult, ClaimResults, ClaimResultsByModel, UnknownTokens
 from bertology.claims.judge import judge, not_applicable
-from bertology.claims.strip import Strip, strip
-from bertology.claims.verdict import OUTCOMES, Outcome, Verdict, count_verdicts
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.language import detect_language
 from bertology.corpus.read import load_corpus

@@ -307,7 +307,7 @@ def _cache_entry(file: Path, root: Path) -> StoreEntry:
     described = file.with_suffix(".json")  # resampled values lie beside their result
     if described.is_file():
         try:
-            stored = json.loads(described.read_text("utf-8"))
+            stored = read_checked_json(described)
             function, value = stored["key"]["function"], stored["value"]
             content = (function,)
             if isinstance(value, dict) and {"analysis", "inputs", "provenance"} <= value.keys():
