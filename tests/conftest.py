@@ -15,6 +15,10 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import hypothesis
 import pytest
 
+from browsing import browser, built_frontend
+
+__all__ = ["browser", "built_frontend"]  # fixtures of all tests: there can be one Playwright in a process
+
 # The same examples in every run, and no limit that depends on how busy the machine is.
 hypothesis.settings.register_profile(
     "deterministic",

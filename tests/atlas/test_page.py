@@ -10,7 +10,6 @@ import pytest
 
 from bertology.atlas.judged_model import NotJudged
 from bertology.atlas.page import atlas_page
-from browsing import browser as browser
 from planted_atlas import planted_atlas
 
 if TYPE_CHECKING:

@@ -10,13 +10,11 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 
-from browsing import browser, built_frontend
 from serving import RealServer, prefix_proxy, real_server, write_sample
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-__all__ = ["browser", "built_frontend"]
 READY = ".workbench[data-current='true'] .picture:not([data-ready=''])"
 TEXT = "The old man and the door of the house."
 EXPECTED = re.compile(r"status of (409|422|503)")

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bertology.views.html_view import HtmlView
-from browsing import browser, built_frontend
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-__all__ = ["browser", "built_frontend", "opened"]
 READY = ".views:not([data-ready=''])"
 
 Open = Callable[..., "Page"]
