@@ -26,6 +26,7 @@ async ([code, payload]) => {
     set: (name, value) => { values[name] = value },
     save_changes: () => { window.saved = values.state },
     on: (event, changed) => listeners.push(changed),
+    off: (event, changed) => listeners.splice(listeners.indexOf(changed), 1),
     change: state => { values.state = state; listeners.forEach(changed => changed()) },
   };
   const el = document.body.appendChild(document.createElement("div"));
