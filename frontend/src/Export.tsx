@@ -1,4 +1,5 @@
 // Exports of the current view: drawing (SVG, PNG), weights (CSV, JSON), and texts: link, caption, papers, command.
+import { copyText } from "./clipboard";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Picture } from "./compose";
 import { download, type Figure, pngOf, svgOf } from "./figure";
@@ -65,20 +66,6 @@ export function Export({ figure, picture, background, name, view, texts }: Props
       )}
     </div>
   );
-}
-
-export async function copyText(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // A page from a file, or in a frame, may not access the clipboard; this way still works there.
-    const area = document.createElement("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
 }
 
 /** All digits of exact weights; five of those stored in steps. */

@@ -25,7 +25,7 @@ def test_labels_are_of_the_current_model_corpus_and_analyses(model: str) -> None
     labels, corpus = shipped(model), load_corpus(CORPUS)
     assert (labels.corpus_fingerprint, labels.n) == (corpus.fingerprint, len(corpus))
     versions = {source.name: source.version for source in labels.analyses}
-    assert versions == {name: registry.find(name).version for name in ANALYSES}  # type: ignore[union-attr]
+    assert versions == {analysis.name: analysis.version for analysis in map(registry.get, ANALYSES)}
     assert labels.labels and all(label.effect and label.effect >= 0.1 for label in labels.labels)
 
 

@@ -1,4 +1,5 @@
 // Attention as a table of numbers: sorted by any row or column, copied as text; only cells on screen are rendered.
+import { copyText } from "../clipboard";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { largestSize } from "../colours";
 import { type Picture, type Series, unitName } from "../compose";
@@ -264,20 +265,6 @@ function asTable(picture: Picture, series: Series, order: Order): string {
     return [name(picture.rows[row]), ...numbers.map((value) => (value === value ? value.toPrecision(4) : ""))];
   });
   return [head, ...lines].map((line) => line.join("\t")).join("\n");
-}
-
-async function copyText(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // A page from a file, or in a frame, may not access the clipboard; this way still works there.
-    const area = document.createElement("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
 }
 
 function figureOf(props: ViewProps, series: Series, order: Order, colours: WeightScale) {

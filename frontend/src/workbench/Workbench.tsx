@@ -2,7 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { CorpusState, JobAnswer, JobRequest, ModelState, WorkbenchState } from "../api";
 import { useDark } from "../drawing";
-import { csv, copyText } from "../Export";
+import { copyText } from "../clipboard";
+import { csv } from "../Export";
 import { download, pngOf, svgOf } from "../figure";
 import { DARK, LIGHT } from "../palette";
 import { type Bench, fromAddress, isChanged, liveRequest, type Panel, START, toAddress } from "./address";

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel
 
 from bertology.views.head_labels import labelling_note, labels_from_results
 from bertology.views.payload import HeadLabel
+from bertology.views.shipped_files import read_shipped
 
 if TYPE_CHECKING:
     from bertology.encoder.encoder import Encoder
@@ -55,10 +55,7 @@ def shipped_labels(encoder: Encoder | EncoderSummary) -> ShippedLabels | None:
 
 @cache
 def _by_fingerprint() -> dict[str, ShippedLabels]:
-    folder = resources.files("bertology.views") / "data"
-    files = [file for file in folder.iterdir() if file.name.startswith(PREFIX)]
-    shipped = [ShippedLabels.model_validate_json(file.read_text("utf-8")) for file in files]
-    return {labels.fingerprint: labels for labels in shipped}
+    return {labels.fingerprint: labels for labels in read_shipped(ShippedLabels, PREFIX)}
 
 
 def compute_labels(model: str, analyses: Sequence[str] = ANALYSES, store: str | None = None) -> ShippedLabels:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from pydantic import BaseModel
 
 from bertology.views.head_measures import measures_from_results
 from bertology.views.payload import HeadMeasure
+from bertology.views.shipped_files import read_shipped
 from bertology.views.shipped_labels import CORPUS, MODELS, file_stem
 
 if TYPE_CHECKING:
@@ -87,10 +87,7 @@ def shipped_measures(encoder: Encoder | EncoderSummary) -> list[HeadMeasure]:
 
 @cache
 def _by_fingerprint() -> dict[str, ShippedMeasures]:
-    folder = resources.files("bertology.views") / "data"
-    files = [file for file in folder.iterdir() if file.name.startswith(PREFIX)]
-    shipped = [ShippedMeasures.model_validate_json(file.read_text("utf-8")) for file in files]
-    return {measures.fingerprint: measures for measures in shipped}
+    return {measures.fingerprint: measures for measures in read_shipped(ShippedMeasures, PREFIX)}
 
 
 def compute_measures(
