@@ -33,14 +33,16 @@ export function Tour({ payload, source, opening, step, go, update }: Props) {
   }, [step]);
   useEffect(() => {
     const root = box.current!.getRootNode() as ShadowRoot;
-    // The part appears once the layer is decoded.
-    const timer = setTimeout(() => {
+    // The part appears once the layer is decoded, however long that takes.
+    const timer = setInterval(() => {
       const part = root.querySelector<HTMLElement>(target);
-      part?.classList.add("toured");
-      part?.scrollIntoView({ block: "nearest", behavior: "auto" });
+      if (!part) return;
+      clearInterval(timer);
+      part.classList.add("toured");
+      part.scrollIntoView({ block: "nearest", behavior: "auto" });
     }, 120);
     return () => {
-      clearTimeout(timer);
+      clearInterval(timer);
       root.querySelectorAll(".toured").forEach((part) => part.classList.remove("toured"));
     };
   }, [step]);

@@ -168,3 +168,10 @@ def test_steps_are_longer_along_axes_of_low_variance() -> None:
     expected = (5 / 36 * variance + 1e-3) ** -0.5
     np.testing.assert_allclose(rotation.step_scale[:, 0, 0, :-1], expected, rtol=1e-3)
     assert expected.max() > 3 * expected.min()
+
+
+def test_features_that_are_not_finite_are_an_error() -> None:
+    x, labels = examples(3, 2)
+    x[1, 4, 2] = np.inf
+    with pytest.raises(FloatingPointError, match="not finite"):
+        solve_logistic(x, labels, 3, (0.1,), EXACT)

@@ -82,13 +82,17 @@ def solve_logistic(
     if classes < 2 or not used.any():
         return np.zeros((len(x), len(labels), len(penalties), classes, x.shape[-1] + 1), np.float32)
     x, labels = (x, labels) if used.all() else (x[:, used], labels[:, used])
+    if not np.isfinite(x).all():
+        raise FloatingPointError("Logistic regression was given features that are not finite.")
     problems = _label_problems(labels, classes, penalties, feature_mask)
     chunk_size = groups_per_chunk(x.shape[1:], len(problems.weights), classes)
     parts: list[FloatArray] = []
-    for first in range(0, len(x), chunk_size):
-        chunk = x[first : first + chunk_size]
-        axes = feature_axes(chunk, classes, penalties, len(labels)) if feature_mask is None else None
-        parts.append(_solve_chunk(chunk, problems, limits, axes))
+    # OpenBLAS sometimes flags a product of finite numbers as invalid (numpy issue 24067).
+    with np.errstate(invalid="ignore"):
+        for first in range(0, len(x), chunk_size):
+            chunk = x[first : first + chunk_size]
+            axes = feature_axes(chunk, classes, penalties, len(labels)) if feature_mask is None else None
+            parts.append(_solve_chunk(chunk, problems, limits, axes))
     weights = np.concatenate(parts)
     if classes == 2:
         weights = np.concatenate([-weights, weights], 2) * np.float32(0.5)
