@@ -84,7 +84,7 @@ export function App({ payload, store }: { payload: Payload; store: StateStore })
       <header>
         <h1><bdi>{payload.title}</bdi></h1>
         <p class="about">
-          <bdi>{source.run.name}</bdi>{source.run.model && source.run.model !== source.run.name && <> · {source.run.model}</>} · {source.layers} layers, {source.heads} heads · {source.nTokens} tokens · {source.run.quantities[state.quantity].description}, {precisionText(source, state.quantity)}
+          <bdi>{source.run.name}</bdi>{state.view === "difference" && <> and <bdi>{sources[1].run.name}</bdi></>}{source.run.model && source.run.model !== source.run.name && <> · {source.run.model}</>} · {source.layers} layers, {source.heads} heads · {source.nTokens} tokens · {source.run.quantities[state.quantity].description}, {precisionText(source, state.quantity)}
         </p>
         {payload.notes.map((note) => <p class="note" key={note}>{note}</p>)}
         <Controls state={state} update={update} source={source} sources={sources} palette={palette} exports={exported} tour={() => setTour(0)} help={() => setHelp(true)} />

@@ -191,7 +191,7 @@ def infer_evaluation_task(encoder: Encoder, corpus: Corpus) -> str:
     if _supports_task(encoder, MLM):
         return MLM
     raise Refusal(
-        f"{encoder.name} cannot be evaluated on {corpus.name}: {_task_head_list(encoder)}",
+        _missing_annotation(encoder, corpus),
         "a model fine-tuned for a task annotated in the corpus, or a masked language model",
         "Fine-tune one with `bertology finetune`, or choose another model or corpus",
     )
@@ -214,6 +214,14 @@ def _supports_task(encoder: Encoder, task: str) -> bool:
     if task == MLM:
         return MLM in encoder.task_heads and encoder.mask_token_id is not None
     return any(task in tasks for task_head, tasks in TASKS_BY_TASK_HEAD.items() if task_head in encoder.task_heads)
+
+
+def _missing_annotation(encoder: Encoder, corpus: Corpus) -> str:
+    tasks = [task for head, tasks in TASKS_BY_TASK_HEAD.items() if head in encoder.task_heads for task in tasks]
+    if not tasks:
+        return f"{encoder.name} has no task head to evaluate"
+    described = " or ".join(TASK_DESCRIPTIONS[task] for task in tasks)
+    return f"{encoder.name} is a model for {described}, and {corpus.name} is not annotated for that"
 
 
 def _task_head_list(encoder: Encoder) -> str:
