@@ -82,7 +82,7 @@ export function App({ payload, store }: { payload: Payload; store: StateStore })
   return (
     <div class="views" ref={root} data-theme={dark ? "dark" : "light"} data-ready={props ? current!.view : ""} data-shown={shown ? pictureKey(shown.state) : ""}>
       <header>
-        <h1><bdi>{payload.title}</bdi></h1>
+        <h1 title={payload.title}><bdi>{payload.title}</bdi></h1>
         <p class="about">
           <bdi>{source.run.name}</bdi>{state.view === "difference" && <> and <bdi>{sources[1].run.name}</bdi></>}{source.run.model && source.run.model !== source.run.name && <> · {source.run.model}</>} · {source.layers} layers, {source.heads} heads · {source.nTokens} tokens · {source.run.quantities[state.quantity].description}, {precisionText(source, state.quantity)}
         </p>

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from accessibility import accessibility_violations
 from bertology.atlas.judged_model import NotJudged
 from bertology.atlas.page import atlas_page
 from planted_atlas import planted_atlas
@@ -75,7 +76,7 @@ def test_models_are_ordered_by_size_and_rows_by_agreement(page: Page) -> None:
     names = [sign.split(":")[0] for sign in signs_of(page, "same")]
     assert names[0] == "small" and names[-1] == "big"
     page.get_by_role("button", name="by agreement").click()
-    assert "nowhere" in page.locator(".rows h3").all_text_contents()
+    assert "nowhere" in page.locator(".rows h2").all_text_contents()
     page.get_by_role("button", name="only where models differ").click()
     assert page.locator("#nowhere").is_hidden() and page.locator("#differs").is_visible()
     page.evaluate("location.hash = 'nowhere'")
@@ -87,3 +88,9 @@ def test_what_was_left_out_is_shown_as_text_and_reports_are_linked(page: Page) -
     page.locator("#model-big > summary").click()
     assert page.locator("#model-big a[href='report-big.html']").count() == 1
     assert page.locator("#training h3").inner_text().startswith("run, at 0, 10, 100")
+
+
+def test_the_page_breaks_no_rule_of_accessibility(page: Page) -> None:
+    assert accessibility_violations(page) == []
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    assert accessibility_violations(page) == []

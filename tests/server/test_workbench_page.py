@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 
+from accessibility import accessibility_violations
 from serving import RealServer, prefix_proxy, real_server, write_sample
 
 if TYPE_CHECKING:
@@ -438,6 +439,16 @@ def test_what_is_seen_is_saved_and_made_again(opened: Open, tmp_path: Path) -> N
         page.click(f"[data-do='{kind}']")
         page.wait_for_selector(f"footer output:has-text('{name} copied')")
         assert page.evaluate("navigator.clipboard.readText()").startswith(expected)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1024, True), (390, False)], ids=["dark", "phone"])
+def test_the_page_breaks_no_rule_of_accessibility(opened: Open, width: int, dark: bool) -> None:
+    page = opened(f"text={quote(TEXT)}&head=2-1", width=width, dark=dark)
+    page.wait_for_selector(".head-card[data-head='2-1']")
+    assert accessibility_violations(page) == []
+    page.keyboard.press("2")
+    page.wait_for_selector(".picture.matrix")
+    assert accessibility_violations(page) == []
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, True), (1024, False), (390, False)])

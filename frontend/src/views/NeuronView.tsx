@@ -12,7 +12,7 @@ import { shorten } from "../text";
 import { useHeight } from "./fit";
 import { Tip } from "./Tip";
 
-const STEP = { min: 22, max: 34 }; // from one token to the next
+const STEP = { min: 26, max: 34 }; // from one token to the next
 const TOP = 30;
 const GAP = 16;
 const TOLERANCE = 0.02;

@@ -102,7 +102,7 @@ def test_labels_match_by_number_and_in_any_case() -> None:
 
 
 def test_a_task_without_a_task_head_is_refused() -> None:
-    with pytest.raises(Refusal, match="model for text classification .*and english.* is not annotated for that"):
+    with pytest.raises(Refusal, match=r"model for text classification .*and english.* is not annotated for that"):
         prepare_evaluation(with_task_head("sentence"), load_corpus("english", limit=5))
     with pytest.raises(Refusal, match="has no task head for --task sentence"):
         prepare_evaluation(load("tiny"), planted_corpus("sentence", 5), task="sentence")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from accessibility import accessibility_violations
 from bertology.citations import CITATIONS, short_citation
 from bertology.claims.catalogue import all_claims
 from bertology.claims.claim import TOPICS, ClaimRun
@@ -205,6 +206,15 @@ def test_the_page_fits_every_width_and_theme(opened: Any, width: int, dark: bool
     fill = page.locator(".drawing text.muted").first.evaluate("e => getComputedStyle(e).fill")
     assert (fill == "rgb(162, 171, 182)") == dark, fill
     assert page.locator("#fails svg.drawing").first.is_visible()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1024, True)], ids=["phone", "dark"])
+@pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
+def test_the_page_breaks_no_rule_of_accessibility(opened: Any, width: int, dark: bool, is_open: bool) -> None:
+    page = opened(ReportView(), width=width, dark=dark, ready=READY)
+    if is_open:
+        page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    assert accessibility_violations(page) == []
 
 
 def test_a_link_opens_a_finding_or_an_analysis(opened: Any) -> None:
