@@ -114,6 +114,7 @@ class PlantedEncoder:
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
+        logits: bool = True,
         objective: Objective | None = None,
     ) -> ModelOutput:
         rows = [ids[: int(mask.sum())].numpy() for ids, mask in zip(batch.input_ids, batch.attention_mask, strict=True)]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 
 import tiny_models
-from bertology.encoder.encoder import TaskEncoder
+from bertology.encoder.attention_hook import LayerActivations
+from bertology.encoder.encoder import Encoder, ModelInputs, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant, transformer_layers
 from bertology.encoder.load import load
 from bertology.encoder.task_heads import TaskHeadName, add_task_head, label_ids, save_pretrained
@@ -49,6 +52,51 @@ def test_the_encoder_below_a_task_head_is_unchanged(name: str, task_head: TaskHe
     save_pretrained(encoder, tmp_path)
     restored = load(str(tmp_path))
     torch.testing.assert_close(dict(restored.forward(batch).logits), dict(encoder.forward(batch).logits))
+
+
+def _assert_same_without_logits(encoder: Encoder, batch: ModelInputs) -> None:
+    layers: tuple[list[LayerActivations], list[LayerActivations]] = ([], [])
+    with torch.inference_mode():
+        whole = encoder.forward(batch, on_layer=layers[0].append, hidden=True)
+        without = encoder.forward(batch, on_layer=layers[1].append, hidden=True, logits=False)
+        plain = encoder.forward(batch, hidden=True, logits=False)
+    assert set(whole.logits) == encoder.task_heads and not without.logits and not plain.logits
+    for states, expected in zip(without.hidden_states, whole.hidden_states, strict=True):
+        assert torch.equal(states, expected)
+    for layer, expected in zip(*layers, strict=True):
+        assert torch.equal(layer.attention, expected.attention)
+    assert len(layers[0]) == encoder.layers and len(plain.hidden_states) == len(whole.hidden_states)
+
+
+@pytest.mark.parametrize("task_head", ["label", "token", "answer", "choice"])
+@pytest.mark.parametrize("name", tiny_models.FAMILIES)
+def test_a_pass_without_logits_has_the_same_states_and_attention(name: str, task_head: TaskHeadName) -> None:
+    if name == "gpt2" and task_head == "choice":
+        pytest.skip("transformers has no such class")
+    encoder = with_task_head(name, task_head)
+    _assert_same_without_logits(encoder, tiny_models.batch(encoder.tokenise(tiny_models.inputs())))
+
+
+def test_a_pass_without_logits_does_not_run_the_language_model_head() -> None:
+    encoder = load("tiny")
+    batch = tiny_models.batch(encoder.tokenise(tiny_models.inputs()))
+    _assert_same_without_logits(encoder, batch)
+    with pytest.raises(AssertionError, match="run"), _head_that_fails(encoder):
+        encoder.forward(batch)
+    with _head_that_fails(encoder):
+        encoder.forward(batch, logits=False)
+
+
+@contextmanager
+def _head_that_fails(encoder: Encoder) -> Generator[None]:
+    def fail(*_: Any) -> None:
+        raise AssertionError("the head was run")
+
+    handle = cast(TaskEncoder, encoder).model.get_output_embeddings().register_forward_pre_hook(fail)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def _changed_parts(encoder: TaskEncoder, before: TaskEncoder) -> set[str]:

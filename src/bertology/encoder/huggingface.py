@@ -371,11 +371,12 @@ class HuggingFaceEncoder:
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
+        logits: bool = True,
         objective: Objective | None = None,
     ) -> ModelOutput:
         """Run one forward pass; see `Encoder.forward`."""
         if on_layer is None and self.gates is None and self.activation_hooks is None:
-            return self._forward_with_hook(batch, hidden)
+            return self._forward_with_hook(batch, hidden, logits)
         if self.activation_hooks is not None and not self.activation_hooks.is_open:
             raise Refusal(
                 f"{self.name} was used after the block of its hooks",
@@ -384,7 +385,7 @@ class HuggingFaceEncoder:
             )
         hook = AttentionHook(on_layer, self.gates, objective is not None, self.activation_hooks)
         with use_hook(hook), torch.set_grad_enabled(objective is not None or torch.is_grad_enabled()):
-            output = self._forward_with_hook(batch, hidden)
+            output = self._forward_with_hook(batch, hidden, logits or objective is not None)
         if objective is not None:
             attention = [activations.attention for activations in hook.pending]
             # Attention that the objective does not depend on has gradient 0, not None.
@@ -397,24 +398,27 @@ class HuggingFaceEncoder:
             hook.pending.clear()
         return output
 
-    def _forward_with_hook(self, batch: ModelInputs, hidden: bool) -> ModelOutput:
+    def _forward_with_hook(self, batch: ModelInputs, hidden: bool, logits: bool) -> ModelOutput:
         with use_attention_implementation(IMPLEMENTATION, self.model.config):
-            return self.forward_without_hook(batch, hidden=hidden)
+            return self.forward_without_hook(batch, hidden=hidden, logits=logits)
 
-    def forward_without_hook(self, batch: ModelInputs, *, hidden: bool = False) -> ModelOutput:
+    def forward_without_hook(self, batch: ModelInputs, *, hidden: bool = False, logits: bool = True) -> ModelOutput:
         """Run one forward pass with the model's own attention implementation, without hook and gates."""
         arguments: dict[str, Any] = {"input_ids": self._padded_input_ids(batch), "attention_mask": batch.attention_mask}
         if self.device != "cpu" and bool(batch.attention_mask.all()):
             del arguments["attention_mask"]  # attention without a mask is faster on a GPU
         if self._takes_token_types:
             arguments["token_type_ids"] = batch.token_type_ids
-        if "choice" in self.task_heads:
+        if logits and "choice" in self.task_heads:
             arguments = {name: tensor.unsqueeze(1) for name, tensor in arguments.items()}
         if self.causal:
             arguments["use_cache"] = False
-        returned = self.model(**arguments, output_hidden_states=hidden, return_dict=True)
-        logits = {name: getattr(returned, logits_field) for name, logits_field in self._task_head_fields}
-        return ModelOutput(tuple(returned.hidden_states) if hidden else (), logits)
+        model = self.model if logits else self.model.base_model
+        returned = model(**arguments, output_hidden_states=hidden, return_dict=True)
+        fields = self._task_head_fields if logits else ()
+        return ModelOutput(
+            tuple(returned.hidden_states) if hidden else (), {name: getattr(returned, field) for name, field in fields}
+        )
 
     def _padded_input_ids(self, batch: ModelInputs) -> Tensor:
         """Input ids with the model's padding id: some models find the last token, or count positions, by it."""

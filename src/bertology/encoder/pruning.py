@@ -68,12 +68,13 @@ class PrunedEncoder(HuggingFaceEncoder):
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
+        logits: bool = True,
         objective: Objective | None = None,
     ) -> ModelOutput:
         """Run one forward pass; refuses to record attention, as layers differ in their number of heads."""
         if on_layer is not None:
             raise self._unsupported("Layers with different numbers of heads cannot be recorded")
-        return super().forward(batch, hidden=hidden)
+        return super().forward(batch, hidden=hidden, logits=logits)
 
     def randomised(self, seed: int = 0, *, keep_embeddings: bool = False) -> HuggingFaceEncoder:
         """A model with random weights and the same heads removed."""

@@ -70,6 +70,7 @@ class StaticEncoder(ABC):
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
+        logits: bool = True,
         objective: Objective | None = None,
     ) -> ModelOutput:
         """The vectors of a batch as hidden states; there is no attention, so that `on_layer` is never called."""

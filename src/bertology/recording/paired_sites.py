@@ -165,7 +165,7 @@ def _attention(encoder: Encoder, inputs: ModelInputs) -> list[Tensor]:
     tensors = (inputs.input_ids, inputs.token_type_ids, inputs.attention_mask)
     batch = ModelInputs(*(tensor.to(encoder.device) for tensor in tensors))
     with torch.inference_mode():
-        encoder.forward(batch, on_layer=lambda layer: attention.append(layer.attention))
+        encoder.forward(batch, on_layer=lambda layer: attention.append(layer.attention), logits=False)
     return attention
 
 

@@ -247,6 +247,7 @@ def _record_batch(
                 batch.model_inputs,
                 on_layer=collector.on_layer if needs_attention else None,
                 hidden=collector.needs_hidden_states,
+                logits=collector.needs_logits,
             )
             by_site |= collector.finish(output)
     if gradient_sites:
@@ -312,6 +313,11 @@ class SiteCollector:
     def needs_hidden_states(self) -> bool:
         """Whether a site stores hidden states."""
         return any(site.name in HIDDEN_SITES for site in self._output_sites)
+
+    @property
+    def needs_logits(self) -> bool:
+        """Whether a site stores logits."""
+        return any(site.name not in HIDDEN_SITES for site in self._output_sites)
 
     def on_layer(self, layer: LayerActivations) -> None:
         """Collect the sites of one layer."""

@@ -55,7 +55,7 @@ def find_neighbours(
     with torch.inference_mode():
         batch = TokenBatch([recorded], encoder.device)
         # Explicit attention, as in the recording, so that the same text has the same states.
-        output = encoder.forward(batch.model_inputs, on_layer=lambda _: None, hidden=True)
+        output = encoder.forward(batch.model_inputs, on_layer=lambda _: None, hidden=True, logits=False)
         state = output.hidden_states[request.layer][0, positions].float().mean(0).cpu().numpy()
     nearest = index.nearest(state, request.layer, request.count)
     inputs = index.recording.inputs

@@ -65,6 +65,7 @@ class PlantedEncoder:
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
+        logits: bool = True,
         objective: Any = None,
     ) -> ModelOutput:
         recorded_inputs = [
@@ -253,6 +254,7 @@ class SplittingEncoder(PlantedEncoder):
         *,
         on_layer: Callable[[LayerActivations], None] | None = None,
         hidden: bool = False,
+        logits: bool = True,
         objective: Any = None,
     ) -> ModelOutput:
         unsplit = {

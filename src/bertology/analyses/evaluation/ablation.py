@@ -220,5 +220,5 @@ def mean_head_outputs(encoder: Encoder, batches: Sequence[ModelInputs]) -> Tenso
             sums[layer.layer] = sums.get(layer.layer, 0) + batch_sum
 
         with torch.no_grad():
-            encoder.forward(batch, on_layer=add_outputs)
+            encoder.forward(batch, on_layer=add_outputs, logits=False)
     return torch.stack([sums[layer] for layer in range(encoder.layers)]).float() / n_tokens

@@ -56,7 +56,7 @@ def encode_words(
         inputs = [RecordedInput(w.sentence, 0, 0, TextInput((w.text,)), w.tokens) for w in group]
         with torch.inference_mode():
             batch = TokenBatch(inputs, encoder.device)
-            states = combine_layers(encoder.forward(batch.model_inputs, hidden=True).hidden_states)
+            states = combine_layers(encoder.forward(batch.model_inputs, hidden=True, logits=False).hidden_states)
             means = (word_weights(batch).to(states.dtype) @ states).float().cpu().numpy()
         width = means.shape[-1]
         for window, values in zip(group, means, strict=True):

@@ -48,7 +48,7 @@ def forward_activations(encoder: Encoder, text: TextInput) -> ForwardActivations
 
     batch = TokenBatch([RecordedInput(0, 0, 0, text, tokens)], encoder.device)
     with torch.no_grad():
-        output = encoder.forward(batch.model_inputs, on_layer=collect_attention, hidden=True)
+        output = encoder.forward(batch.model_inputs, on_layer=collect_attention, hidden=True, logits=False)
     states = np.stack([states[0].double().cpu().numpy() for states in output.hidden_states])
     return ForwardActivations(tokens, states, attention)
 

@@ -49,7 +49,9 @@ class SentenceEmbedder:
                 non_special[row, :length, 0] = tokens.special_kinds[:length] == SpecialToken.NONE
             with torch.no_grad():
                 inputs = ModelInputs(*(torch.from_numpy(array).to(self.encoder.device) for array in arrays))
-                states = self.encoder.forward(inputs, hidden=True).hidden_states[-1].double().cpu().numpy()
+                states = (
+                    self.encoder.forward(inputs, hidden=True, logits=False).hidden_states[-1].double().cpu().numpy()
+                )
             means.append((states * non_special).sum(1) / non_special.sum(1).clip(1))
         vectors = np.concatenate(means) if means else np.empty((0, self.encoder.width))
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
