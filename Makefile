@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
-.PHONY: report test quick oldest check format bench docs clean
+.PHONY: report test quick oldest mutate check format bench docs clean
 
 report: $(READY)
 	$(BIN)/bertology report -o report.html
@@ -23,6 +23,10 @@ quick: $(READY)
 # The tests of encoders with the lowest versions of torch and transformers, in an environment of their own.
 oldest: .venv-oldest/.ready
 	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest tests/encoder
+
+# Small mistakes in the code, one at a time, that the tests should notice; see tests/mutation.py.
+mutate: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutation.py
 
 check: $(READY)
 	$(BIN)/ruff check .
