@@ -48,17 +48,32 @@ def test_the_token_in_the_address_becomes_a_cookie(stranger: TestClient) -> None
 @pytest.mark.parametrize("path", ["/api/state", "/api/", "/assets/page.js", "/workbench.css", "/nothing"])
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"cookie": f"bertology-{PORT}=wrong"}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"}],
+    [
+        {},
+        {"cookie": f"bertology-{PORT}=wrong"},
+        {"cookie": "not/a/cookie=1"},
+        {"authorization": "Bearer wrong"},
+        {"authorization": f"Basic {TOKEN}"},
+    ],
 )
 def test_nothing_is_answered_without_the_token(stranger: TestClient, path: str, headers: dict[str, str]) -> None:
     stranger.cookies.clear()
-    assert stranger.get(path, headers=headers).status_code == 401
+    response = stranger.get(path, headers=headers)
+    assert response.status_code == 401
+    assert response.json() == {
+        "problem": "The request has no valid token",
+        "expected": "the token of this server, as a cookie or a bearer token",
+        "remedy": "Open the address that `bertology serve` printed",
+        "paragraph": "The request has no valid token. Expected the token of this server, as a cookie or a bearer token. "
+        "Open the address that `bertology serve` printed.",
+    }
 
 
 def test_a_wrong_token_gives_a_page_that_says_what_to_open(stranger: TestClient) -> None:
     stranger.cookies.clear()
     response = stranger.get("/?token=wrong")
     assert response.status_code == 401 and "set-cookie" not in response.headers and TOKEN not in response.text
+    assert "<p>This is bertology. Open the address" in response.text
 
 
 @pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1.evil.example", "", "[::2]"])
