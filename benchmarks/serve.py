@@ -233,9 +233,7 @@ def memory(address: str, process_id: int, n: int) -> None:
     print(f"\nmemory of the server over {n} requests of different lengths")
     readings: list[float] = []
     for number in range(n):
-        length = 10 + 7 * number % len(TEXT)
-        fields: dict[str, Any] = {"intervention": {"off": [f"1-{1 + number % 4}"]}} if number % 10 == 0 else {}
-        status, _, _ = client.live(text=TEXT[: max(3, length)], **fields)
+        status, _, _ = client.live(**request_text(number))
         assert status == 200
         if number % max(1, n // 12) == 0:
             readings.append(resident_megabytes(process_id))
@@ -247,6 +245,13 @@ def memory(address: str, process_id: int, n: int) -> None:
     print(
         f"  growth over the last three quarters: {growth:+.1f} MB, {percent:+.1f} %{beside(percent, MEMORY_MARK, ' %')}"
     )
+
+
+def request_text(number: int) -> dict[str, Any]:
+    """A live request: texts of different lengths, every tenth with a head switched off."""
+    length = 10 + 7 * number % len(TEXT)
+    intervention = {"intervention": {"off": [f"1-{1 + number % 4}"]}} if number % 10 == 0 else {}
+    return {"text": TEXT[: max(3, length)], **intervention}
 
 
 def resident_megabytes(process_id: int) -> float:
