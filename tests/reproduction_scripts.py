@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ def load_script(name: str) -> ModuleType:
 
 
 def split_page(page: Path) -> tuple[str, str]:
-    """The prose of a page and its numbers."""
-    before, rest = page.read_text("utf-8").split("<!-- numbers: begin -->")
-    numbers, after = rest.split("<!-- numbers: end -->")
-    return before + after, numbers.strip()
+    """The prose of a page and its numbers; its first table, which has tests of its own, is in neither."""
+    parts = re.split(r"<!-- \w+: (?:begin|end) -->", page.read_text("utf-8"))
+    lead, _, before, numbers, after = parts
+    return lead + before + after, numbers.strip()

@@ -55,8 +55,8 @@ def tables(model: str, dev: Path, train: Path, train_size: int, dev_limit: int |
     for title, measure in zip(titles, (UAS, UAS_BY_SEED), strict=True):
         add(title, probes, measure, "UAS", ("",), lambda table, row: [_probe_sample(table, row, model)])
     relations = run("heads/relation_probe", **probe_options)
-    title = "Attention between two words: is there a relation, and which one? In percent"
     for measure in relations.measures:
+        title = f"Attention between two words, {measure}: is there a relation, and which one? In percent"
         add(title, relations, measure, measure, ("",), lambda table, row: ["" if row else _relation_sample(table)])
     return join_parts(parts)
 

@@ -1,46 +1,50 @@
-"""Write index.md: all reproductions with their main findings, as the pages state them.
+"""Write the first table of every reproduction page, and index.md with the rows of all pages.
 
     python docs/reproductions/index.py
 
-A page states each finding in bold at the start of a paragraph; the index has the first sentence of that paragraph.
+Run it after the numbers of a page or its `.toml` have changed.
 """
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from collections import Counter
+from typing import get_args
 
-FOLDER = Path(__file__).parent
+from comparisons import FOLDER, Agreement, comparison_table, comparisons_of, frame, page_names
+from reproduction_page import join_parts, markdown_table, replace_part
+
 INDEX = FOLDER / "index.md"
-PARAGRAPH = re.compile(r"^\*\*.+?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-FIRST_SENTENCE = re.compile(r"\*\*.+?\*\*.*?(?<!et al)\.(?=\s|$)")
-"""A sentence ends at a full stop before white space, but not at that of "et al."."""
-NUMBERS = re.compile(r"<!-- numbers: begin -->.*<!-- numbers: end -->", re.DOTALL)
-HEAD = """# Reproductions
-
-Published findings re-run on available models, compared with the published numbers, with a paragraph on every
-difference. Each page has a script that computes its numbers. Below are the main findings of each page.
-"""
+COLUMNS = ("page", "finding", "published", "here", "same direction")
 
 
 def index() -> str:
     """The index as Markdown."""
-    parts = [HEAD]
-    for page in sorted(FOLDER.glob("*.md")):
-        if page == INDEX:
-            continue
-        text = NUMBERS.sub("", page.read_text("utf-8"))
-        title = text.split("\n", 1)[0].removeprefix("# ")
-        lines = "\n".join(f"- {finding}" for finding in findings(text))
-        parts.append(f"## [{title}]({page.name})\n\n{lines}\n")
-    return "\n".join(parts)
-
-
-def findings(text: str) -> list[str]:
-    """The first sentence of every paragraph of a page that starts in bold."""
-    paragraphs = (" ".join(paragraph.split()) for paragraph in PARAGRAPH.findall(text))
-    return [match[0] for paragraph in paragraphs if (match := FIRST_SENTENCE.match(paragraph))]
+    rows = [row for page in page_names() for row in comparisons_of(page)]
+    counts = Counter(row.agrees for row in rows)
+    tally = ", ".join(f"{counts[agreement]} {agreement}" for agreement in get_args(Agreement))
+    lines = [
+        (
+            f"[{row.topic}]({row.page}.md)",
+            f"[{row.finding}]({row.page}.md#{row.id})",
+            row.published_cell,
+            row.our_cell,
+            row.agrees,
+        )
+        for row in rows
+    ]
+    parts = [
+        "# Reproductions",
+        f"{len(rows)} published findings, measured again on models that we have, on {len(page_names())} pages. Is the "
+        f"direction the same? {tally}. *In part* means that a part of the finding, one of the models or one of the "
+        "data sets agrees; *undecided*, that our data are too few to tell. A finding links to its row, which says why the "
+        "values differ, and the page explains it. Scripts computed our numbers.",
+        frame(markdown_table(COLUMNS, lines), "all-comparisons"),
+    ]
+    return join_parts(parts) + "\n"
 
 
 if __name__ == "__main__":
+    for name in page_names():
+        file = FOLDER / f"{name}.md"
+        file.write_text(replace_part(file.read_text("utf-8"), "comparisons", comparison_table(name)), "utf-8")
     INDEX.write_text(index(), "utf-8")

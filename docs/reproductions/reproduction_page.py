@@ -9,7 +9,6 @@ from pathlib import Path
 
 from bertology.estimates.estimate import Estimate
 
-BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 LINE_LENGTH = 120
 
 
@@ -52,11 +51,22 @@ def join_parts(parts: Iterable[str]) -> str:
     return wrap_prose("\n\n".join(parts))
 
 
-def replace_numbers(page: str, numbers: str) -> str:
-    """The text of a page with new numbers between its markers."""
-    return re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{numbers}\n\n{END}", page, flags=re.DOTALL)
+def part_of(page: str, name: str) -> str:
+    """What stands between the markers of a part of a page, such as its numbers."""
+    begin, end = _markers(name)
+    return page.split(begin)[1].split(end)[0].strip()
+
+
+def replace_part(page: str, name: str, content: str) -> str:
+    """The text of a page with new content between the markers of a part."""
+    begin, end = _markers(name)
+    return re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n\n{content}\n\n{end}", page, flags=re.DOTALL)
 
 
 def write_numbers(page: Path, numbers: str) -> None:
     """Replace the numbers of a page."""
-    page.write_text(replace_numbers(page.read_text("utf-8"), numbers), "utf-8")
+    page.write_text(replace_part(page.read_text("utf-8"), "numbers", numbers), "utf-8")
+
+
+def _markers(name: str) -> tuple[str, str]:
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"

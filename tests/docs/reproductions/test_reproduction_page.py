@@ -8,8 +8,10 @@ page = load_script("reproduction_page")
 
 
 def test_new_numbers_replace_the_old_ones() -> None:
-    text = f"text\n{page.BEGIN}\nold 1.00\n{page.END}\nmore"
-    assert page.replace_numbers(text, "new 2.00") == f"text\n{page.BEGIN}\n\nnew 2.00\n\n{page.END}\nmore"
+    begin, end = "<!-- numbers: begin -->", "<!-- numbers: end -->"
+    text = f"text\n{begin}\nold 1.00\n{end}\nmore"
+    assert page.part_of(text, "numbers") == "old 1.00"
+    assert page.replace_part(text, "numbers", "new 2.00") == f"text\n{begin}\n\nnew 2.00\n\n{end}\nmore"
 
 
 def test_long_prose_is_wrapped_and_tables_are_not() -> None:
