@@ -9,6 +9,9 @@ gives a cell a role:
 - `solution`: a solution, run before the check and shown on request.
 - `check`: accepts None and right answers.
 
+A link to a row of a reproduction quotes its numbers: `[{frozen.value} %](../reproductions/fine-tuning.md#freezing)`.
+The names are those of the row's cells (`docs/reproductions/comparisons.py`).
+
 Both editions of a chapter have the same cells, which run once. `python docs/chapters.py` writes the notebooks.
 """
 
@@ -21,6 +24,7 @@ import json
 import os
 import posixpath
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -46,6 +50,8 @@ WORDS = {
 FRONT_MATTER = re.compile(r"\A---\n(.*?)^---\n", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```python(?: (\w+))?\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 VALUE = re.compile(r"\{\{(.+?)\}\}")
+ROW_LINK = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+reproductions/([\w-]+)\.md#([\w-]+))\)")
+QUOTED = re.compile(r"(?<!\{)\{(\w+(?:\.\w+)?)\}(?!\})")
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s]+)(?=\))")
 
 
@@ -151,6 +157,7 @@ def _texts_before_cells(chapter: Chapter) -> list[list[Text]]:
 
 def fill(markdown: str, names: Mapping[str, Any], where: str) -> str:
     """The text with the values of its expressions; `{{value:.2f}}` formats one as in an f-string."""
+    markdown = quote_rows(markdown, where)
 
     def value(match: re.Match[str]) -> str:
         try:
@@ -159,6 +166,25 @@ def fill(markdown: str, names: Mapping[str, Any], where: str) -> str:
             raise ValueError(f"{where}: {match[0]} has no value: {error!r}") from error
 
     return VALUE.sub(value, markdown)
+
+
+def quote_rows(markdown: str, where: str) -> str:
+    """The text with the numbers that its links to rows of the reproductions quote."""
+    if str(DOCS / "reproductions") not in sys.path:
+        sys.path.append(str(DOCS / "reproductions"))
+    from comparisons import comparisons_of
+
+    def quote(link: re.Match[str]) -> str:
+        text, address, page, anchor = link.groups()
+        rows = [row for row in comparisons_of(page) if row.id == anchor]
+        if not rows:
+            raise ValueError(f"{where}: {address} has no such row")
+        try:
+            return f"[{QUOTED.sub(lambda name: name[0].format(**rows[0].quantities), text)}]({address})"
+        except (AttributeError, KeyError, ValueError) as error:
+            raise ValueError(f"{where}: {link[0]} cannot be quoted: {error!r}") from error
+
+    return ROW_LINK.sub(quote, markdown)
 
 
 def run_cell(cell: Cell, names: dict[str, Any], where: str) -> list[Any]:
@@ -259,7 +285,8 @@ def to_notebook(chapter: Chapter) -> dict[str, Any]:
 def _text_cells(text: Text, chapter: Chapter) -> list[dict[str, Any]]:
     """Paragraphs without values as Markdown, those with values as code that computes them."""
     folder = EDITIONS[chapter.edition].relative_to(DOCS.parent).as_posix()
-    markdown = LINK.sub(lambda link: posixpath.normpath(f"../../{folder}/{link[1]}"), text.markdown)
+    markdown = quote_rows(text.markdown, chapter.name)
+    markdown = LINK.sub(lambda link: posixpath.normpath(f"../../{folder}/{link[1]}"), markdown)
     cells: list[dict[str, Any]] = []
     for paragraph in markdown.split("\n\n"):
         if VALUE.search(paragraph):

@@ -164,14 +164,14 @@ def find_cell(
 
 
 def comparison_table(page: str) -> str:
-    """The first table of a page. Each row has an anchor, and narrow screens show rows one below the other."""
+    """The first table of a page; each row has an anchor."""
     rows = [
         (f'<a id="{row.id}"></a>{row.finding}', row.published_cell, row.our_cell, row.agrees, row.why)
         for row in comparisons_of(page)
     ]
-    return frame(markdown_table(COLUMNS, rows), "comparisons")
+    return frame(markdown_table(COLUMNS, rows))
 
 
-def frame(table: str, kind: str) -> str:
-    """A table in an element that the style sheet of the site knows."""
-    return f'<div class="{kind}" markdown>\n\n{table}\n\n</div>'
+def frame(table: str) -> str:
+    """A table in an element for which the site has styles: narrow screens show its cells one below the other."""
+    return f'<div class="comparisons" markdown>\n\n{table}\n\n</div>'

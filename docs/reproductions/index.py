@@ -14,7 +14,7 @@ from comparisons import FOLDER, Agreement, comparison_table, comparisons_of, fra
 from reproduction_page import join_parts, markdown_table, replace_part
 
 INDEX = FOLDER / "index.md"
-COLUMNS = ("page", "finding", "published", "here", "same direction")
+COLUMNS = ("finding", "published", "here", "same direction", "page")
 
 
 def index() -> str:
@@ -24,21 +24,22 @@ def index() -> str:
     tally = ", ".join(f"{counts[agreement]} {agreement}" for agreement in get_args(Agreement))
     lines = [
         (
-            f"[{row.topic}]({row.page}.md)",
             f"[{row.finding}]({row.page}.md#{row.id})",
             row.published_cell,
             row.our_cell,
             row.agrees,
+            f"[{row.topic}]({row.page}.md)",
         )
         for row in rows
     ]
     parts = [
+        "---\nhide: [toc]\n---",
         "# Reproductions",
         f"{len(rows)} published findings, measured again on models that we have, on {len(page_names())} pages. Is the "
         f"direction the same? {tally}. *In part* means that a part of the finding, one of the models or one of the "
-        "data sets agrees; *undecided*, that our data are too few to tell. A finding links to its row, which says why the "
-        "values differ, and the page explains it. Scripts computed our numbers.",
-        frame(markdown_table(COLUMNS, lines), "all-comparisons"),
+        "data sets agrees; *undecided*, that our data are too few to tell. A finding links to its row, which says why "
+        "the values differ, and the page explains it. Scripts computed our numbers.",
+        frame(markdown_table(COLUMNS, lines)),
     ]
     return join_parts(parts) + "\n"
 

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from reproduction_scripts import load_script
+
 ROOT = Path(__file__).parents[2]
+COMPARISONS = load_script("comparisons")
 CHAPTERS = runpy.run_path(str(ROOT / "docs" / "chapters.py"))
 NAMES = sorted(path.stem for path in (ROOT / "docs" / "primer").glob("[0-9]*.md"))
 EDITIONS: dict[str, Path] = CHAPTERS["EDITIONS"]
@@ -55,6 +58,29 @@ def test_values_outputs_and_folded_solutions_stand_on_the_page() -> None:
     assert '<pre class="cell-output">half</pre>' in page and '<pre class="cell-output">1.5</pre>' in page
     assert '??? note "Solution"\n    ```python\n    answer = 2' in page
     assert "## References" in page and "Clark, Khandelwal" in page and "@inproceedings{clark2019" in page
+
+
+def test_links_to_rows_of_reproductions_quote_their_numbers() -> None:
+    link = "[{frozen.value} %](../reproductions/fine-tuning.md#freezing)"
+    row = next(row for row in COMPARISONS.comparisons_of("fine-tuning") if row.id == "freezing")
+    quoted = f"[{row.quantities['frozen'].value} %](../reproductions/fine-tuning.md#freezing)"
+    source = EXAMPLE.replace("[A link](../views.md)", f"{link} {{{{value:.1f}}}}")
+    assert f"{quoted} 0.5" in run(source).markdown
+    notebook = CHAPTERS["to_notebook"](CHAPTERS["parse"](source, "example"))
+    paragraph = next(cell["source"] for cell in notebook["cells"] if cell["source"].startswith("Markdown("))
+    assert quoted.replace("../rep", "../../docs/rep") in eval(paragraph, {"value": 0.5, "Markdown": str})
+    for wrong in (link.replace("#freezing", "#thawing"), link.replace("frozen", "thawed")):
+        with pytest.raises(ValueError, match=r"no such row|cannot be quoted"):
+            run(source.replace(link, wrong))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_chapter_links_to_rows_of_reproductions(name: str) -> None:
+    addresses = {
+        edition: re.findall(r"reproductions/([\w-]+\.md#[\w-]+)", (folder / f"{name}.md").read_text("utf-8"))
+        for edition, folder in EDITIONS.items()
+    }
+    assert addresses["en"] and sorted(addresses["en"]) == sorted(addresses["zh"])
 
 
 @pytest.mark.parametrize(
