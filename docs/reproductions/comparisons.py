@@ -169,9 +169,13 @@ def comparison_table(page: str) -> str:
         (f'<a id="{row.id}"></a>{row.finding}', row.published_cell, row.our_cell, row.agrees, row.why)
         for row in comparisons_of(page)
     ]
-    return frame(markdown_table(COLUMNS, rows))
+    return frame(COLUMNS, rows)
 
 
-def frame(table: str) -> str:
-    """A table in an element for which the site has styles: narrow screens show its cells one below the other."""
+def frame(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in an element for which the site has styles: narrow screens show its cells one below the other.
+
+    A number and its percent sign stay on one line.
+    """
+    table = markdown_table(columns, rows).replace(" %", "\N{NO-BREAK SPACE}%")
     return f'<div class="comparisons" markdown>\n\n{table}\n\n</div>'

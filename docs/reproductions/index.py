@@ -11,7 +11,7 @@ from collections import Counter
 from typing import get_args
 
 from comparisons import FOLDER, Agreement, comparison_table, comparisons_of, frame, page_names
-from reproduction_page import join_parts, markdown_table, replace_part
+from reproduction_page import join_parts, replace_part
 
 INDEX = FOLDER / "index.md"
 COLUMNS = ("finding", "published", "here", "same direction", "page")
@@ -39,7 +39,7 @@ def index() -> str:
         f"direction the same? {tally}. *In part* means that a part of the finding, one of the models or one of the "
         "data sets agrees; *undecided*, that our data are too few to tell. A finding links to its row, which says why "
         "the values differ, and the page explains it. Scripts computed our numbers.",
-        frame(markdown_table(COLUMNS, lines)),
+        frame(COLUMNS, lines),
     ]
     return join_parts(parts) + "\n"
 
