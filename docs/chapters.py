@@ -52,6 +52,7 @@ BLOCK = re.compile(r"^```python(?: (\w+))?\n(.*?)^```\n", re.MULTILINE | re.DOTA
 VALUE = re.compile(r"\{\{(.+?)\}\}")
 ROW_LINK = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+reproductions/([\w-]+)\.md#([\w-]+))\)")
 QUOTED = re.compile(r"(?<!\{)\{(\w+(?:\.\w+)?)\}(?!\})")
+ITEM = re.compile(r"^ *(?:\d+[.)]|[-+*])(?= |$)", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s]+)(?=\))")
 
 
@@ -165,7 +166,10 @@ def fill(markdown: str, names: Mapping[str, Any], where: str) -> str:
         except Exception as error:
             raise ValueError(f"{where}: {match[0]} has no value: {error!r}") from error
 
-    return VALUE.sub(value, markdown)
+    filled = VALUE.sub(value, markdown)
+    if len(ITEM.findall(filled)) > len(ITEM.findall(markdown)):
+        raise ValueError(f"{where}: a value at the start of a line reads as an item of a list in {filled!r}")
+    return filled
 
 
 def quote_rows(markdown: str, where: str) -> str:

@@ -88,10 +88,11 @@ def test_every_chapter_links_to_rows_of_reproductions(name: str) -> None:
     [
         (("value = 0.5", "value = 0.5\nassert value > 1"), "cell 1 failed: AssertionError"),
         (("{{value:.2f}}", "{{missing}}"), r"\{\{missing\}\} has no value"),
+        (("It is {{value:.2f}}", "It is\n{{4}}. And"), "reads as an item of a list"),
         (("answer = 2", "answer = 3"), "cell 4 failed: AssertionError"),
         (("python check", "python chek"), "no role is called 'chek'"),
     ],
-    ids=["false conclusion", "no value", "wrong solution", "unknown role"],
+    ids=["false conclusion", "no value", "value as list", "wrong solution", "unknown role"],
 )
 def test_a_wrong_chapter_fails_the_build(wrong: tuple[str, str], message: str) -> None:
     with pytest.raises((RuntimeError, ValueError), match=message):

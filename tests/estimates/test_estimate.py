@@ -20,6 +20,13 @@ def test_indexing_gives_one_estimate_or_a_smaller_array() -> None:
     assert estimates[1:] == estimates_of(2.0, 3.0)
 
 
+def test_a_format_holds_for_the_value_and_its_interval() -> None:
+    estimate = Estimate(0.5474, -0.001, 0.66, 5)
+    assert str(estimate) == f"{estimate}" == "0.547 [-0.001, 0.66]"
+    assert f"{estimate:z.2f}" == "0.55 [0.00, 0.66]"
+    assert f"{Estimate(0.5, float('nan'), float('nan'), 1):.2f}" == "0.50 (no interval)"
+
+
 def test_exact_numbers_have_no_width() -> None:
     exact = Estimates.exact([0.5, 0.25], n=8)
     assert exact.interval == "exact" and exact.n.tolist() == [8, 8]

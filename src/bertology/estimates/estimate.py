@@ -77,9 +77,12 @@ class Estimate:
     interval: Interval = "bootstrap"
 
     def __str__(self) -> str:
-        if math.isnan(self.low) or math.isnan(self.high):
-            return f"{self.value:.3g} (no interval)"
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{self:.3g}"
+
+    def __format__(self, spec: str) -> str:
+        """The value and its interval, each number in the given format; without one, as `str`."""
+        value, low, high = (format(number, spec or ".3g") for number in (self.value, self.low, self.high))
+        return f"{value} (no interval)" if math.isnan(self.low) or math.isnan(self.high) else f"{value} [{low}, {high}]"
 
     def __repr__(self) -> str:
         return f"Estimate({self}, n={self.n}, {self.interval})"
