@@ -47,6 +47,8 @@ WORDS = {
     "en": {"solution": "Solution", "references": "References"},
     "zh": {"solution": "参考答案", "references": "参考文献"},
 }
+TABLE_WIDTH = 80
+"""Characters of a printed line. Longer lines are sentences and wrap; shorter ones may be rows of a table and scroll."""
 FRONT_MATTER = re.compile(r"\A---\n(.*?)^---\n", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```python(?: (\w+))?\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 VALUE = re.compile(r"\{\{(.+?)\}\}")
@@ -224,7 +226,8 @@ def _render_output(shown: Sequence[Any], name: str) -> tuple[list[str], dict[str
             parts.append(f'<div class="cell-output">{value._repr_html_()}</div>')
         else:
             text = value if isinstance(value, str) else repr(value)
-            parts.append(f'<pre class="cell-output">{html.escape(text)}</pre>')
+            wrap = " wrapped" if max(map(len, text.splitlines()), default=0) > TABLE_WIDTH else ""
+            parts.append(f'<pre class="cell-output{wrap}">{html.escape(text)}</pre>')
     return parts, frames
 
 

@@ -56,6 +56,7 @@ def test_values_outputs_and_folded_solutions_stand_on_the_page() -> None:
     page = run(EXAMPLE).markdown
     assert "It is 0.50, with \\({x}\\)." in page
     assert '<pre class="cell-output">half</pre>' in page and '<pre class="cell-output">1.5</pre>' in page
+    assert 'class="cell-output wrapped"' in run(EXAMPLE.replace('print("half")', 'print("half " * 40)')).markdown
     assert '??? note "Solution"\n    ```python\n    answer = 2' in page
     assert "## References" in page and "Clark, Khandelwal" in page and "@inproceedings{clark2019" in page
 
