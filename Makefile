@@ -41,7 +41,7 @@ bench: $(READY)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
 docs: .venv/.docs
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict # --quiet would hide warnings from --strict as well
 	@echo site/index.html
 
 clean:

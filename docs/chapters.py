@@ -147,6 +147,17 @@ def run_chapter(editions: Sequence[Chapter]) -> list[Page]:
     return [Page("\n\n".join([*page, end]) + "\n", frames) for page, end in zip(pages, ends, strict=True)]
 
 
+def page_without_values(chapter: Chapter) -> Page:
+    """A chapter that was not run: dots for values, and no outputs."""
+    parts = [
+        VALUE.sub("…", quote_rows(part.markdown, chapter.name))
+        if isinstance(part, Text)
+        else _render_cell(part, chapter.edition)
+        for part in chapter.parts
+    ]
+    return Page("\n\n".join([*parts, _references(chapter)]) + "\n", {})
+
+
 def _texts_before_cells(chapter: Chapter) -> list[list[Text]]:
     """The texts before each cell, and those after the last one."""
     groups: list[list[Text]] = [[]]
@@ -250,17 +261,16 @@ def _references(chapter: Chapter) -> str:
 def on_files(files: Files, config: Any) -> Files:
     """Run every chapter and add its pages to the site, in both editions, with the pages that its frames show.
 
-    With `PRIMER_SENTENCES=0` chapters are not run, and their pages have no values: a fast build for other pages.
+    With `PRIMER_SENTENCES=0` chapters are not run, and their pages have dots for values: a fast build for other pages.
     """
     from mkdocs.structure.files import File
 
-    if os.environ.get("PRIMER_SENTENCES") == "0":
-        return files
-
+    fast = os.environ.get("PRIMER_SENTENCES") == "0"
     editions = {edition: read_chapters(folder, edition) for edition, folder in EDITIONS.items()}
     for name in editions["en"]:
         chapters = [chapters[name] for chapters in editions.values() if name in chapters]
-        for chapter, page in zip(chapters, run_chapter(chapters), strict=True):
+        pages = list(map(page_without_values, chapters)) if fast else run_chapter(chapters)
+        for chapter, page in zip(chapters, pages, strict=True):
             folder = EDITIONS[chapter.edition].relative_to(DOCS).as_posix()
             replaced = files.get_file_from_path(f"{folder}/{name}.md")
             assert replaced is not None, "mkdocs has found the chapter too"

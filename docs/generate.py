@@ -362,7 +362,7 @@ def _field_table(schema: Any) -> list[str]:
 def _schema_type(schema: Any) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return f"object [`{name}`](#{name})"
+        return f"object [`{name}`](#{name.lower()})"
     if "properties" in schema:
         return f"object with {', '.join(f'`{n}` ({_schema_type(v)})' for n, v in schema['properties'].items())}"
     if "anyOf" in schema:

@@ -61,6 +61,12 @@ def test_values_outputs_and_folded_solutions_stand_on_the_page() -> None:
     assert "## References" in page and "Clark, Khandelwal" in page and "@inproceedings{clark2019" in page
 
 
+def test_a_chapter_that_was_not_run_has_dots_for_values() -> None:
+    page = CHAPTERS["page_without_values"](CHAPTERS["parse"](EXAMPLE, "example")).markdown
+    assert "It is …, with \\({x}\\)." in page and "value + 1\n```" in page and "## References" in page
+    assert "cell-output" not in page
+
+
 def test_links_to_rows_of_reproductions_quote_their_numbers() -> None:
     link = "[{frozen.value} %](../reproductions/fine-tuning.md#freezing)"
     row = next(row for row in COMPARISONS.comparisons_of("fine-tuning") if row.id == "freezing")
