@@ -68,7 +68,7 @@ def partial_file(folder: Path, name: str) -> Generator[tuple[BinaryIO, Path]]:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise _write_refusal(folder, error) from error
+        raise write_refusal(folder, error) from error
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def atomic_directory(folder: Path) -> Generator[Path]:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
-        raise _write_refusal(folder.parent, error) from error
+        raise write_refusal(folder.parent, error) from error
 
 
 def write_atomically(path: Path, content: bytes) -> Path:
@@ -172,7 +172,8 @@ def _is_running(process_id: int) -> bool:
     return True
 
 
-def _write_refusal(folder: Path, error: OSError) -> Refusal:
+def write_refusal(folder: Path, error: OSError) -> Refusal:
+    """The refusal to write into a folder, with what the system says."""
     is_full = error.errno in DISK_FULL
     return Refusal(
         f"Cannot write to {folder}: {error.strerror or error}",

@@ -20,6 +20,7 @@ from bertology.corpus.corpus import (
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import TokenisedInput
 from bertology.errors import Refusal
+from bertology.folder_lock import folder_lock
 from bertology.recording.plan import RecordingConfig, RecordingPlan
 from bertology.recording.recording import EncoderSummary, Recording
 from bertology.recording.shards import ShardReader
@@ -42,6 +43,11 @@ def load_plan(folder: RecordingFolder, key: Mapping[str, Any], corpus: Corpus) -
     manifest = folder.manifest()
     if manifest is None:
         return None
+    _refuse_other_recording(folder, manifest, key)
+    return _read_plan(folder, manifest, corpus)
+
+
+def _refuse_other_recording(folder: RecordingFolder, manifest: Mapping[str, Any], key: Mapping[str, Any]) -> None:
     if manifest["key"] != key:
         raise Refusal(
             f"{folder.path} holds a recording of {manifest['encoder']['name']} on {manifest['corpus']['name']} "
@@ -49,7 +55,6 @@ def load_plan(folder: RecordingFolder, key: Mapping[str, Any], corpus: Corpus) -
             "an empty folder, or the folder of the same recording",
             "Choose another folder with -o, or delete that one",
         )
-    return _read_plan(folder, manifest, corpus)
 
 
 def save_description(
@@ -60,7 +65,24 @@ def save_description(
     plan: RecordingPlan,
     config: RecordingConfig,
 ) -> RecordingPlan:
-    """Write manifest, inputs and corpus; returns the plan on disk, which is another process's if that was first."""
+    """Write manifest, inputs and corpus, unless another process was first; returns the plan on disk.
+
+    The folder is locked meanwhile: of several processes one writes, and the others find its recording, which is the
+    same one or is refused. No shard is written before.
+    """
+    with folder_lock(folder.path):
+        existing = load_plan(folder, key, corpus)
+        return existing if existing is not None else _write_description(folder, key, summary, corpus, plan, config)
+
+
+def _write_description(
+    folder: RecordingFolder,
+    key: Mapping[str, Any],
+    summary: EncoderSummary,
+    corpus: Corpus,
+    plan: RecordingPlan,
+    config: RecordingConfig,
+) -> RecordingPlan:
     digests = {
         CORPUS_FILE: folder.write_lines(CORPUS_FILE, (example_to_json(example) for example in corpus)),
         INPUTS_FILE: folder.write_lines(INPUTS_FILE, (_input_to_json(recorded, corpus) for recorded in plan.inputs)),
@@ -77,6 +99,8 @@ def save_description(
             "shards": plan.shards,
         }
     )
+    # Without a lock, as on some network file systems, another process may have been first all the same.
+    _refuse_other_recording(folder, written, key)
     return RecordingPlan(plan.inputs, _manifest_shards(written), written["counts"])
 
 
