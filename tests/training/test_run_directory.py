@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
 from bertology.atomic_files import partial_file
+from bertology.errors import Refusal
 from bertology.training.run_directory import METADATA_FILE, RunDirectory
 
 
@@ -15,3 +22,35 @@ def test_half_written_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
         dead.write_bytes(b"half")
         assert RunDirectory(tmp_path, {"format": 1}).finished_metadata() is None
         assert alive.exists() and not dead.exists()
+
+
+@pytest.mark.slow
+def test_two_processes_do_not_mix_their_runs(tmp_path: Path) -> None:
+    program = Path(__file__).with_name("colliding_runs.py")
+    paths = [str(program.parents[2] / "src"), str(program.parents[1])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, check=True, env=environment
+    )
+    outcomes = json.loads(done.stdout)
+    assert outcomes == {"other": {"[0, 2] right": 10}, "same": {"[0, 0] right": 10}}, done.stderr
+
+
+def test_a_process_waits_for_the_same_run_and_is_refused_beside_another(tmp_path: Path) -> None:
+    messages: list[str] = []
+    run = RunDirectory(tmp_path, {"format": 1, "seed": 0})
+    with run.locked(messages.append):
+        run.finished_metadata()
+        with (
+            pytest.raises(Refusal, match="another seed"),
+            RunDirectory(tmp_path, {"format": 1, "seed": 1}).locked(print),
+        ):
+            pytest.fail("another run has the directory")
+
+        def interrupt(message: str) -> None:
+            messages.append(message)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt), RunDirectory(tmp_path, run.key).locked(interrupt):
+            pytest.fail("the first run has the directory")
+    assert messages == [f"Another process writes the same run to {tmp_path}; waiting until it ends"]

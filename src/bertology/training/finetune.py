@@ -84,7 +84,8 @@ def finetune(
     The epoch with the best score on the `validation` corpus is kept; without one, `validation_fraction` of the data
     are held out by document or text. An interrupted run resumes from its last checkpoint (every epoch, and every
     `seconds` within one) and ends with the same weights. A loss that is not finite stops the run, and the last good
-    weights are kept. `test` examples are scored at the end only.
+    weights are kept. `test` examples are scored at the end only. While another process writes the same run to `output`,
+    this one waits; another run is refused.
     """
     notify = notify or _ignore_message
     encoder = _load_encoder(model, device)
@@ -97,31 +98,32 @@ def finetune(
         test_examples = sort_by_content(select_examples(as_corpus(test), task, label)[0].examples)
     key = _run_key(encoder, corpus, split, test_examples, job, label)
     run_directory = RunDirectory(Path(output), key)
-    if (metadata := run_directory.finished_metadata()) is not None:
-        notify(f"{output} is already finished; nothing to do")
+    with run_directory.locked(notify):
+        if (metadata := run_directory.finished_metadata()) is not None:
+            notify(f"{output} is already finished; nothing to do")
+            return FineTunedModel(load_finetuned(run_directory.folder, encoder.device), run_directory.folder, metadata)
+        notify(job_message(encoder, corpus.name, split, job))
+        trainable = build_model(encoder, job)
+        train_data, validation_data = job.encode(encoder, split.train), job.encode(encoder, split.validation)
+        for message in truncation_messages(job, encoder, {"training": train_data, "validation": validation_data}):
+            notify(message)
+        history = _train(
+            trainable, job, train_data, validation_data, run_directory, keep_checkpoints, seconds, progress, notify
+        )
+        scores = {"validation": score_task(job.task, trainable, validation_data, train_data.examples)}
+        if test_examples is not None:
+            test_data = job.encode(encoder, test_examples)
+            scores["test"] = score_task(job.task, trainable, test_data, train_data.examples)
+        for name, split_scores in scores.items():
+            notify(score_message(name, split_scores, job.task.metric))
+        metadata = {
+            **key,
+            "n_truncated": {"train": train_data.n_truncated, "validation": validation_data.n_truncated},
+            **asdict(history),
+            **_scores_to_json(scores),
+        }
+        metadata = run_directory.finish(trainable, metadata)
         return FineTunedModel(load_finetuned(run_directory.folder, encoder.device), run_directory.folder, metadata)
-    notify(job_message(encoder, corpus.name, split, job))
-    trainable = build_model(encoder, job)
-    train_data, validation_data = job.encode(encoder, split.train), job.encode(encoder, split.validation)
-    for message in truncation_messages(job, encoder, {"training": train_data, "validation": validation_data}):
-        notify(message)
-    history = _train(
-        trainable, job, train_data, validation_data, run_directory, keep_checkpoints, seconds, progress, notify
-    )
-    scores = {"validation": score_task(job.task, trainable, validation_data, train_data.examples)}
-    if test_examples is not None:
-        test_data = job.encode(encoder, test_examples)
-        scores["test"] = score_task(job.task, trainable, test_data, train_data.examples)
-    for name, split_scores in scores.items():
-        notify(score_message(name, split_scores, job.task.metric))
-    metadata = {
-        **key,
-        "n_truncated": {"train": train_data.n_truncated, "validation": validation_data.n_truncated},
-        **asdict(history),
-        **_scores_to_json(scores),
-    }
-    metadata = run_directory.finish(trainable, metadata)
-    return FineTunedModel(load_finetuned(run_directory.folder, encoder.device), run_directory.folder, metadata)
 
 
 def load_finetuned(folder: Path, device: str = "cpu") -> TaskEncoder:

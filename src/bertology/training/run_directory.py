@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bertology.atomic_files import atomic_directory, digest_file, is_partial, remove_stale_partials
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
 from bertology.errors import Refusal
+from bertology.folder_lock import folder_lock
 from bertology.training.job import save_model
 from bertology.training.trainable_model import TrainableModel
 
@@ -21,7 +23,10 @@ LAST_GOOD_FOLDER = "last-good"
 
 
 class RunDirectory:
-    """The directory of a run; `key` holds everything the weights and scores depend on."""
+    """The directory of a run; `key` holds everything the weights and scores depend on.
+
+    It is locked (`locked`) while it is read and written: two runs would mix their states.
+    """
 
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -29,20 +34,25 @@ class RunDirectory:
         # As read back from JSON, for comparison with a stored key.
         self.key: dict[str, Any] = json.loads(json.dumps(key))
 
+    @contextmanager
+    def locked(self, notify: Callable[[str], None]) -> Generator[None]:
+        """Hold the lock of the directory; wait for a process that writes the same run, and refuse another run."""
+        has_told = False
+
+        def on_wait() -> None:
+            nonlocal has_told
+            self._refuse_other_runs()
+            if not has_told:
+                notify(f"Another process writes the same run to {self.folder}; waiting until it ends")
+                has_told = True
+
+        with folder_lock(self.folder, on_wait=on_wait):
+            yield
+
     def finished_metadata(self) -> dict[str, Any] | None:
         """The metadata of a finished run with the same key, else None; a directory of another run is refused."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Refusal(
-                f"The directory {self.folder} cannot be created ({error.strerror})",
-                "a writable directory",
-                "Choose another with -o",
-            ) from error
         remove_stale_partials(self.folder)
-        for file in (self.folder / METADATA_FILE, self.training / KEY_FILE):
-            if file.is_file():
-                self._refuse_other_run(file)
+        self._refuse_other_runs()
         if (self.folder / METADATA_FILE).is_file():
             shutil.rmtree(self.training, ignore_errors=True)
             metadata = _read_json(self.folder / METADATA_FILE)
@@ -55,6 +65,11 @@ class RunDirectory:
         self.training.mkdir(exist_ok=True)
         write_checked_json(self.training / KEY_FILE, self.key, indent=1)
         return None
+
+    def _refuse_other_runs(self) -> None:
+        for file in (self.folder / METADATA_FILE, self.training / KEY_FILE):
+            if file.is_file():
+                self._refuse_other_run(file)
 
     def _refuse_other_run(self, file: Path) -> None:
         stored = _read_json(file)
