@@ -1,11 +1,18 @@
-"""Files that tell whether they were damaged: JSON and binary files that carry a digest of their own content."""
+"""Files that tell whether they were damaged: JSON and binary files that carry a digest of their own content.
+
+Arrays are .npz files as numpy writes them; their digest is a field of the JSON file that they belong to.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bertology.atomic_files import DIGEST_LENGTH, atomic_writer, digest_bytes
 
@@ -50,3 +57,25 @@ def read_checked_bytes(file: Path) -> bytes:
     if content[:_MAGIC_LENGTH] != _MAGIC + digest_bytes(rest).encode() + b"\n":
         raise DamagedFileError(f"{file} is damaged, or was written by another version: its digest does not match")
     return rest
+
+
+def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Write arrays as .npz; returns the digest of the file."""
+    content: dict[str, Any] = dict(arrays)
+    buffer = io.BytesIO()
+    np.savez(buffer, **content)
+    with atomic_writer(file) as stream:
+        stream.write(buffer.getbuffer())
+    return digest_bytes(buffer.getvalue())
+
+
+def read_arrays(file: Path, digest: str) -> dict[str, NDArray[Any]]:
+    """The arrays of the file with this digest; `DamagedFileError` if it is missing or another one."""
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        raise DamagedFileError(f"{file} is missing") from error
+    if digest_bytes(content) != digest:
+        raise DamagedFileError(f"{file} is damaged: its digest does not match")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -5,22 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bertology.analyses import registry
 from bertology.analyses.resamples_file import load_resamples, save_resamples
 from bertology.analyses.run import RunInputs, run_all
+from bertology.checked_files import DamagedFileError
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
+from bertology.errors import DamagedFileWarning
 from bertology.results.shapes import MODEL_SERIES, N_KEPT_RESAMPLES, HeadGrid
 
 
 def test_values_are_read_back_by_series_and_measure(tmp_path: Path) -> None:
     values = {("model", "a, b"): np.arange(6.0).reshape(3, 2), ("chance", "a, b"): np.ones((3, 2))}
-    save_resamples(tmp_path / "file.npz", values)
-    stored = load_resamples(tmp_path / "file.npz")
+    digest = save_resamples(tmp_path / "file.npz", values)
+    stored = load_resamples(tmp_path / "file.npz", digest)
     assert set(stored) == set(values) and len(stored) == 2
     np.testing.assert_array_equal(stored["model", "a, b"], values["model", "a, b"])
-    assert not load_resamples(tmp_path / "missing.npz")
+    for file in ("missing.npz", "file.npz"):
+        with pytest.raises(DamagedFileError, match=r"missing.npz is missing|file.npz is damaged"):
+            load_resamples(tmp_path / file, "of another file")
+
+
+def test_a_result_whose_resamples_are_missing_is_computed_again(tmp_path: Path) -> None:
+    """Without them models would be compared in another way, which no number would tell."""
+    inputs = RunInputs(corpus=load_corpus("english", limit=12), encoder=load("tiny"), store=tmp_path)
+    requests = [(registry.get("attention/entropy"), {})]
+    first = run_all(requests, inputs, cache_results=True).results()[0]
+    [file] = tmp_path.rglob("*.npz")
+    intact = file.read_bytes()
+    file.unlink()
+    with pytest.warns(DamagedFileWarning, match="is missing. Its value is computed again"):
+        again = run_all(requests, inputs, cache_results=True).results()[0]
+    assert again.to_json() == first.to_json() and file.read_bytes() == intact
 
 
 def test_a_stored_result_has_the_resamples_of_the_computed_one(tmp_path: Path) -> None:

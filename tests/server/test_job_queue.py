@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import bertology
+from bertology.errors import DamagedFileWarning
 from bertology.server.job_queue import JobQueue
 from bertology.server.jobs import JobRequest
 from bertology.server.limits import LIMITS
@@ -139,7 +140,7 @@ def test_a_job_that_ended_several_servers_is_not_run_again(tmp_path: Path) -> No
     queue.close()
 
 
-def test_the_queue_is_bounded_and_damaged_jobs_are_passed_over(tmp_path: Path) -> None:
+def test_the_queue_is_bounded_and_damaged_jobs_are_told_and_left_out(tmp_path: Path) -> None:
     queue = JobQueue(tmp_path / "w", tmp_path)
     for number in range(LIMITS.queued_jobs):
         queue.submit(JobRequest(kind="claims", limit=number + 1), {})
@@ -148,7 +149,8 @@ def test_the_queue_is_bounded_and_damaged_jobs_are_passed_over(tmp_path: Path) -
     broken = queue.files.path(queue.answers()[0].id) / "job.json"
     broken.write_text("{")
     queue.close()
-    again = JobQueue(tmp_path / "w", tmp_path)
+    with pytest.warns(DamagedFileWarning, match="The job is left out"):
+        again = JobQueue(tmp_path / "w", tmp_path)
     assert len(again.answers()) == LIMITS.queued_jobs - 1
     again.close()
 

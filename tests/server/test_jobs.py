@@ -14,12 +14,13 @@ WRITER = """
 import sys
 from itertools import count
 from pathlib import Path
-from bertology.server.jobs import JobFolder, write_json
+from bertology.checked_files import write_checked_json
+from bertology.server.jobs import JobFolder
 
 folder = JobFolder(Path(sys.argv[1]))
 (job,) = folder.jobs()
 for number in count():
-    write_json(folder.path(job.id) / "result.json", [number] * 200_000)
+    write_checked_json(folder.path(job.id) / "result.json", {"values": [number] * 200_000})
     folder.write(job.model_copy(update={"restarts": number, "state": "done"}))
 """
 N_KILLS = 8
@@ -40,9 +41,9 @@ def test_killed_in_the_middle_of_a_write_a_job_and_its_result_are_whole(tmp_path
         finally:
             writer.kill()
             writer.wait(30)
-        values = json.loads(result.read_text("utf-8"))
+        values = json.loads(result.read_text("utf-8"))["values"]
         assert len(values) == 200_000 and len(set(values)) == 1
         again = JobQueue(tmp_path / "w", tmp_path)
         assert [each.id for each in again.answers()] == [job.id]
-        assert json.loads(again.files.result_text(job.id)) == values
+        assert json.loads(again.files.result_text(job.id)) == {"values": values}
         again.close()

@@ -49,8 +49,7 @@ class AnalysisCache:
         """The stored value of a function for these arguments; None if there is none, or if it is damaged."""
         if self.directory is None:
             return None
-        key = cache_key(function, arguments)
-        stored = _read(self.file(key, ".json"), key)
+        stored = self.read(cache_key(function, arguments))
         return None if stored is None else stored["value"]
 
     def get_or_compute(
@@ -63,33 +62,40 @@ class AnalysisCache:
         if self.directory is None:
             return compute()
         key = cache_key(function, arguments)
-        file = self.file(key, ".json")
-        stored = _read(file, key)
+        stored = self.read(key)
         if stored is not None:
             return stored["value"]
         value = compute()
-        write_checked_json(file, {"key": key, "value": value})
+        self.write(key, value)
         return value
 
-    def file(self, key: Mapping[str, Any], suffix: str, folder: str = FOLDER) -> Path:
+    def read(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The stored object of a key, with its `value`; None if there is none, or if it is damaged, which is told."""
+        file = self.file(key, ".json")
+        if not file.is_file():
+            return None
+        try:
+            stored = read_checked_json(file)
+            if stored["key"] != json.loads(json.dumps(key)):
+                raise DamagedFileError(f"{file} holds the value of another key")
+            return stored
+        except (ValueError, LookupError) as error:
+            warn_of_damage(error if isinstance(error, DamagedFileError) else DamagedFileError(f"{file} is damaged"))
+            return None
+
+    def write(self, key: Mapping[str, Any], value: Any) -> None:
+        """Store the value of a key."""
+        write_checked_json(self.file(key, ".json"), {"key": key, "value": value})
+
+    def file(self, key: Mapping[str, Any], suffix: str) -> Path:
         """The file of a key."""
         assert self.directory is not None, "called only with a store"
-        return self.directory / folder / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}{suffix}"
+        return self.directory / FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}{suffix}"
 
 
-def _read(file: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The stored object of this key; None if there is none. A damaged file is reported."""
-    if not file.is_file():
-        return None
-    try:
-        stored = read_checked_json(file)
-        if stored["key"] != json.loads(json.dumps(key)):
-            raise DamagedFileError(f"{file} holds the value of another key")
-        return stored
-    except (ValueError, LookupError) as error:
-        problem = str(error) if isinstance(error, DamagedFileError) else f"{file} is damaged"
-        warnings.warn(f"{problem}. Its value is computed again.", DamagedFileWarning, stacklevel=3)
-        return None
+def warn_of_damage(error: DamagedFileError) -> None:
+    """Tell of a damaged file whose value is computed again."""
+    warnings.warn(f"{error}. Its value is computed again.", DamagedFileWarning, stacklevel=4)
 
 
 def step_progress(meter: ProgressCallback, step: int, n_steps: int) -> ProgressCallback:

@@ -9,33 +9,34 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.atomic_files import atomic_writer
+from bertology.atomic_files import digest_file
+from bertology.checked_files import DamagedFileError, write_arrays
 from bertology.results.shapes import ResampledValues
 
 
-def save_resamples(file: Path, resampled: ResampledValues) -> None:
-    """Write the values, named by series and measure."""
-    arrays = {json.dumps(key): values for key, values in resampled.items()}
-    names = np.array(list(arrays))
-    with atomic_writer(file) as stream:
-        np.savez(stream, names, *arrays.values())
+def save_resamples(file: Path, resampled: ResampledValues) -> str:
+    """Write the values, named by series and measure; returns the digest of the file."""
+    names = np.array([json.dumps(key) for key in resampled])
+    return write_arrays(file, {"names": names, **{str(i): values for i, values in enumerate(resampled.values())}})
 
 
-def load_resamples(file: Path) -> ResampledValues:
-    """The values, each read when it is looked up; none if there is no file."""
-    return _StoredResamples(file) if file.is_file() else {}
+def load_resamples(file: Path, digest: str) -> ResampledValues:
+    """The values, each read when it is looked up; `DamagedFileError` if the file is not the one with this digest."""
+    if not file.is_file() or digest_file(file) != digest:
+        raise DamagedFileError(f"{file} is {'damaged' if file.is_file() else 'missing'}")
+    return _StoredResamples(file)
 
 
 class _StoredResamples(Mapping[tuple[str, str], NDArray[np.floating]]):
     def __init__(self, file: Path) -> None:
         self._file = file
         with np.load(file, allow_pickle=False) as arrays:
-            self._positions = {tuple(json.loads(name)): index + 1 for index, name in enumerate(arrays["arr_0"])}
+            self._positions = {tuple(json.loads(name)): index for index, name in enumerate(arrays["names"])}
 
     def __getitem__(self, key: tuple[str, str]) -> NDArray[np.floating]:
         position = self._positions[key]
         with np.load(self._file, allow_pickle=False) as arrays:
-            return arrays[f"arr_{position}"]
+            return arrays[str(position)]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self._positions)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from bertology.analyses import registry
-from bertology.analyses.cache import AnalysisCache
+from bertology.analyses.cache import AnalysisCache, warn_of_damage
 from bertology.analyses.cache_key import cache_key, files_in_options
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.progress_estimate import SECONDS_PER_WORD, ProgressEstimate, count_words
 from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
 from bertology.analyses.resamples_file import load_resamples, save_resamples
 from bertology.analyses.run_checks import check_runnable
+from bertology.checked_files import DamagedFileError
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder, describe_changes, describe_encoder, describe_numbers
@@ -230,7 +232,7 @@ def stored_result(analysis: Analysis, inputs: RunInputs, options: Mapping[str, A
         return None
     resolved = _resolve_options(analysis, options or {}, inputs)
     stored = AnalysisCache(inputs.store).lookup(analysis.function, _result_arguments(analysis, resolved, inputs))
-    return None if stored is None else Result.from_json(stored)
+    return None if stored is None else Result.from_json(stored["result"])
 
 
 def _result_arguments(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> dict[str, Any]:
@@ -255,24 +257,32 @@ def _cached_result(
     """The result stored by an earlier run, or computed now."""
     if not cache_results or inputs.store is None or inputs.encoder is None or inputs.recording is not None:
         return _compute_result(analysis, options, inputs, recordings)
-    arguments = _result_arguments(analysis, options, inputs)
-    resamples_file = recordings.cache.file(cache_key(analysis.function, arguments), ".npz")
+    cache, key = recordings.cache, cache_key(analysis.function, _result_arguments(analysis, options, inputs))
+    file = cache.file(key, ".npz")
+    stored = cache.read(key)
+    if stored is not None:
+        try:
+            return _with_stored_resamples(stored["value"], file)
+        except DamagedFileError as error:
+            warn_of_damage(error)
+    computed = _compute_result(analysis, options, inputs, recordings)
+    digest = ""
+    if not isinstance(computed.data, UnmeasuredShape) and computed.data.kept_resamples:
+        # Written before the result, so that a stored result has them.
+        digest = save_resamples(file, computed.data.kept_resamples)
+    value = {"result": computed.to_json(), "resamples": digest}
+    cache.write(key, value)
+    # As it will be read back, so that the first run and a later one are the same.
+    return _with_stored_resamples(json.loads(json.dumps(value)), file)
 
-    def compute() -> dict[str, Any]:
-        computed = _compute_result(analysis, options, inputs, recordings)
-        if not isinstance(computed.data, UnmeasuredShape) and computed.data.kept_resamples:
-            # Written before the result, so that a stored result has them.
-            save_resamples(resamples_file, computed.data.kept_resamples)
-        return computed.to_json()
 
-    result = Result.from_json(recordings.cache.get_or_compute(analysis.function, arguments, compute))
-    return _with_stored_resamples(result, resamples_file)
-
-
-def _with_stored_resamples(result: Result, file: Path) -> Result:
+def _with_stored_resamples(stored: Mapping[str, Any], file: Path) -> Result:
+    """A stored result with its resampled values, whose digest it holds."""
+    result = Result.from_json(stored["result"])
     if isinstance(result.data, UnmeasuredShape):
         return result
-    return result.model_copy(update={"data": result.data.with_kept_resamples(load_resamples(file))})
+    resampled = load_resamples(file, stored["resamples"]) if stored["resamples"] else {}
+    return result.model_copy(update={"data": result.data.with_kept_resamples(resampled)})
 
 
 def _compute_result(

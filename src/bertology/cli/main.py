@@ -29,7 +29,7 @@ from bertology.cli import (
     view,
 )
 from bertology.cli.options import expand_option_groups
-from bertology.errors import LoadWarning, Refusal
+from bertology.errors import DamagedFileWarning, LoadWarning, Refusal
 
 INTERRUPTED_STATUS = 130
 PERMISSION_REMEDY = "Check its permissions, or choose another path"
@@ -132,7 +132,7 @@ _default_format_warning = warnings.formatwarning
 
 def _format_warning(message: Warning | str, category: type[Warning], *location: Any, **line: Any) -> str:
     """Warnings for users as plain messages; others, which are for developers, with file and line."""
-    if issubclass(category, LoadWarning):
+    if issubclass(category, LoadWarning | DamagedFileWarning):
         return f"bertology: {message}\n"
     return _default_format_warning(message, category, *location, **line)
 

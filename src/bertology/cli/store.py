@@ -26,6 +26,8 @@ StoreAction = Literal["list", "size", "prune"]
 EntryKind = Literal["recording", "result", "part"]
 
 ENTRY_NAME = re.compile(r"[0-9a-f]{24}")
+EARLIER_FEATURES = "features"
+"""A folder of earlier versions, which is still listed and pruned."""
 CACHE_SUFFIXES = {".json", ".npz"}
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -217,10 +219,9 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _cache_folders() -> tuple[str, ...]:
-    from bertology.analyses import cache
-    from bertology.analyses.frozen_features import word_features
+    from bertology.analyses.cache import FOLDER
 
-    return cache.FOLDER, word_features.FOLDER
+    return FOLDER, EARLIER_FEATURES
 
 
 def _cache_files(root: Path) -> list[Path]:
@@ -304,15 +305,16 @@ def _cache_entry(file: Path, root: Path) -> StoreEntry:
     kind: EntryKind = "part"
     models: tuple[str, ...] = ()
     corpus, content, problem = "", (), ""
-    described = file.with_suffix(".json")  # resampled values lie beside their result
+    described = file.with_suffix(".json")  # arrays lie beside the result that they belong to
     if described.is_file():
         try:
             stored = read_checked_json(described)
             function, value = stored["key"]["function"], stored["value"]
             content = (function,)
-            if isinstance(value, dict) and {"analysis", "inputs", "provenance"} <= value.keys():
-                kind, content = "result", (value["analysis"],)
-                models, corpus = _result_inputs(value["inputs"])
+            if isinstance(value, dict) and "result" in value:
+                result = value["result"]
+                kind, content = "result", (result["analysis"],)
+                models, corpus = _result_inputs(result["inputs"])
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             problem = "it is damaged, or of an older version; nothing reads it"
     status = file.lstat()

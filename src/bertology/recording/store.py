@@ -124,8 +124,9 @@ class RecordingFolder:
                     file.unlink()
 
     def sites(self) -> list[str]:
-        """The sites with at least one shard."""
-        return sorted(p.name for p in self.path.iterdir() if p.is_dir() and self.shards(p.name))
+        """The sites with at least one shard, complete or not."""
+        folders = (path for path in self.path.iterdir() if path.is_dir())
+        return sorted(path.name for path in folders if any(SHARD_NAME.fullmatch(file.name) for file in path.iterdir()))
 
     def _format_refusal(self, version: object) -> Refusal:
         remedy = "Record again into another folder, or delete this one"

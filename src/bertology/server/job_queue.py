@@ -13,7 +13,16 @@ from time import time
 from typing import IO
 
 from bertology.errors import Refusal
-from bertology.server.jobs import FINISHED, MAX_RESTARTS, JobAnswer, JobFolder, JobRecord, JobRequest, JobState
+from bertology.server.jobs import (
+    FINISHED,
+    MAX_RESTARTS,
+    REFUSAL_FILE,
+    JobAnswer,
+    JobFolder,
+    JobRecord,
+    JobRequest,
+    JobState,
+)
 from bertology.server.limits import LIMITS
 from bertology.server.problems import ApiError, Problem, describe_problem
 from bertology.server.worker import REFUSED
@@ -141,7 +150,7 @@ class JobQueue:
                     return
                 self._set_state(job, "running")
                 folder = self.files.path(job.id)
-                for name in ("progress.json", "refusal.json"):
+                for name in ("progress.json", REFUSAL_FILE):
                     (folder / name).unlink(missing_ok=True)
                 self._running = job.id
                 try:
@@ -175,8 +184,11 @@ class JobQueue:
         if status == 0:
             self._set_state(job, "done")
         elif status == REFUSED:
-            file = self.files.path(job.id) / "refusal.json"
-            self._set_state(job, "failed", Problem.model_validate_json(file.read_text("utf-8")))
+            try:
+                problem = self.files.refusal(job.id)
+            except Refusal as refusal:
+                problem = describe_problem(refusal)
+            self._set_state(job, "failed", problem)
         else:
             self._set_state(job, "failed", _worker_problem(status))
 

@@ -4,9 +4,11 @@
     FOLDER/<id>/progress.json   written by the worker
     FOLDER/<id>/result.json     the result, as `--json` prints it
     FOLDER/<id>/report.html     of a report
+    FOLDER/<id>/report.json     the digest of that page
     FOLDER/<id>/refusal.json    why there is none
 
-Every file is written atomically, so that a server or worker may end at any time.
+Every file is written atomically, so that a server or worker may end at any time. All but the progress carry a digest:
+what was damaged is refused, and a job whose description was damaged is told and left out.
 """
 
 from __future__ import annotations
@@ -14,16 +16,17 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from time import time
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from bertology.atomic_files import atomic_writer
-from bertology.errors import Refusal
+from bertology.atomic_files import digest_bytes, digest_file
+from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
+from bertology.errors import DamagedFileWarning, Refusal
 from bertology.server.problems import Problem
 from bertology.server.texts import RequestModel
 
@@ -31,6 +34,9 @@ JobKind = Literal["analysis", "claims", "report", "links", "states"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 FINISHED: tuple[JobState, ...] = ("done", "failed", "cancelled")
 OptionValue = str | int | float | bool | None
+JOB_FILE = "job.json"
+RESULT_FILE = "result.json"
+REFUSAL_FILE = "refusal.json"
 MAX_RESTARTS = 3
 MIN_DONE_FRACTION = 0.02
 
@@ -133,13 +139,18 @@ class JobFolder:
 
     def write(self, job: JobRecord) -> None:
         """Write the state of a job."""
-        write_json(self.path(job.id) / "job.json", job.model_dump(mode="json"))
+        write_checked_json(self.path(job.id) / JOB_FILE, job.model_dump(mode="json"))
 
     def jobs(self) -> Iterator[JobRecord]:
-        """All jobs, oldest first; a folder without a readable job is passed over."""
+        """All jobs, oldest first; a job that cannot be read is told and left out."""
         for folder in sorted(self.folder.iterdir()):
-            with suppress(OSError, ValueError, ValidationError):
-                yield JobRecord.model_validate_json((folder / "job.json").read_text("utf-8"))
+            if not (folder / JOB_FILE).is_file():
+                continue
+            try:
+                yield read_job(folder)
+            except (OSError, ValueError) as error:
+                problem = str(error) if isinstance(error, DamagedFileError) else f"{folder / JOB_FILE} cannot be read"
+                warnings.warn(f"{problem}. The job is left out.", DamagedFileWarning, stacklevel=2)
 
     def remove(self, job_id: str) -> None:
         """Delete a job and its result."""
@@ -167,29 +178,53 @@ class JobFolder:
             estimated_seconds=job.estimated_seconds,
             seconds_left=_seconds_left(job, fraction),
             problem=job.problem,
-            has_result=(folder / "result.json").is_file(),
+            has_result=(folder / RESULT_FILE).is_file(),
             has_report=(folder / "report.html").is_file(),
         )
 
     def result_text(self, job_id: str) -> str:
         """The result of a job, as JSON."""
-        file = self.path(job_id) / "result.json"
+        file = self.path(job_id) / RESULT_FILE
         if not file.is_file():
             raise Refusal("The job has no result", "a finished job", "Wait until it is done")
-        return file.read_text("utf-8")
+        return json.dumps(_read_kept(file), ensure_ascii=False)
 
     def report_text(self, job_id: str) -> str:
         """The page of a report."""
         file = self.path(job_id) / "report.html"
         if not file.is_file():
             raise Refusal("The job has no report", "a finished job of the kind report", "Wait until it is done")
-        return file.read_text("utf-8")
+        content = file.read_bytes()
+        if digest_bytes(content) != _read_kept(file.with_suffix(".json"))["report"]:
+            raise _damaged(f"{file.name} is damaged: its digest does not match")
+        return content.decode()
+
+    def refusal(self, job_id: str) -> Problem:
+        """Why the job was refused."""
+        return Problem.model_validate(_read_kept(self.path(job_id) / REFUSAL_FILE))
 
 
-def write_json(file: Path, value: Any) -> None:
-    """Write a value atomically; NaN is refused, as it is no JSON."""
-    with atomic_writer(file) as stream:
-        stream.write(json.dumps(value, ensure_ascii=False).encode())
+def read_job(folder: Path) -> JobRecord:
+    """The job of a folder; `DamagedFileError` if it is damaged."""
+    return JobRecord.model_validate(read_checked_json(folder / JOB_FILE))
+
+
+def write_report_digest(report: Path) -> None:
+    """Write the digest of a finished report beside it."""
+    write_checked_json(report.with_suffix(".json"), {"report": digest_file(report)})
+
+
+def _read_kept(file: Path) -> dict[str, Any]:
+    try:
+        return read_checked_json(file)
+    except DamagedFileError as error:
+        raise _damaged(f"{file.name} is damaged, or was written by another version") from error
+    except OSError as error:
+        raise _damaged(f"{file.name} cannot be read ({error.strerror})") from error
+
+
+def _damaged(problem: str) -> Refusal:
+    return Refusal(problem, "what the job wrote", "Delete the job and start it again: finished parts are kept")
 
 
 def read_progress(folder: Path) -> JobProgress:

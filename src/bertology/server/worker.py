@@ -15,8 +15,18 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from bertology.atomic_files import atomic_writer
+from bertology.checked_files import write_checked_json
 from bertology.errors import Refusal
-from bertology.server.jobs import JobProgress, JobRecord, JobRequest, write_json
+from bertology.server.jobs import (
+    REFUSAL_FILE,
+    RESULT_FILE,
+    JobProgress,
+    JobRecord,
+    JobRequest,
+    read_job,
+    write_report_digest,
+)
 from bertology.server.problems import describe_problem
 
 if TYPE_CHECKING:
@@ -50,7 +60,8 @@ class ProgressFile:
                 self._progress = self._progress.model_copy(update={"step": title, "step_fraction": fraction})
             if monotonic() - self._last >= WRITE_SECONDS or done >= total:
                 self._last = monotonic()
-                write_json(self._file, self._progress.model_dump())
+                with atomic_writer(self._file) as stream:
+                    stream.write(self._progress.model_dump_json().encode())
 
         return update
 
@@ -60,11 +71,11 @@ def run_job(folder: Path) -> int:
     (folder / "pid").write_text(str(os.getpid()))
     _end_with_parent()
     os.nice(NICENESS)
-    job = JobRecord.model_validate_json((folder / "job.json").read_text("utf-8"))
+    job = read_job(folder)
     try:
         _RUNNERS[job.request.kind](job, folder, ProgressFile(folder))
     except Refusal as refusal:
-        write_json(folder / "refusal.json", describe_problem(refusal).model_dump())
+        write_checked_json(folder / REFUSAL_FILE, describe_problem(refusal).model_dump())
         return REFUSED
     except Exception:
         traceback.print_exc()
@@ -102,7 +113,7 @@ def _run_analysis(job: JobRecord, folder: Path, progress: ProgressFile) -> None:
     result = report.results()[0]
     if preset is not None:
         result = with_published(result, preset, request.options)
-    write_json(folder / "result.json", result.to_json())
+    write_checked_json(folder / RESULT_FILE, result.to_json())
 
 
 def analysis_inputs(job: JobRecord) -> Any:
@@ -133,13 +144,13 @@ def _claims_arguments(job: JobRecord, progress: ProgressFile) -> dict[str, Any]:
 def _run_claims(job: JobRecord, folder: Path, progress: ProgressFile) -> None:
     from bertology.claims.run import claims
 
-    write_json(folder / "result.json", claims(**_claims_arguments(job, progress)).to_json())
+    write_checked_json(folder / RESULT_FILE, claims(**_claims_arguments(job, progress)).to_json())
 
 
 def _run_report(job: JobRecord, folder: Path, progress: ProgressFile) -> None:
     from bertology.views.report.build import report
 
-    report(**_claims_arguments(job, progress), output=folder / "report.html")
+    write_report_digest(report(**_claims_arguments(job, progress), output=folder / "report.html"))
 
 
 def _record_sites(sites: Callable[[], list[Any]]) -> Callable[[JobRecord, Path, ProgressFile], None]:
@@ -150,7 +161,7 @@ def _record_sites(sites: Callable[[], list[Any]]) -> Callable[[JobRecord, Path, 
         encoder, _, corpus = load_inputs(job)
         callback = progress.start(EVERYTHING)
         recording = record(encoder, corpus, sites(), config=INDEX_CONFIG, store=Path(job.store), progress=callback)
-        write_json(folder / "result.json", recording.summary())
+        write_checked_json(folder / RESULT_FILE, recording.summary())
 
     return record_job
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.analyses.cache import AnalysisCache
+from bertology.analyses.cache import AnalysisCache, warn_of_damage
 from bertology.analyses.cache_key import cache_key
-from bertology.atomic_files import atomic_writer
+from bertology.checked_files import DamagedFileError, read_arrays, write_arrays
 from bertology.corpus.sentence import Sentence
 
 if TYPE_CHECKING:
     from bertology.analyses.frozen_features.extractors import FeatureExtractor
 
 FloatArray = NDArray[np.float32]
-
-FOLDER = "features"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,23 +67,19 @@ def extract_cached(extractor: FeatureExtractor, sentences: Sequence[Sentence], c
         return extractor.extract(sentences, progress)
     texts = [(sentence.words, sentence.text, sentence.offsets) for sentence in sentences]
     key = cache_key(type(extractor).extract, {"extractor": extractor.fingerprint, "sentences": texts})
-    file = cache.file(key, ".npz", FOLDER)
-    if file.is_file():
-        with np.load(file, allow_pickle=False) as arrays:
-            return _load_features(extractor.name, sentences, arrays)
+    file, stored = cache.file(key, ".npz"), cache.read(key)
+    if stored is not None:
+        try:
+            vectors = read_arrays(file, stored["value"]["vectors"])["vectors"]
+            return WordFeatures(extractor.name, _split_by_sentence(vectors, sentences), stored["value"]["counts"])
+        except DamagedFileError as error:
+            warn_of_damage(error)
     features = extractor.extract(sentences, progress)
-    with atomic_writer(file) as stream:
-        np.savez(
-            stream,
-            key=np.array(json.dumps(key)),
-            vectors=np.concatenate([np.zeros((0, features.width), np.float32), *features.by_sentence]),
-            names=np.array(list(features.counts), np.str_),
-            counts=np.array(list(features.counts.values()), np.int64),
-        )
+    vectors = np.concatenate([np.zeros((0, features.width), np.float32), *features.by_sentence])
+    cache.write(key, {"vectors": write_arrays(file, {"vectors": vectors}), "counts": dict(features.counts)})
     return features
 
 
-def _load_features(name: str, sentences: Sequence[Sentence], arrays: Mapping[str, NDArray[Any]]) -> WordFeatures:
+def _split_by_sentence(vectors: FloatArray, sentences: Sequence[Sentence]) -> tuple[FloatArray, ...]:
     ends = np.cumsum([len(sentence) for sentence in sentences])[:-1]
-    counts = dict(zip(arrays["names"].tolist(), arrays["counts"].tolist(), strict=True))
-    return WordFeatures(name, tuple(np.split(arrays["vectors"], ends)) if len(sentences) else (), counts)
+    return tuple(np.split(vectors, ends)) if len(sentences) else ()
