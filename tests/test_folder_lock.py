@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bertology.errors import Refusal
+from bertology.errors import MachineError
 from bertology.folder_lock import folder_lock
 
 HOLDER = """
@@ -58,5 +58,5 @@ def test_the_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
 
 def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(Refusal, match="Cannot write to"), folder_lock(tmp_path / "file"):
+    with pytest.raises(MachineError, match="Cannot write to"), folder_lock(tmp_path / "file"):
         pytest.fail("a file has no lock")

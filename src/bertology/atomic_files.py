@@ -1,4 +1,4 @@
-"""Atomic file writing: a file appears complete or not at all; failures are refused with a remedy."""
+"""Atomic file writing: a file appears complete or not at all; failures are told with a remedy (`MachineError`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from bertology.errors import Refusal
+from bertology.errors import MachineError, Refusal
+from bertology.machine_errors import DISK_FULL, disk_full
 
 DIGEST_LENGTH = 32
 CHUNK_BYTES = 2**20
 STALE_SECONDS = 24 * 3600
 NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _PARTIAL = re.compile(r"\..*\.([0-9a-f]{8})-(\d+)\.partial")
 
@@ -68,7 +68,7 @@ def partial_file(folder: Path, name: str) -> Generator[tuple[BinaryIO, Path]]:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise write_refusal(folder, error) from error
+        raise write_error(folder, error) from error
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def atomic_directory(folder: Path) -> Generator[Path]:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
-        raise write_refusal(folder.parent, error) from error
+        raise write_error(folder.parent, error) from error
 
 
 def write_atomically(path: Path, content: bytes) -> Path:
@@ -172,13 +172,11 @@ def _is_running(process_id: int) -> bool:
     return True
 
 
-def write_refusal(folder: Path, error: OSError) -> Refusal:
-    """The refusal to write into a folder, with what the system says."""
-    is_full = error.errno in DISK_FULL
-    return Refusal(
-        f"Cannot write to {folder}: {error.strerror or error}",
-        "more free space" if is_full else "a writable folder",
-        "Free some space and run the same command again: finished work is kept and not repeated"
-        if is_full
-        else "Choose another folder with -o, or correct its permissions",
+def write_error(folder: Path, error: OSError) -> MachineError:
+    """Why nothing can be written into a folder, with what the system says."""
+    problem = f"Cannot write to {folder}: {error.strerror or error}"
+    if error.errno in DISK_FULL:
+        return disk_full(problem)
+    return MachineError(
+        problem, "a writable folder", "Choose another folder with -o or --store, or correct its permissions"
     )

@@ -1,7 +1,7 @@
-"""`Refusal`, the one exception for a user's mistake: the problem, what was expected, and a remedy.
+"""Errors that are told in one paragraph: `Refusal`, a user's mistake, and `MachineError`, a failure of the machine.
 
-The command line prints it as one paragraph and exits with status 2; any other exception that escapes is a bug. Messages
-and results write counts with `count_noun`.
+The command line prints them and exits with status 2 or 1; any other exception that escapes is a bug. Messages and
+results write counts with `count_noun`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class DamagedFileWarning(UserWarning):
     """A stored file was damaged, and what it held is computed again; the command line prints it as a message."""
 
 
-class Refusal(Exception):
-    """Input that would give wrong numbers, refused early with a remedy."""
+class ExplainedError(Exception):
+    """An error that is told in one paragraph: the problem, what was expected, and a remedy."""
 
     def __init__(self, problem: str, expected: str, remedy: str, *, location: str = "") -> None:
         super().__init__(problem, expected, remedy)
@@ -32,6 +32,20 @@ class Refusal(Exception):
     def __str__(self) -> str:
         prefix = f"{self.location}: " if self.location else ""
         return f"{prefix}{_sentence(self.problem)} Expected {_sentence(self.expected)} {_sentence(self.remedy)}"
+
+
+class Refusal(ExplainedError):
+    """Input that would give wrong numbers, refused early with a remedy.
+
+    It says something about the model, the corpus or the options, so that a claim may not apply because of it.
+    """
+
+
+class MachineError(ExplainedError):
+    """The machine cannot go on, whatever the input: no space, no memory, a folder that cannot be written.
+
+    It is no `Refusal`: it says nothing about a model, and ends the command.
+    """
 
 
 MAX_LISTED_NAMES = 30

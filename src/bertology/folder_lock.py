@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bertology.atomic_files import write_refusal
+from bertology.atomic_files import write_error
 
 if sys.platform != "win32":
     import fcntl
@@ -34,7 +34,7 @@ def folder_lock(folder: Path, *, on_wait: Callable[[], None] | None = None) -> G
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise write_refusal(folder, error) from error
+        raise write_error(folder, error) from error
     try:
         while not _acquire(descriptor):
             if on_wait is not None:

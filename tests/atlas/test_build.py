@@ -14,7 +14,7 @@ from bertology.atlas import build
 from bertology.atlas.judging import JudgingTask, judge_source
 from bertology.atlas.schema import atlas_schema
 from bertology.corpus.read import load_corpus
-from bertology.errors import Refusal
+from bertology.errors import MachineError, Refusal
 from bertology.progress import no_progress
 
 CLAIMS = """
@@ -94,8 +94,9 @@ def test_a_killed_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(worker, "WORKER", "this")  # ends without an answer
     monkeypatch.setattr(json, "loads", lambda line: {})  # pyright: ignore[reportUnknownLambdaType]
-    with pytest.raises(Refusal, match="ended with status 0"):
-        worker.judge_in_process("tiny", JudgingTask(load_corpus("english", limit=2)), no_progress, threads=1)
+    task = JudgingTask(load_corpus("english", limit=2))
+    with pytest.raises(MachineError, match="ended with status 0"):
+        worker.judge_in_process("tiny", task, no_progress, processes=worker.WorkerProcesses(), threads=1)
 
 
 def test_mistakes_are_refused(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from bertology.analyses.attention.entropy import entropy_site
 from bertology.analyses.attention.targets.analysis import targets_site
 from bertology.atomic_files import partial_file
 from bertology.corpus.corpus import Corpus
-from bertology.errors import Refusal
+from bertology.errors import MachineError, Refusal
 from bertology.recording import plan as planning
 from bertology.recording.manifest import INPUTS_FILE, open_recording
 from bertology.recording.plan import RecordingConfig, make_plan
@@ -223,7 +223,7 @@ def test_an_incomplete_site_is_refused_with_the_number_of_shards(tmp_path: Path)
 
 def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(Refusal, match="Cannot write to"):
+    with pytest.raises(MachineError, match="Cannot write to"):
         record(tiny(), CORPUS, SITES, store=tmp_path / "file")
 
 
@@ -234,7 +234,7 @@ def test_a_full_disk_is_refused_and_finished_shards_stay(tmp_path: Path) -> None
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
     try:
-        with pytest.raises(Refusal, match=r"(?s)File too large.*Free some space and run the same command again"):
+        with pytest.raises(MachineError, match=r"(?s)File too large.*Free some space and run the same command again"):
             record(tiny(), CORPUS, ["hidden"], config=CONFIG, folder=tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

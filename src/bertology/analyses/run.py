@@ -26,6 +26,7 @@ from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder, describe_changes, describe_encoder, describe_numbers
 from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal
+from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import Recording, check_same_inputs
@@ -210,6 +211,7 @@ def run_all(
         try:
             outcomes.append(_cached_result(analysis, options, inputs, recordings, cache_results))
         except Refusal as refused:
+            raise_machine_error(refused)
             outcomes.append(refused)
         callback(1, 1)
     elapsed = {name: seconds - before.get(name, 0.0) for name, seconds in estimate.elapsed.items()}

@@ -14,12 +14,12 @@ from bertology.atlas.judged_model import JudgedModel, NotJudged
 from bertology.atlas.judging import JudgingTask, judge_model, stored_model
 from bertology.atlas.model_names import short_names
 from bertology.atlas.page import atlas_page
-from bertology.atlas.worker import judge_in_process
+from bertology.atlas.worker import WorkerProcesses, judge_in_process
 from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
 from bertology.corpus.read import as_corpus
 from bertology.encoder.load import as_encoder
-from bertology.errors import Refusal
+from bertology.errors import MachineError, Refusal
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
 
@@ -87,7 +87,8 @@ def atlas(
     failed = [outcome for outcome in outcomes if isinstance(outcome, NotJudged)]
     if not judged:
         reasons = " ".join(f"{each.name}: {each.reason}" for each in failed)
-        raise Refusal(f"No model could be judged. {reasons}", "at least one model that can be", "Check the names")
+        kind = MachineError if any(each.is_failure for each in failed) else Refusal
+        raise kind(f"No model could be judged. {reasons}", "at least one model that can be", "Check the names")
     names = short_names([model.source for model in judged])
     named = [model.model_copy(update={"name": name}) for model, name in zip(judged, names, strict=True)]
     content = Atlas(
@@ -140,7 +141,7 @@ def _judge_all(
     models: Sequence[Any], task: JudgingTask, n_processes: int, progress: ProgressFactory | None
 ) -> list[JudgedModel | NotJudged]:
     """Judge the models, those that are stored without loading them; models in memory are judged in this process."""
-    threads = max(1, (os.cpu_count() or 1) // n_processes)
+    threads, processes = max(1, (os.cpu_count() or 1) // n_processes), WorkerProcesses()
 
     def judge(model: Any) -> JudgedModel | NotJudged:
         name = model if isinstance(model, str) else getattr(model, "name", type(model).__name__)
@@ -154,13 +155,20 @@ def _judge_all(
                 return stored
             callback = progress(model) if progress is not None else no_progress
             callback(0, 1)
-            return judge_in_process(model, task, callback, threads=threads)
+            return judge_in_process(model, task, callback, processes=processes, threads=threads)
         except Refusal as refusal:
             return NotJudged(name=name, reason=str(refusal))
+        except MachineError as error:
+            return NotJudged(name=name, reason=str(error), is_failure=True)
 
     in_memory = {index: judge(model) for index, model in enumerate(models) if not isinstance(model, str)}
     with ThreadPoolExecutor(n_processes) as pool:
         futures = {index: pool.submit(judge, model) for index, model in enumerate(models) if isinstance(model, str)}
-        named = {index: future.result() for index, future in futures.items()}
+        try:
+            named = {index: future.result() for index, future in futures.items()}
+        except BaseException:  # interrupted or terminated: the pool would wait for all models
+            processes.close()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     outcomes = in_memory | named
     return [outcomes[index] for index in range(len(models))]

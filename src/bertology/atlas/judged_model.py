@@ -139,7 +139,11 @@ def format_count(n: int) -> str:
 
 
 class NotJudged(AtlasRecord):
-    """A model that could not be judged, and why; the others were."""
+    """A model that could not be judged, and why; the others were.
+
+    `is_failure` says that the machine or the program failed, and not that the model does not fit.
+    """
 
     name: str
     reason: str
+    is_failure: bool = False

@@ -109,12 +109,14 @@ def atlas_command(
         )
     _print_summary(content)
     typer.echo(str(file))
+    if any(each.is_failure for each in content.not_judged):
+        raise typer.Exit(1)
 
 
 def _print_summary(content: Atlas) -> None:
     """Print on stderr what was judged, what was left out, and what the models agree on."""
     for each in content.not_judged:
-        options.print_message(f"{each.name} could not be judged. {each.reason}")
+        options.print_message(f"{each.name} {'failed:' if each.is_failure else 'could not be judged.'} {each.reason}")
     for message in content.messages:
         options.print_message(message)
     counts = [(kind, sum(a.agreement == kind for a in content.agreements)) for kind in ("universal", "differs")]

@@ -16,7 +16,7 @@ import typer
 from bertology.cli import options
 from bertology.cli.list_command import describe_plugin, plugin_rows
 from bertology.cli.store import format_bytes
-from bertology.errors import Refusal
+from bertology.errors import ExplainedError
 from bertology.lazy import torch
 
 HELP = "Check the installation: versions, devices, store, extras, plug-ins, and a small run with a known number."
@@ -198,7 +198,7 @@ def _requirements() -> list[Any]:
 def _guarded(name: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
-    except Refusal as refusal:
-        return Check(name, "broken", str(refusal))
+    except ExplainedError as error:
+        return Check(name, "broken", str(error))
     except Exception as error:  # an installation may be broken in any way, and the other checks must still run
         return Check(name, "broken", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")

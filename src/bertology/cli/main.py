@@ -1,14 +1,18 @@
-"""The `bertology` command: results on stdout, messages on stderr; exit 0 success, 2 user error, 130 interrupted.
+"""The `bertology` command: results on stdout, messages on stderr.
 
-`doctor` and `store prune` exit with 1 if something is broken or could not be deleted.
+Exit status: 0 success, 1 a failure of the machine or of a part of the work, 2 a user's mistake, 130 interrupted, 143
+terminated.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -30,10 +34,13 @@ from bertology.cli import (
 )
 from bertology.cli.options import expand_option_groups
 from bertology.errors import DamagedFileWarning, LoadWarning, Refusal
+from bertology.machine_errors import find_machine_error
 
 INTERRUPTED_STATUS = 130
 PERMISSION_REMEDY = "Check its permissions, or choose another path"
 INTERRUPTED_MESSAGE = "bertology: interrupted; finished parts are kept, and the same command resumes"
+TERMINATED_STATUS = 128 + signal.SIGTERM
+TERMINATED_MESSAGE = "bertology: terminated; finished parts are kept, and the same command resumes"
 
 HELP = (
     "Re-run the classic findings about BERT (attention, probing, geometry, ablation) on any encoder, with baselines "
@@ -97,26 +104,58 @@ def main() -> None:
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
     warnings.formatwarning = _format_warning
     try:
-        status = app(prog_name="bertology", standalone_mode=False)  # also for `python -m bertology`
-    except Refusal as refusal:
-        _stop(f"bertology: {refusal}", 2)
+        with _raise_when_terminated():
+            status = app(prog_name="bertology", standalone_mode=False)  # also for `python -m bertology`
+    except _Terminated:
+        _stop(TERMINATED_MESSAGE, TERMINATED_STATUS)
     except (typer.Abort, KeyboardInterrupt):
         _stop(INTERRUPTED_MESSAGE, INTERRUPTED_STATUS)
     except typer.TyperException as mistake:
         _stop(f"bertology: {_format_error(mistake)}", 2)
-    except PermissionError as error:
-        # Files are opened in many places, and the cause is always the same.
-        refusal = Refusal(
-            f"{error.filename} cannot be read or written", "a path you have permission for", PERMISSION_REMEDY
-        )
-        _stop(f"bertology: {refusal}", 2)
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(141) from None
+    except Exception as error:
+        _stop_with(error)
     else:
         if status == INTERRUPTED_STATUS:  # newer versions of typer turn an interrupt into this status
             _stop(INTERRUPTED_MESSAGE, INTERRUPTED_STATUS)
         raise SystemExit(status or 0)
+
+
+def _stop_with(error: Exception) -> None:
+    """Print what is wrong with the machine or with what was given; any other exception is a mistake of the program."""
+    failure = find_machine_error(error)
+    if failure is not None:
+        _stop(f"bertology: {failure}", 1)
+    if isinstance(error, PermissionError):
+        # Files are opened in many places, and the cause is always the same.
+        problem = f"{error.filename} cannot be read or written"
+        error = Refusal(problem, "a path you have permission for", PERMISSION_REMEDY)
+    if isinstance(error, Refusal):
+        _stop(f"bertology: {error}", 2)
+    raise error
+
+
+class _Terminated(BaseException):
+    """The process was asked to end (SIGTERM); like KeyboardInterrupt, nothing but `main` handles it."""
+
+
+@contextmanager
+def _raise_when_terminated() -> Generator[None]:
+    """Raise an exception in this thread at SIGTERM, so that files are closed and half-written ones removed."""
+
+    def raise_terminated(_number: int, _frame: object) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():  # no other thread may handle signals
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _format_error(error: typer.TyperException) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bertology.encoder.checkpoint_validation import PICKLE_FILES, SAFETENSORS_FILES, TOKENISER_FILES
 from bertology.errors import Refusal
+from bertology.machine_errors import raise_machine_error
 
 TIMEOUT_SECONDS = 10.0
 
@@ -51,6 +52,7 @@ def _list_files(name: str, suggestion: str, revision: str | None) -> list[str]:
     try:
         info: Any = HfApi().model_info(name, timeout=TIMEOUT_SECONDS, revision=revision)
     except Exception as error:  # no network, no such model, no permission: the same remedy
+        raise_machine_error(error)
         raise Refusal(
             f"{name!r} is neither a built-in model nor a directory, and the hub returned no model of that name"
             f"{f' with the revision {revision!r}' if revision else ''} "

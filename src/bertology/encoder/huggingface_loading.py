@@ -18,6 +18,7 @@ from bertology.encoder.families import find_family
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, task_head_fields, wrap
 from bertology.errors import LoadWarning, Refusal
 from bertology.lazy import torch
+from bertology.machine_errors import raise_machine_error
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +52,8 @@ def load_directory(
             model, tokenizer, missing = load_pretrained(is_bare=True)
         elif type(model).__name__ == _encoder_class(model.config) != (model.config.architectures or [""])[0]:
             warning = f"{name or folder} ({(model.config.architectures or [''])[0]}) has a decoder, which is left out"
-    except Exception as error:  # whatever transformers, tokenizers or torch report, the directory is at fault
+    except Exception as error:  # whatever else transformers, tokenizers or torch report, the directory is at fault
+        raise_machine_error(error)
         raise Refusal(
             f"The model directory {folder} cannot be loaded: {' '.join(str(error).split())[:300]}",
             f"{HUGGING_FACE_FORMAT}, of an architecture in transformers",

@@ -20,6 +20,7 @@ from bertology.encoder.load import ACCEPTED
 from bertology.encoder.variants import copy_sharing_weights
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.machine_errors import raise_machine_error
 
 
 def wrap_in_memory(
@@ -116,6 +117,7 @@ def _load_tokenizer(model: Any, name: str) -> Any:
                 name, trust_remote_code=False, local_files_only=not Path(name).is_dir()
             )
     except Exception as error:  # whatever is missing, the remedy is the same
+        raise_machine_error(error)
         raise Refusal(
             f"{type(model).__name__} was given without a tokenizer, and none was found under its name ({name})",
             "a model and its tokenizer",

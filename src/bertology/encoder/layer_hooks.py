@@ -22,6 +22,7 @@ from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput
 from bertology.encoder.families import AttentionForward, is_layer, layer_spec, model_families
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.machine_errors import raise_machine_error
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -126,7 +127,8 @@ def verify_capture(
         heads_by_layer = [encoder.heads] * encoder.layers
     except Refusal:
         raise
-    except Exception as error:  # whatever stops the trial pass, this model cannot be recorded
+    except Exception as error:  # whatever else stops the trial pass, this model cannot be recorded
+        raise_machine_error(error)
         raise _refusal(encoder, f"fails in a trial pass ({' '.join(str(error).split())[:200]})") from error
     if [layer.heads for layer in activations] != heads_by_layer:
         raise _refusal(

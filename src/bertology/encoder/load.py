@@ -27,6 +27,7 @@ from bertology.encoder.static import CirculantVectors, RandomVectors, TokenEmbed
 from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal, unknown_name
 from bertology.lazy import torch
+from bertology.machine_errors import raise_machine_error
 
 if TYPE_CHECKING:  # not as torch.dtype: the types of public functions are resolved before torch is needed
     from torch import device as TorchDevice
@@ -240,6 +241,7 @@ def _refuse_versions() -> None:
         for module in ("torch", "transformers.modeling_utils"):
             import_module(module)
     except Exception as error:  # versions that do not fit each other fail in many ways when they are imported
+        raise_machine_error(error)
         message = " ".join(str(error).split())[:200]
         raise _version_refusal(
             f"torch and transformers cannot be imported ({type(error).__name__}: {message})"

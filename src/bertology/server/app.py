@@ -20,8 +20,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from bertology.errors import Refusal
+from bertology.errors import ExplainedError, Refusal
 from bertology.html import render
+from bertology.machine_errors import find_machine_error
 from bertology.results.palette import PALETTES
 from bertology.server.limits import LIMITS
 from bertology.server.problems import ApiError, describe_problem, internal_error
@@ -129,6 +130,8 @@ def _dispatcher(workbench: Workbench) -> Callable[[Request], Awaitable[Response]
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:
+            if (failure := find_machine_error(error)) is not None:
+                return _refused(507, failure)
             _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
             return _refused(500, internal_error())
 
@@ -229,7 +232,7 @@ def _validation_refusal(error: ValidationError, model: type[BaseModel]) -> Refus
     return Refusal(f"{name}: {first['msg']}", f"fields of the request: {fields}", "See api/ for their types")
 
 
-def _refused(status: int, refusal: Refusal) -> Response:
+def _refused(status: int, refusal: ExplainedError) -> Response:
     headers = {"retry-after": "1"} if status == 503 else {}
     if status in {408, 413}:
         headers["connection"] = "close"

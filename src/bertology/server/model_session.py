@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from bertology.errors import Refusal, unknown_name
+from bertology.machine_errors import find_machine_error
 from bertology.server.problems import ApiError, describe_problem, internal_error
 
 if TYPE_CHECKING:
@@ -243,8 +244,9 @@ def describe_model(name: str, encoder: TaskEncoder) -> ModelState:
 
 def _failure(error: Exception) -> str:
     """What is said of a model or corpus that does not load; a mistake of the program is logged."""
-    if isinstance(error, Refusal):
-        return describe_problem(error).paragraph
+    explained = find_machine_error(error) or (error if isinstance(error, Refusal) else None)
+    if explained is not None:
+        return describe_problem(explained).paragraph
     import logging
 
     logging.getLogger("bertology.server").error("loading failed", exc_info=error)

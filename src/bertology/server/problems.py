@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from bertology.errors import Refusal
+from bertology.errors import ExplainedError, Refusal
 
 _PATH = re.compile(r"(?<![\w.:/])(/[^\s/'\"`,;:()]+)((?:/[^\s/'\"`,;:()]+)+)")
 
@@ -30,9 +30,9 @@ class ApiError(Exception):
         self.refusal = refusal
 
 
-def describe_problem(refusal: Refusal) -> Problem:
-    """The refusal without paths of the server's machine."""
-    parts = [hide_paths(text) for text in (refusal.problem, refusal.expected, refusal.remedy)]
+def describe_problem(error: ExplainedError) -> Problem:
+    """The error without paths of the server's machine."""
+    parts = [hide_paths(text) for text in (error.problem, error.expected, error.remedy)]
     return Problem(
         problem=parts[0], expected=parts[1], remedy=parts[2], paragraph=str(Refusal(parts[0], parts[1], parts[2]))
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.atomic_files import atomic_writer
 from bertology.checked_files import write_checked_json
 from bertology.errors import Refusal
+from bertology.machine_errors import find_machine_error
 from bertology.server.jobs import (
     REFUSAL_FILE,
     RESULT_FILE,
@@ -74,10 +75,11 @@ def run_job(folder: Path) -> int:
     job = read_job(folder)
     try:
         _RUNNERS[job.request.kind](job, folder, ProgressFile(folder))
-    except Refusal as refusal:
-        write_checked_json(folder / REFUSAL_FILE, describe_problem(refusal).model_dump())
-        return REFUSED
-    except Exception:
+    except Exception as error:
+        explained = find_machine_error(error) or (error if isinstance(error, Refusal) else None)
+        if explained is not None:
+            write_checked_json(folder / REFUSAL_FILE, describe_problem(explained).model_dump())
+            return REFUSED
         traceback.print_exc()
         return 1
     return 0

@@ -18,6 +18,7 @@ from bertology.atomic_files import remove_stale_partials
 from bertology.checked_files import read_checked_bytes, write_checked_bytes
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.machine_errors import raise_machine_error
 from bertology.training.loop import StateDict, TrainingHistory, TrainingState
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def _write(content: dict[str, Any], file: Path) -> None:
 def _read(file: Path) -> Any:
     try:
         return torch.load(io.BytesIO(read_checked_bytes(file)), map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever is wrong with it, training cannot resume from it
+    except Exception as error:  # whatever else is wrong with it, training cannot resume from it
+        raise_machine_error(error)
         raise Refusal(
             f"{file} cannot be read ({' '.join(str(error).split())[:200]})",
             "the checkpoint of an interrupted fine-tuning run",

@@ -13,6 +13,7 @@ from bertology.encoder.task_heads import add_task_head, save_pretrained
 from bertology.errors import Refusal
 from bertology.estimates.metrics import MetricEstimates
 from bertology.lazy import torch
+from bertology.machine_errors import raise_machine_error
 from bertology.recording.recorder import ProgressCallback
 from bertology.training.biaffine_parser import BiaffineParser
 from bertology.training.checkpointer import Checkpointer
@@ -114,7 +115,11 @@ def score_task(
 
 def save_model(model: TrainableModel, folder: Path) -> None:
     """Write the model in Hugging Face format, with its parser if it has one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    save_pretrained(model.encoder, folder)
-    if model.parser is not None:
-        model.parser.save(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_pretrained(model.encoder, folder)
+        if model.parser is not None:
+            model.parser.save(folder)
+    except Exception as error:  # transformers and safetensors tell of a full disk each in its own way
+        raise_machine_error(error)
+        raise

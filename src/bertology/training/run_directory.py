@@ -37,14 +37,14 @@ class RunDirectory:
     @contextmanager
     def locked(self, notify: Callable[[str], None]) -> Generator[None]:
         """Hold the lock of the directory; wait for a process that writes the same run, and refuse another run."""
-        has_told = False
+        has_notified = False
 
         def on_wait() -> None:
-            nonlocal has_told
+            nonlocal has_notified
             self._refuse_other_runs()
-            if not has_told:
+            if not has_notified:
                 notify(f"Another process writes the same run to {self.folder}; waiting until it ends")
-                has_told = True
+                has_notified = True
 
         with folder_lock(self.folder, on_wait=on_wait):
             yield

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bertology.errors import Refusal
+from bertology.errors import MachineError, Refusal
 from bertology.results.result import Result
 from bertology.results.shapes import Matrix
 from results.example_results import LONG_NAME, SHAPES, measures_and_baselines, result
@@ -115,7 +115,7 @@ def test_a_failed_write_keeps_the_earlier_figure(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(Refusal, match="No space left"):
+    with pytest.raises(MachineError, match="No space left"):
         result(SHAPES["Scatter"]).figure(path)
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["a.svg"]

@@ -17,6 +17,7 @@ from bertology.claims.example_texts import example_texts
 from bertology.claims.run import ClaimsArguments, claims
 from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.errors import Refusal, unknown_name
+from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory
 from bertology.results.result import Result
 from bertology.views.report import export
@@ -154,6 +155,7 @@ def run_plugins(
         try:
             run = run_all([(plugin.value, {})], inputs, progress=progress, notify=notify, cache_results=True)
         except Exception as error:  # code of another package, which may fail in any way
+            raise_machine_error(error)
             messages[-1] = f"Left out: {source}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
             continue
         passes += run.passes
