@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from bertology.analyses import cache_key as cache_key_module
 from bertology.analyses.cache_key import cache_key, code_digest, describe_value, files_in_options
 from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import Gates
@@ -103,3 +108,43 @@ def test_the_key_names_function_arguments_code_and_versions() -> None:
     assert key["code"].startswith(code_digest("bertology")) and key["versions"]["numpy"] == np.__version__
     long = cache_key(power, {"base": list(range(1000))})["arguments"]["base"]
     assert long.keys() == {"digest"}, "a long argument is stored as its digest"
+
+
+STORED_ENTROPY = """
+import sys
+from bertology.analyses import registry
+from bertology.analyses.run import RunInputs, run_all
+from bertology.corpus.read import load_corpus
+from bertology.encoder.load import load
+from pathlib import Path
+inputs = RunInputs(corpus=load_corpus("english", limit=3), encoder=load("tiny"), store=Path(sys.argv[1]))
+run = run_all([(registry.get("attention/entropy"), {})], inputs, cache_results=True)
+print(len(run.elapsed), float(run.results()[0].data.measures["entropy"].high[0, 0]))
+"""
+"""Prints how many steps were computed, and a number that depends on the bootstrap."""
+
+
+@pytest.mark.slow
+def test_a_changed_helper_is_noticed_without_a_new_version(tmp_path: Path) -> None:
+    """The level of all intervals is changed in a copy of the package, and no version is raised."""
+    package = Path(cache_key_module.__file__).parents[1]
+    shutil.copytree(package, tmp_path / "bertology", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def run() -> tuple[int, float]:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        line = [sys.executable, "-c", STORED_ENTROPY, str(tmp_path / "store")]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+        n_computed, number = done.stdout.split()
+        return int(n_computed), float(number)
+
+    first = run()
+    assert first[0] and run() == (0, first[1]), "found in the store"
+    command_line = tmp_path / "bertology" / "cli" / "main.py"
+    command_line.write_text(command_line.read_text("utf-8") + "# changed\n", "utf-8")
+    assert run() == (0, first[1]), "no number depends on the command line"
+    helper = tmp_path / "bertology" / "estimates" / "resampling.py"
+    text = helper.read_text("utf-8")
+    assert "\nLEVEL = 0.95\n" in text
+    helper.write_text(text.replace("\nLEVEL = 0.95\n", "\nLEVEL = 0.5\n"), "utf-8")
+    changed = run()
+    assert changed[0] and changed[1] < first[1], "a smaller interval, and not the stored one"
