@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import bertology
 from bertology.html import format_code, inline_json, keep_ranges_together, render
+
+TEMPLATES = Path(bertology.__file__).parent / "templates"
+SERVED = {"api.html", "workbench.html", "workbench_app.html"}
 
 
 def test_templates_escape_their_values() -> None:
@@ -24,3 +29,12 @@ def test_heads_and_ranges_are_kept_on_one_line() -> None:
 def test_json_cannot_end_a_script() -> None:
     text = inline_json({"a": "</script><!-- é"})
     assert "<" not in text and text.isascii() and json.loads(text) == {"a": "</script><!-- é"}
+
+
+def test_every_page_that_is_a_file_forbids_requests() -> None:
+    """The pages of the server have the policy in the headers of their answers."""
+    templates = {file.name: file.read_text("utf-8") for file in TEMPLATES.glob("*.html")}
+    pages = {name: text for name, text in templates.items() if text.lower().startswith("<!doctype")}
+    assert {"report.html", "view.html", "atlas.html", "figure.html", "pins.html"} <= pages.keys()
+    policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"
+    assert {name for name, text in pages.items() if policy not in text} == SERVED

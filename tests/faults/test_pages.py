@@ -1,0 +1,51 @@
+"""A page depends on its inputs alone: killed and resumed, from a warm store, or with other threads, it is the same."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.faults.commands import ENVIRONMENT, command, write_inputs
+from tests.faults.test_signals import is_at_work
+
+SECONDS = 300
+
+
+def run(line: list[str], threads: int) -> bytes:
+    """What a command prints on stdout; its page is compared apart."""
+    environment = ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}
+    return subprocess.run(line, env=environment, capture_output=True, timeout=SECONDS, check=True).stdout
+
+
+def kill_at_work(line: list[str], kept: Path) -> None:
+    """Start a command, and kill it when it has written the first of what it keeps."""
+    process = subprocess.Popen(line, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not is_at_work(kept) and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "extra"), [("report", []), ("report", ["--json"]), ("claims", ["--json"]), ("atlas", [])]
+)
+def test_a_page_is_the_same_however_it_was_computed(name: str, extra: list[str], tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    pages: dict[str, bytes] = {}
+    for case, store, threads in (
+        ("uninterrupted", "first", 1), ("warm store", "first", 1), ("two threads", "second", 2), ("killed", "third", 1),
+    ):  # fmt: skip
+        output = tmp_path / case
+        output.mkdir()
+        line = [*command(name, tmp_path, tmp_path / store, output), *extra]
+        if case == "killed":
+            kill_at_work(line, tmp_path / store)
+            assert not list(output.iterdir()), "it was killed before the end"
+        printed = run(line, threads)
+        [*files] = output.iterdir()
+        pages[case] = files[0].read_bytes() if files else printed
+    assert [case for case, page in pages.items() if page != pages["uninterrupted"]] == []
