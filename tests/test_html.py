@@ -36,5 +36,5 @@ def test_every_page_that_is_a_file_forbids_requests() -> None:
     templates = {file.name: file.read_text("utf-8") for file in TEMPLATES.glob("*.html")}
     pages = {name: text for name, text in templates.items() if text.lower().startswith("<!doctype")}
     assert {"report.html", "view.html", "atlas.html", "figure.html", "pins.html"} <= pages.keys()
-    policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"
+    policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';'
     assert {name for name, text in pages.items() if policy not in text} == SERVED

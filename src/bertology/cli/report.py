@@ -30,9 +30,12 @@ def report_command(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write. [default: report.html]")
     ] = None,
 ) -> None:
-    """Test the claims and write the report; claims that do not apply are listed with the reason."""
+    """Test the claims and write the report; claims that do not apply are listed with the reason.
+
+    The exit status is 1 if an analysis of a plug-in failed; the report says why.
+    """
     from bertology.atomic_files import check_writable
-    from bertology.views.report.build import report
+    from bertology.views.report.build import write_report
 
     if markdown and as_json:
         raise Refusal(
@@ -43,4 +46,7 @@ def report_command(
     check_writable(file)
     with options.progress_bars() as progress:
         prepared = arguments.python_arguments([] if model is None else [model], loading, papers=(), progress=progress)
-        typer.echo(str(report(**prepared, output=file, format=format)))
+        content = write_report(**prepared, output=file, format=format)
+    typer.echo(str(file))
+    if content.failures:
+        raise typer.Exit(1)

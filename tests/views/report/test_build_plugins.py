@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from tests.faults.commands import CLAIMS
 
 from bertology.analyses import registry
 from bertology.analyses.attention.entropy import entropy
@@ -16,6 +17,7 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.plugins import Plugin
 from bertology.views.report.build import run_plugins
+from command import bertology as command
 
 
 def plugins(*values: tuple[str, Analysis | None, str]) -> tuple[Plugin, ...]:
@@ -37,7 +39,7 @@ def test_plugged_in_analyses_run_unless_a_claim_has_run_them(tmp_path: Path, mon
     assert run_plugins(inputs(tmp_path), {"attention/entropy"}).results == ()
 
 
-def test_a_plugin_that_fails_is_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_fails_is_named_and_the_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("a defect")
 
@@ -47,8 +49,23 @@ def test_a_plugin_that_fails_is_a_message(tmp_path: Path, monkeypatch: pytest.Mo
     )
     outcome = run_plugins(inputs(tmp_path), set())
     assert outcome.results == ()
-    assert [message.startswith("Left out") for message in outcome.messages] == [True, True]
-    assert "ImportError: no" in outcome.messages[0] and "ZeroDivisionError: a defect" in outcome.messages[1]
+    [message], [failure] = outcome.messages, outcome.failures
+    assert message.startswith("Left out") and "ImportError: no" in message
+    assert failure.startswith("Failed") and "ZeroDivisionError: a defect" in failure
+    (tmp_path / "claims.toml").write_text(CLAIMS)
+    arguments = (
+        "report",
+        "tiny",
+        "--limit",
+        "3",
+        "--max-unknown-tokens",
+        "1",
+        "--claims",
+        str(tmp_path / "claims.toml"),
+    )
+    completed = command(*arguments, "--no-store", "--markdown", "-o", str(tmp_path / "report.md"))
+    assert completed.status == 1 and failure in completed.err, completed.err
+    assert failure in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_without_plugins_nothing_is_run_or_said(tmp_path: Path) -> None:

@@ -47,25 +47,37 @@ def report(
     The suffix of `output` is its format: .html, .md or .json, unless `format` says otherwise. All other arguments are
     those of `bertology.claims`, for one model.
     """
-    file = Path(output)
+    write_report(encoder, corpus, output=Path(output), format=format, **arguments)
+    return Path(output)
+
+
+def write_report(
+    encoder: Any, corpus: Any, *, output: Path, format: ReportFormat | None, **arguments: Unpack[ClaimsArguments]
+) -> ReportContent:
+    """Test the findings and write the report; its content, which names what failed."""
     if isinstance(encoder, list):
         raise Refusal(
             "A report was asked for several models", "one model", "Write a report for each, or use bertology.claims"
         )
-    if format is None and file.suffix not in SUFFIXES:
+    if format is None and output.suffix not in SUFFIXES:
         raise Refusal(
-            f"The suffix of {file.name} says no format", f"one of: {', '.join(SUFFIXES)}", "Change it, or name a format"
+            f"The suffix of {output.name} says no format",
+            f"one of: {', '.join(SUFFIXES)}",
+            "Change it, or name a format",
         )
     if format is not None and format not in WRITERS:
         raise unknown_name("format of a report", format, WRITERS)
-    check_writable(file)
+    check_writable(output)
     results = claims(encoder, corpus, **arguments)
     notify = arguments.get("notify")
     content = build_report(results, progress=arguments.get("progress"), notify=notify)
     if notify is not None:
         for line in filter(None, (content.passes_summary, content.timing_summary)):
             notify(line)
-    return write_atomically(file, WRITERS[format or SUFFIXES[file.suffix]](content).encode())
+        for failure in content.failures:
+            notify(failure)
+    write_atomically(output, WRITERS[format or SUFFIXES[output.suffix]](content).encode())
+    return content
 
 
 def build_report(
@@ -92,7 +104,8 @@ def build_report(
         attention_view = attention_view_fragment(inputs.encoder, inputs.corpus, list(results.values()), texts.html)
     return ReportContent(
         subject=_subject(claim_results),
-        messages=[*_messages(claim_results), *plugged_in.messages],
+        messages=[*_messages(claim_results), *plugged_in.messages, *plugged_in.failures],
+        failures=plugged_in.failures,
         claim_results=claim_results,
         sections=[AnalysisSection(registry.get(result.analysis), result) for result in results.values()],
         passes=[
@@ -126,10 +139,11 @@ def _example_texts(claim_results: ClaimResults) -> dict[str, FindingTexts]:
 
 @dataclass(frozen=True)
 class PluginResults:
-    """The results of plugged-in analyses, messages about them, and the forward passes made."""
+    """The results of plugged-in analyses, messages about them, those that failed, and the forward passes made."""
 
     results: tuple[Result, ...] = ()
     messages: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     passes: tuple[ForwardPass, ...] = ()
 
 
@@ -140,9 +154,10 @@ def run_plugins(
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
 ) -> PluginResults:
-    """Run the analyses of plug-ins that no claim has run; one that fails is a message, not the end of the report."""
+    """Run the analyses of plug-ins that no claim has run; one that fails is named, not the end of the report."""
     results: list[Result] = []
     messages: list[str] = []
+    failures: list[str] = []
     passes: list[ForwardPass] = []
     for plugin in registry.plugins():
         source = f"the plug-in {plugin.name} of {plugin.package} {plugin.version}"
@@ -156,7 +171,8 @@ def run_plugins(
             run = run_all([(plugin.value, {})], inputs, progress=progress, notify=notify, cache_results=True)
         except Exception as error:  # code of another package, which may fail in any way
             raise_machine_error(error)
-            messages[-1] = f"Left out: {source}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            messages.pop()
+            failures.append(f"Failed: {source}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
             continue
         passes += run.passes
         for outcome in run.outcomes:
@@ -164,7 +180,7 @@ def run_plugins(
                 messages[-1] = f"Left out: {source}: {outcome}"
             else:
                 results.append(outcome)
-    return PluginResults(tuple(results), tuple(messages), tuple(passes))
+    return PluginResults(tuple(results), tuple(messages), tuple(failures), tuple(passes))
 
 
 def _subject(claim_results: ClaimResults) -> ReportSubject:

@@ -106,9 +106,10 @@ class ReportContent:
     `attention_view` is the HTML of an embedded view, `example_texts` are the sentences behind claims by claim id,
     `text_names` the names of those that the view can show, by claim id and index of the example,
     `head_scores` the scores of all heads for the claims about one head, by claim id, `not_run` the claims that take
-    minutes and were not tested, and `finetuning` is what fine-tuning changed, if there are two models. `passes` are the
-    forward passes over the corpora and `elapsed` the seconds of each part that was not in the store: they are told
-    while the report is made and are no part of it, because they depend on the store.
+    minutes and were not tested, `failures` the analyses of plug-ins that ended in an error, and `finetuning` is what
+    fine-tuning changed, if there are two models. `passes` are the forward passes over the corpora and `elapsed` the
+    seconds of each part that was not in the store: they are told while the report is made and are no part of it,
+    because they depend on the store.
     """
 
     subject: ReportSubject
@@ -122,6 +123,7 @@ class ReportContent:
     text_names: Mapping[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     head_scores: Mapping[str, HeadScores] = field(default_factory=dict[str, HeadScores])
     not_run: Sequence[Claim] = ()
+    failures: Sequence[str] = ()
     finetuning: FinetuningChanges | None = None
 
     @property
