@@ -496,13 +496,14 @@ export interface AnalysisAnswer {
   options: OptionAnswer[];
 }
 
-/** An option of an analysis; `choices` are all its values, or its values besides those of `type`. */
+/** An option of an analysis; `choices` are all its values, or its values besides those of `type`. `minimum` and `maximum` are the ends of the range of a number, which need not belong to it. */
 export interface OptionAnswer {
   name: string;
   flag: string;
   type: string;
   default: string | number | boolean | null;
   minimum: number | null;
+  maximum: number | null;
   choices: string[];
   description: string;
 }

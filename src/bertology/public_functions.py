@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from bertology.errors import Refusal, unknown_name
+from bertology.number_ranges import check_number, range_of_hint, shorten_value
 from bertology.progress import ProgressCallback, is_interactive, progress_bars
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,11 +47,10 @@ def _checked_function(function: Any) -> Any:
 
     @functools.wraps(function)
     def checked(*arguments: Any, **named: Any) -> Any:
-        bound = _bind(function, signature, arguments, named)
-        for name, value in bound.items():
-            if signature.parameters[name].default is not value and not _matches(value, hints()[name]):
-                raise _wrong_type(function, name, value, hints()[name])
-        if "progress" in signature.parameters and bound.get("progress") is None and is_interactive():
+        for name, value in _bind(function, signature, arguments, named).items():
+            if signature.parameters[name].default is not value:
+                _check_argument(function, name, value, hints()[name])
+        if "progress" in signature.parameters and named.get("progress") is None and is_interactive():
             with progress_bars() as start:
                 # `record` is one step, and takes the callback of that step.
                 is_one_step = ProgressCallback in get_args(hints()["progress"])
@@ -59,6 +59,24 @@ def _checked_function(function: Any) -> Any:
         return function(*arguments, **named)
 
     return checked
+
+
+def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that the function does not take, by name, type and range."""
+    parameters = inspect.signature(function).parameters
+    for name, value in arguments.items():
+        if name not in parameters:
+            raise unknown_name(f"argument of {_title(function)}", name, parameters)
+        if value is not parameters[name].default:
+            _check_argument(function, name, value, _resolve(function, parameters[name]))
+
+
+def _check_argument(function: Callable[..., Any], name: str, value: Any, hint: Any) -> None:
+    if not _matches(value, hint):
+        raise _wrong_type(function, name, value, hint)
+    bounds = range_of_hint(hint) if get_origin(hint) is Annotated else None
+    if bounds is not None:
+        check_number(value, bounds, f"{name} of {_title(function)}", f"See help({_title(function)})")
 
 
 def _bind(
@@ -128,7 +146,7 @@ def _matches_generic(value: Any, origin: type, arguments: tuple[Any, ...]) -> bo
 
 
 def _wrong_type(function: Callable[..., Any], name: str, value: Any, hint: Any) -> Refusal:
-    shown = f" ({value!r})" if isinstance(value, str | int | float) else ""
+    shown = f" ({shorten_value(value)})" if isinstance(value, str | int | float) else ""
     return Refusal(
         f"{_title(function)} was given {name} as {type(value).__name__}{shown}",
         _describe(hint),

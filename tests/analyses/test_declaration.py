@@ -19,6 +19,7 @@ from bertology.cli.list_command import list_command
 from bertology.corpus.read import as_corpus
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.number_ranges import MAX_COUNT, NumberRange
 from bertology.results.shapes import HeadGrid
 from bertology.views.head_labels import labels_from_results
 from bertology.views.report.content import AnalysisSection, ReportContent, ReportSubject
@@ -29,15 +30,16 @@ AT_LEAST_ONE = {"batch_size", "epochs", "k", "n_seeds", "n_train_sizes", "steps"
 
 
 @pytest.mark.parametrize("declared", ALL, ids=lambda a: a.name)
-def test_numbers_below_the_minimum_are_refused(declared: Analysis) -> None:
+def test_numbers_outside_of_the_range_are_refused(declared: Analysis) -> None:
     assert declared.resolve_options({}).keys() == declared.options.keys()
     for name, option in declared.options.items():
         if name in AT_LEAST_ONE:
-            assert option.minimum == 1, name
-        if option.minimum is not None:
-            with pytest.raises(Refusal, match=f"--{option.flag} was given {option.minimum - 1}"):
-                declared.resolve_options({name: option.minimum - 1})
-            assert declared.resolve_options({name: option.minimum})[name] == option.minimum
+            assert option.range is not None and option.range.minimum == 1, name
+        if option.range is not None and option.range.is_whole:
+            lowest = int(option.range.minimum)
+            with pytest.raises(Refusal, match=f"--{option.flag} was given {lowest - 1}"):
+                declared.resolve_options({name: lowest - 1})
+            assert declared.resolve_options({name: lowest})[name] == lowest
 
 
 def test_options_come_from_the_signature() -> None:
@@ -53,14 +55,16 @@ def test_options_come_from_the_signature() -> None:
     ) -> HeadGrid:
         raise NotImplementedError
 
-    minimums = {name: option.minimum for name, option in declared.options.items()}
-    assert minimums["n_seeds"] == 1 and minimums["sample_size"] == 0
-    assert minimums["layer"] is minimums["learning_rate"] is minimums["verbose"] is None
+    ranges = {name: option.range for name, option in declared.options.items()}
+    assert ranges["n_seeds"] == NumberRange(1, MAX_COUNT, is_whole=True)
+    assert ranges["sample_size"] == NumberRange(0, MAX_COUNT, is_whole=True)
+    assert ranges["layer"] == NumberRange(-MAX_COUNT, MAX_COUNT, is_whole=True)
+    assert ranges["learning_rate"] == NumberRange() and ranges["verbose"] is ranges["show"] is None
     assert declared.options["layer"].parse("-1") == -1 and declared.options["layer"].parse("auto") == "auto"
     assert declared.options["show"].choices == ("heads", "layers")
     with pytest.raises(Refusal, match="type int or auto"):
         declared.options["layer"].parse("top")
-    with pytest.raises(Refusal, match=r"at least 1.*how many seeds"):
+    with pytest.raises(Refusal, match=r"from 1 to 1,000,000,000.*how many seeds"):
         declared.options["n_seeds"].validate(0)
 
 
@@ -84,7 +88,7 @@ def test_the_fields_of_a_dataclass_are_options() -> None:
         "train_size": 10,
         "seed": 7,
     }
-    assert declared.options["train_size"].minimum == 1
+    assert declared.options["train_size"].range == NumberRange(1, MAX_COUNT, is_whole=True)
     declared(train_size=3)
     assert received == [("pos", Split(train_size=3, seed=7))]
     with pytest.raises(Refusal, match="--train-size was given 0"):

@@ -158,7 +158,7 @@ def test_what_cannot_run_is_refused_before_training(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="A Trainer was given as str"):
         AnalysisCallback("trainer", ENTROPY, SAMPLE)
     trainer = make_trainer(tmp_path)
-    with pytest.raises(Refusal, match="every was given as 0"):
+    with pytest.raises(Refusal, match="every of AnalysisCallback was given 0"):
         AnalysisCallback(trainer, ENTROPY, SAMPLE, every=0)
     with pytest.raises(Refusal, match="There is no analysis called 'attention/entropie'"):
         AnalysisCallback(trainer, "attention/entropie", SAMPLE)

@@ -189,7 +189,8 @@ def test_user_errors_are_explained_in_one_paragraph(treebank: Path, tmp_path: Pa
 
 
 def test_a_wrong_option_is_named_with_the_help_command(treebank: Path) -> None:
-    assert_refused(bertology("run", "attention/entropy", "--limit", "0"), "'--limit'", "1. See `bertology run --help`.")
+    assert_refused(bertology("run", "attention/entropy", "--limit", "x"), "'--limit'", "See `bertology run --help`.")
+    assert_refused(bertology("run", "attention/entropy", "--limit", "0"), "--limit was given 0", "number from 1 to")
     assert_refused(bertology("list", "modls"), "'modls' is not one of", "'models'", "`bertology list --help`.")
     assert_refused(bertology("reprot"), "Did you mean 'report'? See `bertology --help`.")
     assert_refused(bertology("view", "text", "--modle", "tiny"), "--modle", "--model", "`bertology view --help`")

@@ -9,17 +9,16 @@ declaration: no other file knows an analysis by name.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral, Real
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
-
-from annotated_types import Ge
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from bertology.analyses.label_criteria import HeadLabelling
 from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal, unknown_name
+from bertology.number_ranges import NumberRange, check_number, range_of_hint, shorten_value, union_members
 from bertology.recording.paired_sites import PairedSite
 from bertology.recording.sites import Site
 from bertology.results.shapes import Shape
@@ -78,13 +77,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Option:
-    """One keyword-only parameter: its name, type, default, description, and the minimum of a number."""
+    """One keyword-only parameter: its name, type, default, description, and the range of a number."""
 
     name: str
     type: Any
     default: Any
     description: str
-    minimum: int | None = None
+    range: NumberRange | None = None
 
     @property
     def flag(self) -> str:
@@ -94,13 +93,13 @@ class Option:
     @property
     def choices(self) -> tuple[str, ...]:
         """The words the option accepts: all its values, or those besides numbers (`auto`, `full`)."""
-        return tuple(str(value) for member in _members(self.type) for value in _literal_values(member))
+        return tuple(str(value) for member in union_members(self.type) for value in _literal_values(member))
 
     def parse(self, text: str) -> Any:
         """The option's value from the command line."""
         if text in self.choices:
             return text
-        plain = [member for member in _members(self.type) if not _literal_values(member)]
+        plain = [member for member in union_members(self.type) if not _literal_values(member)]
         if not plain:
             raise unknown_name(f"value of --{self.flag}", text, self.choices)
         try:
@@ -111,21 +110,21 @@ class Option:
             raise self._wrong_type(text) from None
 
     def validate(self, value: Any) -> Any:
-        """The value; one of another type, an unknown word or a number below the minimum is refused."""
-        plain = [member for member in _members(self.type) if not _literal_values(member)]
+        """The value; one of another type, an unknown word or a number outside of the range is refused."""
+        plain = [member for member in union_members(self.type) if not _literal_values(member)]
         if isinstance(value, str) and not plain and value not in self.choices:
             raise unknown_name(f"value of --{self.flag}", value, self.choices)
         is_choice = value is None or (isinstance(value, str) and value in self.choices)
         if not is_choice and not any(_has_type(value, kind) for kind in plain):
             raise self._wrong_type(value)
-        if self.minimum is not None and isinstance(value, int) and value < self.minimum:
-            raise Refusal(f"--{self.flag} was given {value}", f"a number of at least {self.minimum}", self.description)
+        if self.range is not None:
+            check_number(value, self.range, f"--{self.flag}", self.description)
         return value
 
     def _wrong_type(self, value: object) -> Refusal:
-        plain = [member.__name__ for member in _members(self.type) if not _literal_values(member)]
+        plain = [member.__name__ for member in union_members(self.type) if not _literal_values(member)]
         expected = " or ".join([*(f"a value of type {name}" for name in plain), *self.choices])
-        return Refusal(f"--{self.flag} was given {value!r}", expected, self.description)
+        return Refusal(f"--{self.flag} was given {shorten_value(value)}", expected, self.description)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,23 +280,7 @@ def _option(name: str, hint: Any, default: Any, analysis_name: str) -> Option:
         raise TypeError(f"{analysis_name}: the option {name!r} needs Annotated[type, 'description']")
     kind, *metadata = get_args(hint)
     description = next((entry for entry in metadata if isinstance(entry, str)), "")
-    return Option(name, kind, default, description, _minimum(kind, default, metadata))
-
-
-def _minimum(kind: Any, default: Any, metadata: Iterable[Any]) -> int | None:
-    """The declared `Ge`; without one, 0 for plain integers (counts) unless the default is negative."""
-    for entry in metadata:
-        if isinstance(entry, Ge):
-            return int(entry.ge)  # pyright: ignore[reportArgumentType]  # a comparison bound of an integer option
-    counts = _members(kind) == (int,) and not (isinstance(default, int) and default < 0)
-    return 0 if counts else None
-
-
-def _members(kind: Any) -> tuple[Any, ...]:
-    """The types of a union without None, or the type itself."""
-    if get_origin(kind) in {Union, UnionType}:
-        return tuple(member for member in get_args(kind) if member is not NoneType)
-    return (kind,)
+    return Option(name, kind, default, description, range_of_hint(hint, default))
 
 
 def _has_type(value: object, kind: Any) -> bool:

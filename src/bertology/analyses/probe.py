@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal, unknown_name
+from bertology.number_ranges import LAYER
 from bertology.progress import ProgressFactory
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
@@ -93,7 +94,7 @@ def probe(
     label: str,
     *,
     unit: Unit | None = None,
-    layer: int | Literal["best"] = "best",
+    layer: Annotated[int | Literal["best"], LAYER] = "best",
     random_baseline: bool = True,
     config: RecordingConfig | None = None,
     store: str | Path | None = None,

@@ -116,13 +116,19 @@ def named_requests(names: Sequence[str], options: Mapping[str, Any]) -> list[Req
     """Each analysis with the options it has; an option that no analysis has is refused."""
     declared = [registry.get(name) for name in names]
     if len(declared) == 1:
+        declared[0].resolve_options(options)
         return [(declared[0], options)]
     for option in options:
         if not any(option in each.options for each in declared):
             raise unknown_name(
                 f"option of {', '.join(names)}", option, {known for each in declared for known in each.options}
             )
-    return [(each, {name: value for name, value in options.items() if name in each.options}) for each in declared]
+    requests: list[Request] = [
+        (each, {name: value for name, value in options.items() if name in each.options}) for each in declared
+    ]
+    for each, own in requests:
+        each.resolve_options(own)
+    return requests
 
 
 def _run_models(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bertology.encoder.trainer import (
 )
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.number_ranges import COUNT
 from bertology.public_functions import public_function
 from bertology.recording.plan import RecordingConfig
 from bertology.results.result import Result
@@ -60,7 +61,7 @@ class AnalysisCallback(TrainerCallback):
         analyses: str | Sequence[str],
         corpus: Any,
         *,
-        every: int = 500,
+        every: Annotated[int, COUNT] = 500,
         tokenizer: Any = None,
         scalars: Scalars = "mean",
         directory: str | Path | None = None,
@@ -74,8 +75,6 @@ class AnalysisCallback(TrainerCallback):
                 "a transformers.Trainer, whose loggers get the numbers",
                 "Build the Trainer first: AnalysisCallback(trainer, analyses, corpus), then trainer.add_callback(...)",
             )
-        if every < 1:
-            raise Refusal(f"every was given as {every!r}", "a number of steps, at least 1", "Analyse every 500 steps")
         names = [analyses] if isinstance(analyses, str) else list(analyses)
         for analysis, own_options in named_requests(names, options):
             analysis.resolve_options(own_options)

@@ -25,6 +25,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.encoder.static import word_vectors
 from bertology.encoder.token_batch import RecordedInput, word_annotations, word_governors
+from bertology.number_ranges import COSINE
 from bertology.numerics.collocations import collocations
 
 WordPairs = IntArray
@@ -41,7 +42,9 @@ class WordRelations:
     word_vectors: Annotated[
         str, "Word vectors that define related words: glove:PATH or static:MODEL; empty: identical lemmas only."
     ] = ""
-    min_cosine: Annotated[float, "Minimum cosine between two word vectors for the words to count as related."] = 0.6
+    min_cosine: Annotated[
+        float, COSINE, "Minimum cosine between two word vectors for the words to count as related."
+    ] = 0.6
     collocation_corpus: Annotated[
         str,
         "Corpus whose collocations (at least 5 occurrences, normalised PMI at least 0.5) count as predictive words; "

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from bertology.atlas.content import Atlas
 from bertology.atlas.judged_model import JudgedModel, NotJudged
@@ -19,7 +19,8 @@ from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
 from bertology.corpus.read import as_corpus
 from bertology.encoder.load import as_encoder
-from bertology.errors import MachineError, Refusal
+from bertology.errors import Refusal
+from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION, REPETITIONS
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
 
@@ -35,16 +36,16 @@ def atlas(
     papers: Sequence[str] | str = (),
     claims: str | Path | None = None,
     full: bool = False,
-    train_size: int | None = None,
-    limit: int | None = None,
+    train_size: Annotated[int | None, COUNT_OR_ZERO] = None,
+    limit: Annotated[int | None, COUNT] = None,
     fill: bool = True,
-    max_unknown: float = MAX_UNKNOWN,
+    max_unknown: Annotated[float, PROPORTION] = MAX_UNKNOWN,
     overflow: Overflow | None = None,
     device: str = "cpu",
     dtype: str = "float32",
     allow_pickle: bool = False,
     store: str | Path | None = None,
-    n_processes: int = 1,
+    n_processes: Annotated[int, REPETITIONS] = 1,
     progress: ProgressFactory | None = None,
 ) -> Atlas:
     """Judge the findings for each model on the same sentences, and compare the models.

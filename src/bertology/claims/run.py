@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Annotated, Any, TypedDict, Unpack, overload
 
 from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
@@ -34,6 +34,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import as_encoder
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal, unknown_name
+from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION
 from bertology.recording.overflow import Overflow
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import ComputedArrays, Recording
@@ -95,10 +96,10 @@ def claims(
     papers: Sequence[str] | str = (),
     claims: str | Path | None = None,
     full: bool = False,
-    train_size: int | None = None,
-    limit: int | None = None,
+    train_size: Annotated[int | None, COUNT_OR_ZERO] = None,
+    limit: Annotated[int | None, COUNT] = None,
     fill: bool = True,
-    max_unknown: float = MAX_UNKNOWN,
+    max_unknown: Annotated[float, PROPORTION] = MAX_UNKNOWN,
     overflow: Overflow | None = None,
     store: str | Path | None = None,
     progress: ProgressFactory | None = None,

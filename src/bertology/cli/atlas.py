@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from annotated_types import Interval
 
 from bertology.cli import options
 from bertology.cli.completion import complete_model, complete_paper
 from bertology.errors import Refusal, count_noun
+from bertology.number_ranges import COUNT_OR_ZERO, PROPORTION
 
 if TYPE_CHECKING:
     from bertology.atlas.content import Atlas
@@ -50,7 +52,8 @@ def atlas_command(
     ] = False,
     train_size: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Maximum number of sentences probes are trained on (0: all)."),
+        COUNT_OR_ZERO,
+        typer.Option(metavar="N", help="Maximum number of sentences probes are trained on (0: all)."),
     ] = None,
     no_fill: Annotated[
         bool,
@@ -58,9 +61,8 @@ def atlas_command(
     ] = False,
     max_unknown_tokens: Annotated[
         float,
+        PROPORTION,
         typer.Option(
-            min=0,
-            max=1,
             metavar="SHARE",
             help="Leave out a model if more than this share of the tokens is unknown to its tokeniser.",
         ),
@@ -70,7 +72,9 @@ def atlas_command(
         typer.Option(help="Inputs longer than a model allows: stop, skip, truncate, or split into windows."),
     ] = None,
     processes: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Models that are judged at a time, each in its own process.")
+        int,
+        Interval(ge=1, le=1024),
+        typer.Option(metavar="N", help="Models that are judged at a time, each in its own process."),
     ] = 1,
     loading: options.ModelOptions = options.ModelOptions(),
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON with every number instead of HTML.")] = False,

@@ -13,6 +13,7 @@ import typer
 from bertology.cli import options
 from bertology.cli.completion import complete_model, complete_paper
 from bertology.errors import Refusal
+from bertology.number_ranges import COUNT_OR_ZERO, PROPORTION
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -53,8 +54,8 @@ class ClaimsOptions:
     ] = False
     train_size: Annotated[
         int | None,
+        COUNT_OR_ZERO,
         typer.Option(
-            min=0,
             metavar="N",
             help="Maximum number of sentences probes are trained on, sampled from the corpus (0: all). [default: 500; "
             "structural probes: all]",
@@ -77,9 +78,8 @@ class ClaimsOptions:
     ] = False
     max_unknown_tokens: Annotated[
         float,
+        PROPORTION,
         typer.Option(
-            min=0,
-            max=1,
             metavar="SHARE",
             help="Refuse a corpus if more than this share of its tokens is unknown to the tokeniser; 1 refuses none.",
         ),

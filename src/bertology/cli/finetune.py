@@ -10,6 +10,16 @@ from typing import Annotated, Literal
 import typer
 
 from bertology.cli import options
+from bertology.number_ranges import (
+    COUNT,
+    COUNT_OR_ZERO,
+    FRACTION,
+    LEARNING_RATE_OR_ZERO,
+    PENALTY,
+    PROPORTION,
+    REPETITIONS,
+    SEED,
+)
 
 HELP = "Fine-tune a model on a task; an interrupted run resumes."
 
@@ -31,6 +41,7 @@ def finetune_command(
     ] = None,
     validation_fraction: Annotated[
         float,
+        FRACTION,
         typer.Option(metavar="X", help="Fraction of the data used for validation if there is no --validation corpus."),
     ] = 0.1,
     test: Annotated[str | None, typer.Option(metavar="CORPUS", help="Corpus for evaluating the final model.")] = None,
@@ -43,32 +54,40 @@ def finetune_command(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Random seed for the task head's initial weights, dropout and data order.")
+        int,
+        SEED,
+        typer.Option(metavar="N", help="Random seed for the task head's initial weights, dropout and data order."),
     ] = 0,
-    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of epochs.")] = 3,
+    epochs: Annotated[int, REPETITIONS, typer.Option(metavar="N", help="Maximum number of epochs.")] = 3,
     patience: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="Stop after this many epochs without improvement on the validation set."),
+        COUNT,
+        typer.Option(metavar="N", help="Stop after this many epochs without improvement on the validation set."),
     ] = 2,
-    batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Examples per batch.")] = 16,
+    batch_size: Annotated[int, COUNT, typer.Option(metavar="N", help="Examples per batch.")] = 16,
     learning_rate: Annotated[
         float | None,
-        typer.Option(min=0.0, metavar="X", help="Peak learning rate (default: chosen by model width, 5e-5 for 768)."),
+        LEARNING_RATE_OR_ZERO,
+        typer.Option(metavar="X", help="Peak learning rate (default: chosen by model width, 5e-5 for 768)."),
     ] = None,
     warmup_ratio: Annotated[
-        float, typer.Option(min=0.0, metavar="X", max=1.0, help="Fraction of training steps for linear warm-up.")
+        float, PROPORTION, typer.Option(metavar="X", help="Fraction of training steps for linear warm-up.")
     ] = 0.1,
-    weight_decay: Annotated[float, typer.Option(min=0.0, metavar="X", help="Weight decay of weight matrices.")] = 0.01,
+    weight_decay: Annotated[float, PENALTY, typer.Option(metavar="X", help="Weight decay of weight matrices.")] = 0.01,
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16"],
         typer.Option(help="Training precision; `auto`: bfloat16 on GPUs that support it."),
     ] = "auto",
     max_length: options.MaxLength = None,
     freeze_layers: Annotated[
-        int | None, typer.Option(min=0, metavar="K", help="Freeze the embeddings and the first K layers.")
+        int | None, COUNT_OR_ZERO, typer.Option(metavar="K", help="Freeze the embeddings and the first K layers.")
     ] = None,
-    keep_layers: Annotated[int | None, typer.Option(min=0, metavar="K", help="Keep only the first K layers.")] = None,
-    reinitialise_layers: Annotated[int, typer.Option(min=0, metavar="K", help="Re-initialise the last K layers.")] = 0,
+    keep_layers: Annotated[
+        int | None, COUNT_OR_ZERO, typer.Option(metavar="K", help="Keep only the first K layers.")
+    ] = None,
+    reinitialise_layers: Annotated[
+        int, COUNT_OR_ZERO, typer.Option(metavar="K", help="Re-initialise the last K layers.")
+    ] = 0,
     random_weights: Annotated[
         bool, typer.Option("--random-weights", help="Start from random weights (control).")
     ] = False,

@@ -6,17 +6,21 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import typer
+from annotated_types import Interval
+from typer.models import ParameterInfo
 
 from bertology.cli.completion import complete_corpus, complete_format, complete_model
 from bertology.errors import Refusal
+from bertology.input_files import check_path, path_exists
 from bertology.lazy import torch
+from bertology.number_ranges import COUNT, MAX_COUNT, NumberRange, check_number, range_of_hint
 from bertology.progress import progress_bars as progress_bars
 
 if TYPE_CHECKING:
@@ -86,7 +90,7 @@ Format = Annotated[
     ),
 ]
 SkipMalformed = Annotated[bool, typer.Option("--skip-malformed", help="Skip malformed examples and report how many.")]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read only the first N examples of the corpus.")]
+Limit = Annotated[int | None, COUNT, typer.Option(metavar="N", help="Read only the first N examples of the corpus.")]
 RecordingDir = Annotated[
     Path | None,
     typer.Option(
@@ -117,8 +121,9 @@ OverflowOption = Annotated[
 ]
 MaxLength = Annotated[
     int | None,
+    Interval(ge=3, le=MAX_COUNT),
     typer.Option(
-        min=3, metavar="N", help="Maximum input length in tokens, special tokens included (default: the model's limit)."
+        metavar="N", help="Maximum input length in tokens, special tokens included (default: the model's limit)."
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="Device: cpu, cuda, cuda:1, mps.")]
@@ -237,9 +242,10 @@ class ModelOptions:
 
 
 def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the fields of its option groups as options.
+    """The command with the fields of its option groups as options, and every number and path checked first.
 
-    An option group is a parameter whose default is a dataclass; the values of that instance are the defaults.
+    An option group is a parameter whose default is a dataclass; the values of that instance are the defaults. The help
+    of a number says its range.
     """
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {name: p.default for name, p in signature.parameters.items() if is_dataclass(p.default)}
@@ -255,9 +261,14 @@ def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
                 for field in fields(groups[name])
             ]
         parameters += [member.replace(kind=inspect.Parameter.KEYWORD_ONLY) for member in members]
+    numbers = {parameter.name: option for parameter in parameters if (option := _number_option(parameter))}
 
     @wraps(command)
     def expanded(**values: Any) -> None:
+        for name, value in values.items():
+            if name in numbers:
+                check_number(value, numbers[name].range, numbers[name].flag, numbers[name].description)
+            _check_paths(value)
         for name, group in groups.items():
             values[name] = type(group)(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
@@ -265,6 +276,35 @@ def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     vars(expanded)["__signature__"] = signature.replace(parameters=parameters)
     return expanded
+
+
+@dataclass(frozen=True)
+class _NumberOption:
+    """A number on the command line, with its range."""
+
+    flag: str
+    description: str
+    range: NumberRange
+
+
+def _number_option(parameter: inspect.Parameter) -> _NumberOption | None:
+    """The option of a parameter that is a number; its help then says the range."""
+    bounds = range_of_hint(parameter.annotation, parameter.default)
+    info = next((entry for entry in get_args(parameter.annotation) if isinstance(entry, ParameterInfo)), None)
+    if bounds is None or info is None:
+        return None
+    flags = [name for name in info.param_decls or () if name.startswith("--")]
+    option = _NumberOption(flags[0] if flags else f"--{parameter.name.replace('_', '-')}", info.help or "", bounds)
+    if not option.description.endswith(bounds.help_text):  # options are shared between commands
+        info.help = option.description + bounds.help_text
+    return replace(option, description=option.description.removesuffix(bounds.help_text))
+
+
+def _check_paths(value: Any) -> None:
+    """Refuse a path that no file can have."""
+    for path in value if isinstance(value, list) else [value]:
+        if isinstance(path, Path):
+            check_path(path)
 
 
 def store_directory(store: Path | None, *, no_store: bool) -> Path | None:
@@ -279,7 +319,7 @@ def expand_models(names: list[str], *, keep_repeats: bool = False) -> list[str]:
     expanded: list[str] = []
     for name in names:
         # The name of an existing directory may look like a pattern.
-        if not any(character in name for character in "*?[") or Path(name).exists():
+        if not any(character in name for character in "*?[") or path_exists(name):
             expanded.append(name)
             continue
         matching = sorted(glob(name), key=_natural_sort_key)  # noqa: PTH207  # Path.glob takes no absolute pattern

@@ -13,6 +13,7 @@ import typer
 
 from bertology.cli import options
 from bertology.errors import Refusal, count_noun
+from bertology.number_ranges import COUNT_OR_ZERO
 
 if TYPE_CHECKING:
     from bertology.arrays import BoolArray
@@ -53,7 +54,8 @@ def prune_command(
     ] = None,
     keep: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="With --from: keep this many heads. [default: as the result suggests]"),
+        COUNT_OR_ZERO,
+        typer.Option(metavar="N", help="With --from: keep this many heads. [default: as the result suggests]"),
     ] = None,
     any_model: Annotated[
         bool, typer.Option("--any-model", help="With --from: accept a result of another model of the same size.")

@@ -9,6 +9,7 @@ import typer
 
 from bertology.cli import options
 from bertology.cli.completion import complete_corpus, complete_model
+from bertology.number_ranges import SEED
 
 HELP = "Record activations of a model on a corpus; an interrupted recording resumes."
 
@@ -32,7 +33,9 @@ def record_command(
         bool, typer.Option("--float16", help="Store raw sites in float16, which halves their size.")
     ] = False,
     objective: options.Objective = "auto",
-    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for masking tokens (gradient sites only).")] = 0,
+    seed: Annotated[
+        int, SEED, typer.Option(metavar="N", help="Random seed for masking tokens (gradient sites only).")
+    ] = 0,
     loading: options.ModelOptions = options.ModelOptions(),
 ) -> None:
     """Record, and print the directory."""

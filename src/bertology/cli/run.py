@@ -289,7 +289,7 @@ def parse_analysis_options(
             if not remaining:
                 raise Refusal(f"--{name} has no value", "a value after it", known[name].description)
             value = remaining.pop(0)
-        values[known[name].name] = known[name].parse(value)
+        values[known[name].name] = known[name].validate(known[name].parse(value))
     return values
 
 
@@ -313,8 +313,9 @@ def analysis_help(analysis: Analysis) -> str:
     width = max((len(option.flag) for option in analysis.options.values()), default=0)
     for option in analysis.options.values():
         choices = f" ({' | '.join(option.choices)})" if option.choices else ""
+        bounds = option.range.help_text if option.range is not None else ""
         default = "" if option.default in {"", None} else f" [default: {option.default}]"
-        line = f"  --{option.flag:<{width}}  {option.description}{choices}{default}"
+        line = f"  --{option.flag:<{width}}  {option.description}{choices}{bounds}{default}"
         lines.append(wrap_line(line, width + 6))
     presets = presets_of(analysis.name)
     if presets:

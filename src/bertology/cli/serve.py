@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from annotated_types import Interval
 
 from bertology.cli import options
 from bertology.cli.claims import DEFAULT_AGAINST
@@ -25,7 +26,9 @@ def serve_command(
     ] = None,
     against: options.Against = None,
     corpus: options.CorpusName = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: a free one.")] = DEFAULT_PORT,
+    port: Annotated[
+        int, Interval(ge=0, le=65535), typer.Option(metavar="N", help="Port; 0: a free one.")
+    ] = DEFAULT_PORT,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the browser.")] = False,
     host: Annotated[
         str,

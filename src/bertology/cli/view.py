@@ -10,6 +10,7 @@ import typer
 
 from bertology.cli import options
 from bertology.errors import Refusal
+from bertology.number_ranges import COUNT
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Example
@@ -32,8 +33,8 @@ def view_command(
     format: options.Format = None,
     example: Annotated[
         int,
+        COUNT,
         typer.Option(
-            min=1,
             metavar="N",
             help="Number of the example in --corpus or --recording, counted from 1; its dependency tree is shown if "
             "annotated.",

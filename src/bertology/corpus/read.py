@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.generate import GENERATED_PREFIX, generators, load_generated
@@ -25,6 +25,8 @@ from bertology.corpus.registration import check_options, function_options, impor
 from bertology.corpus.sentence import Sentence
 from bertology.corpus.text_files import OPENERS, ParseErrorHandler, lines
 from bertology.errors import Refusal, unknown_name
+from bertology.input_files import path_exists, shorten_name
+from bertology.number_ranges import COUNT
 from bertology.plugins import Plugin, PluginError, load_plugin
 
 ReadFunction = Callable[..., Iterator[Example]]
@@ -122,7 +124,7 @@ def read(
     format: str | None = None,
     *,
     skip_malformed: bool = False,
-    limit: int | None = None,
+    limit: Annotated[int | None, COUNT] = None,
     **options: Any,
 ) -> Corpus:
     """Read the corpus at `path`, or a corpus by name: `english`, `generated:agreement`, `datasets:NAME:SPLIT`.
@@ -134,7 +136,7 @@ def read(
         raise Refusal(
             f"read was given {type(path).__name__}", "a path or a name", "Give Python objects to bertology.corpus"
         )
-    if not Path(path).exists():
+    if not path_exists(path):
         return load_corpus(str(path), format, skip_malformed=skip_malformed, limit=limit, **options)
     path = Path(path)
     format_reader = _detect_format(path) if format is None else _find_reader(format)
@@ -275,7 +277,7 @@ def is_corpus_name(text: str) -> bool:
     """Whether the text is the name of a built-in, generated or hub corpus, or an existing path."""
     if "\n" in text:
         return False
-    return text in BUILTIN_CORPORA or text.startswith(NAME_PREFIXES) or Path(text).exists()
+    return text in BUILTIN_CORPORA or text.startswith(NAME_PREFIXES) or path_exists(text)
 
 
 def load_corpus(
@@ -286,7 +288,7 @@ def load_corpus(
     `tasks:bigram_shift:NAME` is a probing task derived from any of these; `limit` counts the examples of the task.
     `datasets:NAME[@CONFIGURATION][:SPLIT]` is a data set of the Hugging Face hub; its `options` name columns.
     """
-    is_path = Path(name).exists()
+    is_path = path_exists(name)
     if name.startswith(TASKS_PREFIX) and not is_path:
         task, seed, source = parse_task_address(name)
         corpus = load_corpus(source, format, skip_malformed=skip_malformed, **options)
@@ -312,7 +314,7 @@ def load_corpus(
     if not is_path:
         is_text = " " in name
         raise Refusal(
-            f"{name[:60]!r} does not exist" if is_text else f"{name} does not exist",
+            f"{name[:60]!r} does not exist" if is_text else f"{shorten_name(name)} does not exist",
             "a corpus file, directory or built-in name",
             "Check the path; in Python, put texts into a list: [text]" if is_text else "Check the path",
         )

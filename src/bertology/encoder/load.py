@@ -20,19 +20,23 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from annotated_types import Interval
+
 from bertology.encoder.builtin import BUILT_IN_MODELS, installed_models
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.hub import is_hub_name, resolve_hub_model
 from bertology.encoder.static import CirculantVectors, RandomVectors, TokenEmbeddings, WordVectors
 from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal, unknown_name
+from bertology.input_files import expand_path, path_exists, shorten_name
 from bertology.lazy import torch
-from bertology.machine_errors import raise_machine_error
+from bertology.number_ranges import MAX_COUNT, parse_whole_number
 
 if TYPE_CHECKING:  # not as torch.dtype: the types of public functions are resolved before torch is needed
     from torch import device as TorchDevice
     from torch import dtype as TorchDtype
 
+VECTOR_SIZE = Interval(ge=1, le=100_000)
 DTYPES = ("float32", "bfloat16", "float16")
 PREFIXES = ("random", "static", "glove", "random-vectors", "circulant")
 SUPPORTED_VERSIONS = {"torch": ((2, 6), (3,)), "transformers": ((5, 4), (6,))}
@@ -129,7 +133,7 @@ def _load_by_name(name: str, config: LoadConfig) -> Encoder:
         case "static":
             return static_encoder(_load_base_transformer(prefix, argument, config))
         case "glove":
-            return WordVectors(name, device, read_vectors(Path(argument).expanduser()))
+            return WordVectors(name, device, read_vectors(expand_path(argument)))
         case "random-vectors":
             return RandomVectors(name, device, *_parse_size_and_seed(argument))
         case "circulant":
@@ -145,21 +149,29 @@ def static_encoder(encoder: TaskEncoder) -> TokenEmbeddings:
 
 def _parse_size_and_seed(argument: str) -> tuple[int, int]:
     size, seed = _split_seed(argument)
-    if not (size.isdecimal() and 0 < int(size) <= 100_000):
+    width = parse_whole_number(size, VECTOR_SIZE)
+    if width is None:
         raise Refusal(
-            f"{size!r} is not a vector size",
-            "a positive integer",
+            f"{shorten_name(size)!r} is not a vector size",
+            f"a whole number from {VECTOR_SIZE.ge} to {VECTOR_SIZE.le:,}",
             "Write for example `random-vectors:300`, or `random-vectors:300@1`",
         )
-    return int(size), seed
+    return width, seed
 
 
 def _split_seed(argument: str) -> tuple[str, int]:
     """`NAME@3` is NAME with seed 3, unless it is an existing path."""
-    name, at, seed = argument.rpartition("@")
-    if not at or not seed.isdecimal() or Path(argument).exists():
+    name, at, digits = argument.rpartition("@")
+    if not at or not digits.isdecimal() or path_exists(argument):
         return argument, 0
-    return name, int(seed)
+    seed = parse_whole_number(digits)
+    if seed is None:
+        raise Refusal(
+            f"The seed of {shorten_name(name)} is {shorten_name(digits)}",
+            f"a whole number from 0 to {MAX_COUNT:,}",
+            "Write for example random:MODEL@1",
+        )
+    return name, seed
 
 
 def _load_base_transformer(prefix: str, name: str, config: LoadConfig) -> TaskEncoder:
@@ -177,7 +189,7 @@ def _load_transformer(name: str, config: LoadConfig) -> TaskEncoder:
     _refuse_versions()
     _refuse_missing_device(config.device)
     built_in = BUILT_IN_MODELS.get(name)
-    if config.revision is not None and (built_in is not None or Path(name).expanduser().is_dir()):
+    if config.revision is not None and (built_in is not None or expand_path(name).is_dir()):
         raise _misplaced_revision(config.revision, f"{name!r}, which is not on the hub")
     if built_in is not None:
         return built_in.load(config.device, config.dtype)
@@ -192,7 +204,7 @@ def _load_transformer(name: str, config: LoadConfig) -> TaskEncoder:
 
 
 def _resolve_directory(name: str, config: LoadConfig) -> Path:
-    path = Path(name).expanduser()
+    path = expand_path(name)
     if path.is_dir():
         return path
     suggestion = _suggestion(name)

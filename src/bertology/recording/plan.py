@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from bertology.corpus.corpus import Corpus, TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
 from bertology.errors import Refusal
+from bertology.number_ranges import COUNT, SEED, check_fields
 from bertology.recording.overflow import Overflow, apply_overflow
 from bertology.recording.recording import Recording
 
@@ -48,11 +49,14 @@ class RecordingConfig:
     """
 
     overflow: Overflow = "error"
-    max_length: int | None = None
+    max_length: Annotated[int | None, COUNT] = None
     half_precision: bool = False
     objective: str = "auto"
-    seed: int = 0
-    tokens_per_batch: int | None = None
+    seed: Annotated[int, SEED] = 0
+    tokens_per_batch: Annotated[int | None, COUNT] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def key_fields(self) -> dict[str, Any]:
         """The fields that the numbers depend on."""

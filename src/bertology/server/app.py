@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from bertology.errors import ExplainedError, Refusal
 from bertology.html import render
-from bertology.machine_errors import find_machine_error
+from bertology.number_ranges import MAX_DIGITS
 from bertology.results.palette import PALETTES
 from bertology.server.limits import LIMITS
 from bertology.server.problems import ApiError, describe_problem, internal_error
@@ -206,7 +206,7 @@ async def _read_body(request: Request) -> bytes:
         413, Refusal("The body is too large", f"at most {LIMITS.body_bytes:,} bytes", "Send a shorter text")
     )
     declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared) > LIMITS.body_bytes:
+    if declared.isdecimal() and (len(declared) > MAX_DIGITS or int(declared) > LIMITS.body_bytes):
         raise too_large
     body = bytearray()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,18 +14,23 @@ from bertology.citations import short_citation
 from bertology.corpus.read import NAME_PREFIXES
 from bertology.encoder.load import PREFIXES
 from bertology.errors import Refusal
+from bertology.input_files import path_exists
 from bertology.server.jobs import JobRequest
 from bertology.server.model_session import Sources
 
 
 class OptionAnswer(BaseModel):
-    """An option of an analysis; `choices` are all its values, or its values besides those of `type`."""
+    """An option of an analysis; `choices` are all its values, or its values besides those of `type`.
+
+    `minimum` and `maximum` are the ends of the range of a number, which need not belong to it.
+    """
 
     name: str
     flag: str
     type: str
     default: str | int | float | bool | None
-    minimum: int | None
+    minimum: float | None
+    maximum: float | None
     choices: list[str]
     description: str
 
@@ -106,7 +111,7 @@ def _check_free_text(option: Option, value: Any, sources: Sources) -> None:
         return
     prefix = value.partition(":")[0]
     names_source = f"{prefix}:" in NAME_PREFIXES[:1] or prefix in PREFIXES or value.startswith("tasks:")
-    if names_source or any(mark in value for mark in "/\\~") or Path(value).exists():
+    if names_source or any(mark in value for mark in "/\\~") or path_exists(value):
         raise Refusal(
             f"--{option.flag} was given {value[:60]!r}, which may name a file or a model of the server",
             f"a model or corpus of this server: {', '.join([*sources.models, *sources.corpora])}",
@@ -138,7 +143,8 @@ def _option(option: Option) -> OptionAnswer:
         flag=option.flag,
         type=kinds[0] if kinds else "choice",
         default=option.default if is_plain else str(option.default),
-        minimum=option.minimum,
+        minimum=None if option.range is None or math.isinf(option.range.minimum) else option.range.minimum,
+        maximum=None if option.range is None or math.isinf(option.range.maximum) else option.range.maximum,
         choices=list(option.choices),
         description=option.description,
     )

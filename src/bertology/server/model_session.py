@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel
 
 from bertology.errors import Refusal, unknown_name
-from bertology.machine_errors import find_machine_error
+from bertology.input_files import expand_path, path_exists
 from bertology.server.problems import ApiError, describe_problem, internal_error
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _public_names(names: list[str]) -> dict[str, str]:
     public: dict[str, str] = {}
     for source in dict.fromkeys(names):
         prefix, colon, rest = source.rpartition(":")
-        name = f"{prefix}{colon}{Path(rest).name if Path(rest).expanduser().exists() else rest}"
+        name = f"{prefix}{colon}{Path(rest).name if path_exists(expand_path(rest)) else rest}"
         number = 2
         while name in public:
             name, number = f"{name} ({number})", number + 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from pydantic import BaseModel
 
-from bertology.errors import ExplainedError, Refusal
+from bertology.errors import Refusal
+from bertology.input_files import path_exists
 
 _PATH = re.compile(r"(?<![\w.:/])(/[^\s/'\"`,;:()]+)((?:/[^\s/'\"`,;:()]+)+)")
 
@@ -44,7 +44,7 @@ def hide_paths(text: str) -> str:
 
 
 def _last_part(match: re.Match[str]) -> str:
-    is_path = Path(match[1]).exists()
+    is_path = path_exists(match[1])
     return match[2].rpartition("/")[2] if is_path else match[0]
 
 

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
 
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.read import as_corpus
@@ -22,6 +24,7 @@ from bertology.encoder.load import as_encoder, load
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate
 from bertology.estimates.metrics import MetricEstimates
+from bertology.number_ranges import COUNT, FRACTION, MAX_COUNT
 from bertology.recording.recorder import ProgressCallback
 from bertology.results.result import versions
 from bertology.training.checkpointer import SAVE_SECONDS, Checkpointer
@@ -66,15 +69,15 @@ def finetune(
     output: str | Path,
     *,
     validation: Any = None,
-    validation_fraction: float = VALIDATION_FRACTION,
+    validation_fraction: Annotated[float, FRACTION] = VALIDATION_FRACTION,
     test: Any = None,
     config: TrainingConfig = TrainingConfig(),
     variant: LayerVariant = LayerVariant(),
     label: str | None = None,
-    max_length: int | None = None,
+    max_length: Annotated[int | None, COUNT] = None,
     keep_checkpoints: bool = False,
     device: str = "cpu",
-    seconds: float = SAVE_SECONDS,
+    seconds: Annotated[float, Interval(ge=0, le=MAX_COUNT)] = SAVE_SECONDS,
     progress: Callable[[str], ProgressCallback] | None = None,
     notify: MessageCallback | None = None,
 ) -> FineTunedModel:

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bertology.lazy import torch
+from bertology.number_ranges import COUNT, LEARNING_RATE_OR_ZERO, PENALTY, PROPORTION, SEED, STEPS, check_fields
 from bertology.training.encoded_examples import EncodedExample, TrainingBatch, batch_indices, pad_examples
 
 if TYPE_CHECKING:
@@ -39,15 +40,18 @@ class TrainingConfig:
     validation score. `dtype` "auto" is bfloat16 on GPUs that support it. See `resolve_config`.
     """
 
-    seed: int = 0
-    epochs: int = 3
-    batch_size: int = 16
-    learning_rate: float | None = None
-    warmup_ratio: float = 0.1
-    max_grad_norm: float = 1.0
-    weight_decay: float = 0.01
-    patience: int | None = 2
+    seed: Annotated[int, SEED] = 0
+    epochs: Annotated[int, STEPS] = 3
+    batch_size: Annotated[int, COUNT] = 16
+    learning_rate: Annotated[float | None, LEARNING_RATE_OR_ZERO] = None
+    warmup_ratio: Annotated[float, PROPORTION] = 0.1
+    max_grad_norm: Annotated[float, PENALTY] = 1.0
+    weight_decay: Annotated[float, PENALTY] = 0.01
+    patience: Annotated[int | None, COUNT] = 2
     dtype: TrainingDtype = "auto"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from bertology.analyses import registry
 from bertology.analyses.label_criteria import MIN_CHOSEN, HeadLabelling
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
+from bertology.number_ranges import parse_whole_number
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, Table
 from bertology.views.payload import HeadLabel
@@ -32,7 +33,7 @@ def labels_from_user(labels: Mapping[str, str], layers: int, heads: int) -> list
 
 def _parse_label(name: str, text: str, layers: int, heads: int) -> HeadLabel:
     layer, dash, head = name.partition("-")
-    valid = dash and layer.isdigit() and head.isdigit() and 1 <= int(layer) <= layers and 1 <= int(head) <= heads
+    valid = dash and 1 <= (parse_whole_number(layer) or 0) <= layers and 1 <= (parse_whole_number(head) or 0) <= heads
     if not valid:
         raise Refusal(f"{name!r} is not a head", f"1-1 to {layers}-{heads}", "Write the head of a label as layer-head")
     label, _, evidence = text.partition(" (")

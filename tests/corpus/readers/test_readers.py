@@ -11,33 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.corpus.checks import ReaderSample, assert_offsets_match, assert_valid
+from tests.corpus.readers.samples import FURTHER_FILES, NAMES
 
 from bertology.corpus.read import read, readers
 from bertology.errors import Refusal
 
-NAMES = {
-    "conllu": "sample.conllu",
-    "universal_propositions": "sample.conllu",
-    "conll": "sample.conll",
-    "conll2012": "sample.conll",
-    "labelled": "sample.tsv",
-    "words": "sample.tsv",
-    "pairs": "sample.tsv",
-    "gap": "sample.tsv",
-    "glue_diagnostic": "sample.tsv",
-    "squad": "sample.json",
-    "multiple_choice": "sample.json",
-    "blimp": "sample.jsonl",
-    "open_sesame": "agr.5",
-    "wsd_framework": "sample.data.xml",
-    "coarsewsd": "train.data.txt",
-    "wic": "train.data.txt",
-}
-FURTHER_FILES = {
-    "wsd_framework": {"sample.gold.key.txt": "d000.s000.t000 dog%1:05:00::\n"},
-    "coarsewsd": {"train.gold.txt": "0\n", "classes_map.txt": '{"0": "apple_fruit", "1": "apple_inc"}'},
-    "wic": {"train.gold.txt": "F\n"},
-}
 FUZZING = settings(max_examples=40)
 FORMATS = sorted(readers())
 INSERTIONS = [*(bytes([b]) for b in b'\t\n-()|"0_ {[\xff'), b"\n\n", b"99", b"1-2", b"I-X"]

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Interval
 
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.head_grids import (
@@ -64,7 +64,9 @@ def integrated_gradients(
     encoder: GatedEncoder,
     *,
     integration_steps: Annotated[
-        int, Ge(1), "Points of the Gauss-Legendre integration; each needs one backward pass per layer."
+        int,
+        Interval(ge=1, le=1000),
+        "Points of the Gauss-Legendre integration; each needs one backward pass per layer.",
     ] = 8,
     normalise: NormaliseOption = "relative",
     show: LayersOrHeadsOption = "layers",

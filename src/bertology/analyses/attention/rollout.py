@@ -15,6 +15,7 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.lazy import torch
+from bertology.number_ranges import PROPORTION
 from bertology.numerics.attention_rollout import AttentionRollout, Fusion, residual_attention
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
@@ -42,7 +43,7 @@ VARIANTS = ("rollout", RAW_ATTENTION, UNIFORM_ATTENTION)
 LAYER_1_BOUND = "limited by layer 1"
 UNITS = {EFFECTIVE_TOKENS: "proportion of tokens, 1/n to 1", LAYER_1_BOUND: "proportion of input tokens, 0 to 1"}
 """Units of the measures that are no shares."""
-ResidualWeightOption = Annotated[float, "Weight of the residual connection in each layer, 0 to 1."]
+ResidualWeightOption = Annotated[float, PROPORTION, "Weight of the residual connection in each layer, 0 to 1."]
 HeadFusionOption = Annotated[Fusion, "How the heads of a layer are combined: `mean` or `max`."]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
+from bertology.number_ranges import LEARNING_RATE_OR_ZERO, REPETITIONS
 from bertology.recording.overflow import ExampleOverflow
 
 TaskLabelOption = Annotated[
@@ -35,7 +36,7 @@ NormaliseOption = Annotated[
 LegacyOption = Annotated[bool, "Reproduce the released code: absolute gradients per token instead of per example."]
 NSeedsOption = Annotated[
     int,
-    Ge(1),
+    REPETITIONS,
     "Number of repetitions with different random seeds (splits, initial weights, order, control labels); the first is "
     "--seed.",
 ]
@@ -92,8 +93,10 @@ class FinetuningOptions:
         int, Ge(0), "Use a random sample of this many examples; a quarter is the test set (0: all)."
     ] = 400
     n_seeds: NSeedsOption = 2
-    epochs: Annotated[int, Ge(1), "Training epochs."] = 3
-    learning_rate: Annotated[float, "Peak learning rate (0: chosen by model width, 5e-5 for 768)."] = 0.0
+    epochs: Annotated[int, REPETITIONS, "Training epochs."] = 3
+    learning_rate: Annotated[
+        float, LEARNING_RATE_OR_ZERO, "Peak learning rate (0: chosen by model width, 5e-5 for 768)."
+    ] = 0.0
     batch_size: BatchSizeOption = 16
     seed: SeedOption = 0
     overflow: ExampleOverflowOption = "auto"

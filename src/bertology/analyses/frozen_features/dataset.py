@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
-from annotated_types import Ge
 from numpy.typing import NDArray
 
 from bertology.analyses.probing.train_test_split import (
@@ -25,6 +24,7 @@ from bertology.analyses.probing.train_test_split import (
 from bertology.corpus.corpus import Corpus, Example, shuffle_by_hash
 from bertology.corpus.sentence import Sentence
 from bertology.errors import Refusal
+from bertology.number_ranges import REPETITIONS
 
 if TYPE_CHECKING:
     from bertology.training.tasks.task import Task
@@ -36,7 +36,7 @@ MIN_EXAMPLES = 2
 
 
 NSeedsOption = Annotated[
-    int, Ge(1), "Number of repetitions with different validation sets, data order and initial weights."
+    int, REPETITIONS, "Number of repetitions with different validation sets, data order and initial weights."
 ]
 SeedOption = Annotated[int, "Random seed for sampling, splits, initial weights, shuffled baselines and the bootstrap."]
 

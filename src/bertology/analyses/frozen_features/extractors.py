@@ -45,7 +45,7 @@ FeaturesOption = Annotated[
 DEFAULT_FEATURES = "model,static,random"
 """The model's last layer, its input embeddings, and a random vector for each word."""
 
-_LAYERS = re.compile(r"(.+)#((?:mean:)?-?\d+(?:\+-?\d+)*|mean|last\d+)")
+_LAYERS = re.compile(r"(.+)#((?:mean:)?-?[0-9]{1,4}(?:\+-?[0-9]{1,4})*|mean|last[0-9]{1,4})")
 
 
 class FeatureExtractor(Protocol):

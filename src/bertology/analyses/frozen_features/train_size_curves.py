@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 from scipy.optimize import isotonic_regression
 
 from bertology.analyses.cache import AnalysisCache
@@ -30,8 +30,12 @@ class CurveOptions:
 
     features: FeaturesOption = DEFAULT_FEATURES
     classifier: ClassifierOption = "linear"
-    n_train_sizes: Annotated[int, Ge(1), "Number of training sizes, evenly spaced on a log scale."] = 7
-    min_train_fraction: Annotated[float, "Smallest training size, as a fraction of the training set."] = 0.01
+    n_train_sizes: Annotated[
+        int, Interval(ge=1, le=1000), "Number of training sizes, evenly spaced on a log scale."
+    ] = 7
+    min_train_fraction: Annotated[
+        float, Interval(gt=0, le=1), "Smallest training size, as a fraction of the training set."
+    ] = 0.01
 
 
 @dataclass(frozen=True)

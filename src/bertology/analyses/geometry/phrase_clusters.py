@@ -15,6 +15,7 @@ from bertology.corpus.chunking import runs_outside_chunks, sentence_chunks
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import percentile_interval, ratio, resampled_runs, resampled_sums
+from bertology.number_ranges import FRACTION, LAYER
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Scatter
 
@@ -54,7 +55,7 @@ def phrase_clusters(
     ] = "scores",
     sample_size: Annotated[int, "Number of chunks, sampled at random."] = 3000,
     non_phrase_spans: Annotated[int, "Number of spans outside any chunk, sampled as a class of their own."] = 500,
-    train_fraction: Annotated[float, "Fraction of spans k-means is fitted on; the rest are scored."] = 6 / 7,
+    train_fraction: Annotated[float, FRACTION, "Fraction of spans k-means is fitted on; the rest are scored."] = 6 / 7,
     average_method: Annotated[
         Literal["geometric", "arithmetic"],
         "Mean of the two entropies in the denominator of NMI: `geometric` (as in the paper) or `arithmetic`.",
@@ -63,6 +64,7 @@ def phrase_clusters(
     projection: Annotated[Literal["pca", "tsne"], "With --show points: `pca` or `tsne`."] = "pca",
     layer: Annotated[
         Layer,
+        LAYER,
         "Layer to show with --show points; 0: embeddings, negative: counted from the last (-1); `auto`: the last.",
     ] = 1,
     seed: SeedOption = 0,

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
@@ -70,7 +71,11 @@ def qa_phases(
         "Projection to the plane: `pca`, `ica`, `tsne` or `umap` over all layers, or `aligned-pca`: PCA per layer, "
         "rotated to match the previous layer.",
     ] = "pca",
-    n_clusters: Annotated[int, "Number of k-means clusters (0: the number from 2 to 10 with the best silhouette)."] = 0,
+    n_clusters: Annotated[
+        int,
+        Interval(ge=0, le=10_000),
+        "Number of k-means clusters (0: the number from 2 to 10 with the best silhouette).",
+    ] = 0,
     seed: Annotated[int, "Random seed (chance baselines, projection, bootstrap)."] = 0,
 ) -> LayerCurve | Trajectory:
     """Progress of four phases by layer, each with its chance level: semantic clusters, entities, matching, answer.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Interval
 
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
@@ -28,6 +29,7 @@ from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_proportion
+from bertology.number_ranges import PROPORTION
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Examples, HighlightedSentence, Table
@@ -63,13 +65,13 @@ def functions(
         HeadFunctionsView, "`heads` (function, score and baseline of every head) or `examples` (sentences)."
     ] = "heads",
     positional_threshold: Annotated[
-        float, "Minimum proportion of words whose most attended word is at one offset."
+        float, PROPORTION, "Minimum proportion of words whose most attended word is at one offset."
     ] = POSITION.min_score,
     syntactic_threshold: Annotated[
-        float, "Minimum gain over the baseline for a relation, and for the rarest word."
+        float, Interval(ge=-1, le=1), "Minimum gain over the baseline for a relation, and for the rarest word."
     ] = WORD_CHOICE.min_margin,
     rare_word_threshold: Annotated[
-        float, "Minimum proportion of words that attend most to the rarest word of the sentence."
+        float, PROPORTION, "Minimum proportion of words that attend most to the rarest word of the sentence."
     ] = WORD_CHOICE.min_score,
     n_frequent_words: Annotated[int, "This many of the most frequent words never count as the rarest word."] = 500,
     frequency_corpus: Annotated[

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 
 from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
@@ -32,6 +32,7 @@ from bertology.errors import Refusal, count_noun
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import bootstrap_score
 from bertology.estimates.resampling import range_over_seeds
+from bertology.number_ranges import LEARNING_RATE, PENALTY, STEPS, shorten_value, to_range
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import ProgressCallback, record
 from bertology.results.shapes import Curve, RemovalOrder
@@ -52,6 +53,7 @@ KEPT_BY_FUNCTION: dict[FunctionKind, str] = {
 }
 MIN_RANDOM_SETS, MAX_RANDOM_SETS, SETS_PER_ROUND = 20, 60, 10
 """Random sets of the same size: with 20, a set better than all of them has p < 0.05."""
+PENALTY_RANGE, MAX_PENALTIES = to_range(PENALTY), 100
 MAX_STANDARD_ERROR = 0.01
 """Random sets are drawn until the standard error of their mean score is at most this, for every penalty."""
 N_FREQUENT_WORDS, MIN_EXAMPLES = 500, 20
@@ -87,12 +89,14 @@ def head_gates(
     model_weights: Annotated[
         Literal["frozen", "trained"], "`frozen`, or `trained` together with the gates."
     ] = "frozen",
-    steps: Annotated[int, Ge(1), "Training steps of the gates."] = 60,
+    steps: Annotated[int, STEPS, "Training steps of the gates."] = 60,
     batch_size: BatchSizeOption = 8,
     initial_log_alpha: Annotated[
-        float, "Initial log alpha of the Hard Concrete gates; at 2 a gate is open 95 % of the time."
+        float,
+        Interval(ge=-100, le=100),
+        "Initial log alpha of the Hard Concrete gates; at 2 a gate is open 95 % of the time.",
     ] = 2.0,
-    learning_rate: Annotated[float, "Peak learning rate of the gates."] = 0.2,
+    learning_rate: Annotated[float, LEARNING_RATE, "Peak learning rate of the gates."] = 0.2,
     function_corpus: Annotated[
         str,
         "Treebank for finding head functions; empty: this corpus, or `english` if it has no trees; `none`: skip "
@@ -355,9 +359,11 @@ def _parse_penalties(l0_penalties: str) -> list[float]:
         penalties = sorted({float(penalty) for penalty in l0_penalties.split(",") if penalty.strip()})
     except ValueError:
         penalties = []
-    if not penalties or penalties[0] < 0 or not np.isfinite(penalties).all():
+    if not 0 < len(penalties) <= MAX_PENALTIES or any(penalty not in PENALTY_RANGE for penalty in penalties):
         raise Refusal(
-            f"--l0-penalties was given {l0_penalties!r}", "numbers of at least 0", "Write for example 0.01,0.1"
+            f"--l0-penalties was given {shorten_value(l0_penalties)}",
+            f"at most {MAX_PENALTIES} numbers {PENALTY_RANGE}",
+            "Write for example 0.01,0.1",
         )
     return penalties
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Interval
 
 from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import Cost, analysis
@@ -33,6 +33,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import bootstrap_score
+from bertology.number_ranges import REPETITIONS
 from bertology.recording.recorder import ProgressCallback
 from bertology.results.answers import Answer
 from bertology.results.shapes import Curve, RemovalOrder
@@ -73,7 +74,7 @@ def head_pruning(
         str,
         "Importance measures to order heads by, comma-separated: gradient, confidence, relevance, ablation, random.",
     ] = "gradient,confidence,relevance,ablation,random",
-    prune_fraction: Annotated[float, "Fraction of all heads removed per step, above 0."] = 0.1,
+    prune_fraction: Annotated[float, Interval(gt=0, le=1), "Fraction of all heads removed per step, above 0."] = 0.1,
     recompute_importance: Annotated[
         bool, "Recompute head importance after every pruning step instead of once."
     ] = False,
@@ -86,9 +87,11 @@ def head_pruning(
         "`score-drop`.",
     ] = "absolute-loss-change",
     retrain_steps: Annotated[
-        int, Ge(0), "Training steps after each pruning step, on the half that ranks heads (0: none)."
+        int,
+        Interval(ge=0, le=1_000_000),
+        "Training steps after each pruning step, on the half that ranks heads (0: none).",
     ] = 0,
-    n_random_orders: Annotated[int, Ge(1), "Number of random pruning orders."] = 10,
+    n_random_orders: Annotated[int, REPETITIONS, "Number of random pruning orders."] = 10,
     n_seeds: NSeedsOption = 3,
     options: HalvedEvaluationOptions = HalvedEvaluationOptions(),
 ) -> Curve:

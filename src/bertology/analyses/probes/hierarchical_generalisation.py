@@ -23,6 +23,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
+from bertology.number_ranges import PENALTY
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
@@ -74,6 +75,7 @@ def hierarchical_generalisation(
     train_format_option: TrainFormatOptionsOption = "",
     l2_penalty: Annotated[
         float,
+        PENALTY,
         "L2 penalty on the weights of the classifier: half of it times the squared norm of both classes' weights is "
         "added to the mean loss of n examples (scikit-learn: C = 2 / (penalty n)).",
     ] = 0.01,

@@ -17,6 +17,7 @@ from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_proportion
+from bertology.number_ranges import FRACTION
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table
@@ -43,7 +44,7 @@ def surface_baselines(
     *,
     label: ExampleLabelOption = "",
     train_fraction: Annotated[
-        float, "Fraction of sentences used for training, in whole documents, if the corpus has no splits."
+        float, FRACTION, "Fraction of sentences used for training, in whole documents, if the corpus has no splits."
     ] = 0.7,
     seed: Annotated[int, "Random seed (split, shuffled labels, bootstrap)."] = 0,
 ) -> Table:

@@ -14,6 +14,7 @@ from bertology.corpus.corpus import seeded_hash
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
+from bertology.number_ranges import SIZE, parse_whole_number, shorten_value
 from bertology.numerics.batched_classifier import (
     UNUSED_LABEL,
     BatchedClassifiers,
@@ -58,12 +59,13 @@ class ProbeConfig:
 def parse_probe(text: str) -> ClassifierConfig:
     """A probe architecture from its name: linear, rank:10, mlp:50, mlp:50:50 or bilinear:20."""
     name, *parts = text.strip().split(":")
-    sizes = tuple(int(part) for part in parts if part.isdigit() and int(part) > 0)
+    numbers = [parse_whole_number(part, SIZE) for part in parts]
+    sizes = tuple(number for number in numbers if number is not None)
     form, min_sizes, max_sizes = FORMS.get(name, ("linear", 0, -1))
     if len(sizes) != len(parts) or not min_sizes <= len(sizes) <= max_sizes:
         raise Refusal(
-            f"There is no probe called {text!r}",
-            "linear, rank:N, mlp:N, mlp:N:N or bilinear:N, where N is a number of hidden units",
+            f"There is no probe called {shorten_value(text)}",
+            f"linear, rank:N, mlp:N, mlp:N:N or bilinear:N, where N is a number of hidden units, at most {SIZE.le:,}",
             "Choose one of these with --probe",
         )
     if form == "linear":

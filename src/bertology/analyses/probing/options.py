@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge
-
 from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
+from bertology.number_ranges import LEARNING_RATE, REPETITIONS
 
 ProbeOption = Annotated[
     str, "Probe architecture: linear, rank:N, mlp:N, mlp:N:N, or bilinear:N for span pairs; N: hidden units."
@@ -19,11 +18,13 @@ ExampleLabelOption = Annotated[
 ]
 MinExamplesOption = Annotated[int, "Minimum number of training examples per label."]
 NSeedsOption = Annotated[
-    int, Ge(1), "Number of repetitions with different random seeds (splits, initial weights); the first is --seed."
+    int,
+    REPETITIONS,
+    "Number of repetitions with different random seeds (splits, initial weights); the first is --seed.",
 ]
 SeedOption = Annotated[int, "First random seed (splits, initial weights, samples, random baselines, bootstrap)."]
-EpochsOption = Annotated[int, Ge(1), "Maximum number of training epochs, with early stopping."]
-LearningRateOption = Annotated[float, "Initial learning rate of Adam."]
+EpochsOption = Annotated[int, REPETITIONS, "Maximum number of training epochs, with early stopping."]
+LearningRateOption = Annotated[float, LEARNING_RATE, "Initial learning rate of Adam."]
 NormaliseLayersOption = Annotated[bool, "Scale all layers to the same norm before mixing them."]
 
 Layer = int | Literal["auto"]

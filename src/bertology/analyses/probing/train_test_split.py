@@ -17,6 +17,7 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
+from bertology.number_ranges import FRACTION
 from bertology.recording.plan import RecordingConfig, sample_inputs
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
@@ -67,7 +68,7 @@ class TrainTestSplit:
         int, "Maximum number of training sentences: the first of --train-corpus, else a random sample (0: all)."
     ] = 0
     train_fraction: Annotated[
-        float, "Fraction of sentences used for training, in whole documents, if there is no --train-corpus."
+        float, FRACTION, "Fraction of sentences used for training, in whole documents, if there is no --train-corpus."
     ] = 0.7
     train_format: TrainFormatOption = ""
     train_format_option: TrainFormatOptionsOption = ""

@@ -16,6 +16,7 @@ from bertology.analyses.structural_probing.fitting import FitSchedule, fit_struc
 from bertology.analyses.structural_probing.probe import StructuralKind, StructuralProbes, probe_specs
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.number_ranges import LAYER, SIZE
 from bertology.recording.recording import Recording
 from bertology.recording.sites import RAW_SITES
 
@@ -26,11 +27,12 @@ class StructuralProbeConfig:
 
     layer: Annotated[
         Layer,
+        LAYER,
         "Layer to show, where only one is; 0: embeddings, negative: counted from the last (-1); `auto`: two thirds of "
         "the depth.",
     ] = "auto"
     rank: Annotated[
-        int | Literal["full"], Ge(1), "Rank of the probe; `full`: the model's width, as in the paper's tables."
+        int | Literal["full"], SIZE, "Rank of the probe; `full`: the model's width, as in the paper's tables."
     ] = 64
     float16: Annotated[bool, "Store word vectors of --train-corpus in float16, which halves memory."] = False
     epochs: EpochsOption = 40

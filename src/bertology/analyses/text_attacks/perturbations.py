@@ -21,6 +21,7 @@ from bertology.analyses.text_attacks.word_edits import (
 )
 from bertology.corpus.phrase_spaces import split_word_list
 from bertology.corpus.sentence import Sentence
+from bertology.number_ranges import PROPORTION
 from bertology.numerics.edit_distance import edit_distance
 
 FUNCTION_TAGS = frozenset({"ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "SCONJ"})
@@ -45,6 +46,7 @@ MAX_SHUFFLES = 100
 
 ShuffleDistanceOption = Annotated[
     float,
+    PROPORTION,
     "Shuffle until the edit distance divided by length reaches this value, 0 to 1 (Si et al. give none).",
 ]
 
@@ -61,7 +63,7 @@ class AttackConfig:
     same_distractor: Annotated[
         bool, "Use one sampled sentence for all distractors of a question, as in Si et al.'s example."
     ] = False
-    typo_rate: Annotated[float, "Proportion of longer words that get a typo, 0 to 1."] = 0.2
+    typo_rate: Annotated[float, PROPORTION, "Proportion of longer words that get a typo, 0 to 1."] = 0.2
 
 
 class ShuffledOrder(NamedTuple):

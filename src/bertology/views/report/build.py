@@ -19,6 +19,7 @@ from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.errors import Refusal, unknown_name
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory
+from bertology.public_functions import check_arguments
 from bertology.results.result import Result
 from bertology.views.report import export
 from bertology.views.report.attention_view import attention_view_fragment, recorded_view_fragment
@@ -67,7 +68,8 @@ def write_report(
         )
     if format is not None and format not in WRITERS:
         raise unknown_name("format of a report", format, WRITERS)
-    check_writable(output)
+    check_arguments(claims, dict(arguments))
+    check_writable(file)
     results = claims(encoder, corpus, **arguments)
     notify = arguments.get("notify")
     content = build_report(results, progress=arguments.get("progress"), notify=notify)

@@ -33,6 +33,7 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.lazy import torch
+from bertology.number_ranges import REPETITIONS
 from bertology.numerics.rank_correlation import spearman
 from bertology.recording.plan import MAX_SAMPLE_SIZE, affordable_sample_size, sample_inputs
 from bertology.recording.recording import Recording
@@ -85,7 +86,9 @@ def attribution_agreement(
     skip_longer_than: Annotated[
         int, "Skip inputs with more tokens than this; input ablation needs one forward pass per token."
     ] = 128,
-    n_directions: Annotated[int, Ge(1), "Number of random directions used to estimate the norm of the Jacobian."] = 16,
+    n_directions: Annotated[
+        int, REPETITIONS, "Number of random directions used to estimate the norm of the Jacobian."
+    ] = 16,
     n_examples: Annotated[int, "Number of example sentences with --show examples."] = 5,
     seed: Annotated[int, "Random seed (sample, masked tokens, directions, shuffled tokens, bootstrap)."] = 0,
 ) -> Table | LayerCurve | Examples:

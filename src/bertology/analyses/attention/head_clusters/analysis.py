@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from annotated_types import Interval
 
 from bertology.analyses.attention.head_clusters.jensen_shannon import (
     GroupSeparation,
@@ -152,7 +153,7 @@ def head_clusters(
         "Reproduce the released code: rows smoothed with 0.001 of the uniform distribution, and tokens instead of "
         "sentences weighted equally.",
     ] = False,
-    n_clusters: Annotated[int, "Number of clusters (0: as many as layers)."] = 0,
+    n_clusters: Annotated[int, Interval(ge=0, le=10_000), "Number of clusters (0: as many as layers)."] = 0,
     seed: Annotated[int, "Random seed (shuffled layers, bootstrap)."] = 0,
 ) -> Table | Scatter | Matrix:
     """Mean Jensen-Shannon divergence between heads in nats: 0 equal attention, ln 2 (0.693) no target in common.

@@ -19,6 +19,7 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, bootstrap_ratio, exact_where_unanimous
 from bertology.lazy import torch
+from bertology.number_ranges import PROPORTION
 from bertology.recording.plan import affordable_sample_size, sample_inputs
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
@@ -156,7 +157,9 @@ def sinks(
         "Token that may be a sink: `sep`, `cls`, both (`special`), or the `first` token, for models without special "
         "tokens.",
     ] = "sep",
-    sink_threshold: Annotated[float, "Minimum mean attention to one token for a head to count as having a sink."] = 0.3,
+    sink_threshold: Annotated[
+        float, PROPORTION, "Minimum mean attention to one token for a head to count as having a sink."
+    ] = 0.3,
     effect: Annotated[
         EffectMetric,
         "Where the effect is measured: last `hidden` states, masked-language-model `loss` (15 % masked), or `logits` "

@@ -26,6 +26,7 @@ from bertology.arrays import FloatArray
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.hypothesis_tests import holm, paired_test
 from bertology.estimates.resampling import bootstrap_mean
+from bertology.number_ranges import PROPORTION
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
 from bertology.results.shapes import Examples, Head, HeadGrid, HighlightedSentence, Table
@@ -84,6 +85,7 @@ def word_patterns(
     relations: WordRelations = WordRelations(),
     min_score: Annotated[
         float,
+        PROPORTION,
         "Minimum score for a head to be listed with --show labels (0: 0.5 for next and previous word, 0.6 for "
         "delimiters, 0.3 otherwise).",
     ] = 0.0,

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
 from bertology.analyses.declaration import analysis
@@ -72,7 +73,9 @@ class _SimilarityConfig:
     rsa_correlation: Annotated[
         Literal["pearson", "spearman"], "Correlation between the two models' similarity matrices in RSA."
     ] = "pearson"
-    rbf_bandwidth: Annotated[float, "Bandwidth of the RBF kernel, as a multiple of the median distance."] = 0.4
+    rbf_bandwidth: Annotated[
+        float, Interval(gt=0, le=1_000_000), "Bandwidth of the RBF kernel, as a multiple of the median distance."
+    ] = 0.4
     standardise: Annotated[
         bool, "Standardise every dimension to mean 0 and variance 1 first, so that a few large ones do not dominate."
     ] = False

@@ -20,6 +20,7 @@ from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, bootstrap_sentences_and_seeds, ratio
+from bertology.number_ranges import FRACTION, SIZE
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve
 
@@ -50,7 +51,7 @@ class _SentenceVectors:
 class _DecompositionConfig:
     """Options of fitting decompositions."""
 
-    role_size: Annotated[int, "Dimensions of a role vector."] = 6
+    role_size: Annotated[int, SIZE, "Dimensions of a role vector."] = 6
     epochs: EpochsOption = 100
     learning_rate: LearningRateOption = 1e-3
     n_seeds: NSeedsOption = 2
@@ -78,7 +79,7 @@ def tensor_products(
     pooling: Annotated[
         Literal["cls", "mean"], "Sentence vector: `cls`, or the `mean` over non-special tokens."
     ] = "cls",
-    train_fraction: Annotated[float, "Fraction of sentences used for training, in whole documents."] = 0.7,
+    train_fraction: Annotated[float, FRACTION, "Fraction of sentences used for training, in whole documents."] = 0.7,
     config: _DecompositionConfig = _DecompositionConfig(),
 ) -> LayerCurve:
     """Mean squared error and R² of sentence vectors reconstructed from words in roles, by layer; 0 and 1 are exact.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from annotated_types import Ge
 
 from bertology.analyses.declaration import Cost, analysis
 from bertology.analyses.head_grids import UNTRAINED_MODEL
@@ -35,6 +34,7 @@ from bertology.estimates.resampling import (
     range_over_seeds,
     ratio,
 )
+from bertology.number_ranges import LEARNING_RATE, REPETITIONS, SIZE
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table, gain_measure
@@ -87,9 +87,9 @@ def parsing_probe(
     word_vectors: Annotated[
         str, "Static word vectors, as for --model: glove:PATH or static:MODEL; empty: the model's input embeddings."
     ] = "",
-    epochs: Annotated[int, Ge(1), "Training epochs."] = 10,
-    learning_rate: Annotated[float, "Initial learning rate of Adam, decaying to zero."] = 0.02,
-    hidden_size: Annotated[int, "Hidden units of the distances-and-words baseline."] = 256,
+    epochs: Annotated[int, REPETITIONS, "Training epochs."] = 10,
+    learning_rate: Annotated[float, LEARNING_RATE, "Initial learning rate of Adam, decaying to zero."] = 0.02,
+    hidden_size: Annotated[int, SIZE, "Hidden units of the distances-and-words baseline."] = 256,
     legacy: Annotated[
         bool, "Reproduce the released code: pair each candidate with the vector of the following word."
     ] = False,

@@ -29,6 +29,7 @@ from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_proportion, exact_where_unanimous, paired_difference
+from bertology.number_ranges import PENALTY
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Table, gain_measure
@@ -86,6 +87,7 @@ def relation_probe(
     min_examples: MinExamplesOption = 20,
     l2_penalty: Annotated[
         float,
+        PENALTY,
         "L2 penalty on the weights of the classifier: half of it times the squared norm of all classes' weights is "
         "added to the mean loss of n examples (scikit-learn: C = 1 / (penalty n), for two classes 2 / (penalty n)).",
     ] = 0.003,

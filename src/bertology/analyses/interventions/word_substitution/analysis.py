@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Interval
 
 from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
@@ -27,6 +27,7 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import Counts
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
+from bertology.number_ranges import COSINE
 from bertology.results.answers import Answer
 from bertology.results.shapes import MODEL_SERIES, Examples, HighlightedSentence, Table
 
@@ -69,9 +70,9 @@ def word_substitution(
         str,
         "Where replacement words come from: glove:PATH, static:MODEL or wordnet; empty: the model's input embeddings.",
     ] = "",
-    n_synonyms: Annotated[int, Ge(1), "Number of replacement candidates per word."] = 20,
+    n_synonyms: Annotated[int, Interval(ge=1, le=100_000), "Number of replacement candidates per word."] = 20,
     min_cosine: Annotated[
-        float, "Minimum cosine between two word vectors for the words to count as substitutes."
+        float, COSINE, "Minimum cosine between two word vectors for the words to count as substitutes."
     ] = 0.4,
     same_pos: Annotated[bool, "Only replacements that can have the same part of speech."] = True,
     pos_corpus: Annotated[str, "Treebank that parts of speech are looked up in."] = "english",
@@ -80,7 +81,7 @@ def word_substitution(
         "Model whose mean hidden state measures the similarity of two texts; empty: the mean of the attacked model's "
         "input embeddings.",
     ] = "",
-    min_similarity: Annotated[float, "Minimum cosine between the attacked and the original text."] = 0.8,
+    min_similarity: Annotated[float, COSINE, "Minimum cosine between the attacked and the original text."] = 0.8,
     max_queries: Annotated[int, Ge(1), "Maximum number of model queries per example."] = 300,
     seed: SeedOption = 0,
     overflow: ExampleOverflowOption = "auto",

@@ -28,6 +28,7 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.lazy import torch
+from bertology.number_ranges import FRACTION, PENALTY
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
@@ -64,10 +65,11 @@ def subject_verb_agreement(
     randomised: Recording | None,
     encoder: Encoder,
     *,
-    train_fraction: Annotated[float, "Fraction of sentences used for training, in whole documents."] = 0.5,
+    train_fraction: Annotated[float, FRACTION, "Fraction of sentences used for training, in whole documents."] = 0.5,
     train_without_attractors: Annotated[bool, "Train the probes only on verbs without attractors."] = False,
     l2_penalty: Annotated[
         float,
+        PENALTY,
         "L2 penalty on the weights of the classifier: half of it times the squared norm of both classes' weights is "
         "added to the mean loss of n examples (scikit-learn: C = 2 / (penalty n)).",
     ] = 0.01,

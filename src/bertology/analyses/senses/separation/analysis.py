@@ -22,6 +22,7 @@ from bertology.analyses.senses.separation.silhouette import (
 from bertology.analyses.word_senses.occurrences import WordOccurrences, sense_occurrences
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
+from bertology.number_ranges import LAYER
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray
 from bertology.recording.recording import Recording
 from bertology.results.shapes import LayerCurve, Scatter, Trajectory
@@ -51,7 +52,7 @@ def separation(
         "`layers` (separation by layer), `trajectory` (every occurrence through the layers) or `points` (one layer).",
     ] = "layers",
     layer: Annotated[
-        Layer, "Layer to use; 0: embeddings, negative: counted from the last (-1); `auto`: the last."
+        Layer, LAYER, "Layer to use; 0: embeddings, negative: counted from the last (-1); `auto`: the last."
     ] = "auto",
     projection: Annotated[
         ProjectionMethod,

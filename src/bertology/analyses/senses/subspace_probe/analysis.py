@@ -28,6 +28,7 @@ from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.resampling import bootstrap_ratio, exact_where_unanimous
+from bertology.number_ranges import COUNT, LAYER, MAX_COUNT, parse_whole_number, shorten_value
 from bertology.numerics.nearest_neighbours import FloatArray
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
@@ -71,7 +72,7 @@ def subspace_probe(
     ] = "ranks",
     ranks: Annotated[str, "Ranks of the linear maps, comma-separated; `full`: the model's width."] = "2,8,32,full",
     layer: Annotated[
-        Layer, "Layer to use; 0: embeddings, negative: counted from the last (-1); `auto`: the last."
+        Layer, LAYER, "Layer to use; 0: embeddings, negative: counted from the last (-1); `auto`: the last."
     ] = "auto",
     sample_size: Annotated[int, "With --show concatenation: number of occurrences to test, sampled at random."] = 100,
     split: CorpusSplit = CorpusSplit(),
@@ -106,9 +107,15 @@ def subspace_probe(
 
 def _parse_ranks(text: str, width: int) -> list[int]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part == FULL or (part.isdecimal() and int(part)) for part in parts):
-        raise Refusal(f"--ranks was given {text!r}", "positive integers or `full`, comma-separated", "Try 2,8,32,full")
-    return sorted({width if part == FULL else min(int(part), width) for part in parts})
+    ranks = [width if part == FULL else parse_whole_number(part, COUNT) for part in parts]
+    valid = {min(rank, width) for rank in ranks if rank is not None}
+    if not ranks or None in ranks:
+        raise Refusal(
+            f"--ranks was given {shorten_value(text)}",
+            f"whole numbers from 1 to {MAX_COUNT:,} or `full`, comma-separated",
+            "Try 2,8,32,full",
+        )
+    return sorted(valid)
 
 
 def _build_curve(
