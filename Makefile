@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
-.PHONY: report test quick oldest mutate check format bench docs clean
+.PHONY: report test quick oldest check format bench fuzz docs clean
 
 report: $(READY)
 	$(BIN)/bertology report -o report.html
@@ -39,6 +39,11 @@ format: $(READY)
 
 bench: $(READY)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# Damaged and crafted input for every reader, for so long; failures are kept in tests/fuzz/failures. See docs/fuzzing.md.
+SECONDS := 600
+fuzz: $(READY)
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --seconds $(SECONDS)
 
 docs: .venv/.docs
 	$(BIN)/mkdocs build --strict # --quiet would hide warnings from --strict as well

@@ -31,23 +31,21 @@ class ExplainedError(Exception):
 
     def __str__(self) -> str:
         prefix = f"{self.location}: " if self.location else ""
-        return f"{prefix}{_sentence(self.problem)} Expected {_sentence(self.expected)} {_sentence(self.remedy)}"
+        return one_line(
+            f"{prefix}{_sentence(self.problem)} Expected {_sentence(self.expected)} {_sentence(self.remedy)}"
+        )
 
 
-class Refusal(ExplainedError):
-    """Input that would give wrong numbers, refused early with a remedy.
-
-    It says something about the model, the corpus or the options, so that a claim may not apply because of it.
-    """
-
-
-class MachineError(ExplainedError):
-    """The machine cannot go on, whatever the input: no space, no memory, a folder that cannot be written.
-
-    It is no `Refusal`: it says nothing about a model, and ends the command.
-    """
+def one_line(text: str) -> str:
+    """The text as one paragraph: what a file or a person put into it can neither break lines nor move the cursor."""
+    if text.isprintable():
+        return text
+    shown = (c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
+    return " ".join("".join(shown).split(" "))
 
 
+MAX_SENTENCE_LENGTH = 3000
+"""A file can hold a name of any length; a message cuts it."""
 MAX_LISTED_NAMES = 30
 """Longer lists of names are cut to the closest ones, if there are any and `remedy` says how to list all."""
 
@@ -96,4 +94,5 @@ def _singular_word(word: str) -> str:
 
 
 def _sentence(text: str) -> str:
+    text = text if len(text) <= MAX_SENTENCE_LENGTH else f"{text[:MAX_SENTENCE_LENGTH]} ..."
     return text if text.endswith((".", "?", "!")) else text + "."

@@ -6,6 +6,7 @@ A named pipe would never end, and a small archive can unpack to more than the me
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+from pydantic import ValidationError
 
 from bertology.arrays import Array
 from bertology.errors import Refusal
@@ -28,6 +30,7 @@ MAX_UNPACKED_BYTES = 2**34
 MAX_COMPRESSION = 1032
 """No stream of deflate unpacks to more than this many times its size."""
 MAX_SHOWN_LENGTH = 60
+MAX_REASON = 200
 PLAIN_FILE = "a plain file"
 
 _KIND_NAMES = {
@@ -86,10 +89,34 @@ def open_plain(path: Path) -> BinaryIO:
 
 def unreadable(path: Path, error: Exception, expected: str = "a readable file") -> Refusal:
     """The refusal of a file that cannot be read, with the reason of the system in one line."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())[:200]
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else describe_error(error)
     return Refusal(
         f"{shorten_name(path)} cannot be read ({reason})", expected, "Check the path, or copy the file again"
     )
+
+
+def describe_error(error: Exception) -> str:
+    """Why a value was not accepted, in one line: of several reasons, the first with its place."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")[:MAX_REASON]
+    return " ".join(str(error).split())[:MAX_REASON]
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder with links out of it: what it reads would not be what was copied."""
+    if not path_exists(folder) or not folder.is_dir():
+        return
+    root = folder.resolve()
+    if root.parent.name == "snapshots":  # the cache of the hub keeps each file once and links to it
+        root = root.parent.parent
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise Refusal(
+                f"{shorten_name(path)} is a link to {shorten_name(path.resolve())}, outside of its folder",
+                "files in the folder itself",
+                "Copy the file into the folder, if you trust where it comes from",
+            )
 
 
 def read_bytes(path: Path, *, maximum: int = MAX_JSON_BYTES) -> bytes:
@@ -128,6 +155,8 @@ def parse_json_text(text: str) -> Any:
         raise ValueError(f"JSON nested more than {MAX_JSON_DEPTH} deep") from None
     if _depth_exceeds(value, MAX_JSON_DEPTH):
         raise ValueError(f"JSON nested more than {MAX_JSON_DEPTH} deep")
+    if "\\ud" in text.lower():  # only an escape can give an unpaired surrogate, which no file can be written with
+        json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
@@ -145,6 +174,26 @@ def unpack_gzip(path: Path, stream: BinaryIO, chunk_bytes: int = 2**20) -> Itera
         raise unreadable(path, error, "a complete file in the format gzip") from error
 
 
+class GzipReader(io.RawIOBase):
+    """A gzip stream as a file of its unpacked bytes, within the bounds of `unpack_gzip`."""
+
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
+        self._chunks = unpack_gzip(path, stream)
+        self._chunk = b""
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill the buffer with the next bytes; 0 at the end."""
+        if not self._chunk:
+            self._chunk = next(self._chunks, b"")
+        part, self._chunk = self._chunk[: len(buffer)], self._chunk[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
 def load_arrays(path: Path, expected: str) -> dict[str, Array]:
     """The arrays of an .npz file by name; pickles, wrong lengths and archives that unpack to too much are refused."""
     with open_plain(path) as stream:
@@ -158,6 +207,17 @@ def load_arrays(path: Path, expected: str) -> dict[str, Array]:
             raise unreadable(path, error, expected) from error
 
 
+def load_array(path: Path, expected: str) -> Array:
+    """The array of an .npy file; a pickle, or a file shorter than its header says, is refused."""
+    with open_plain(path) as stream:
+        try:
+            _check_header(stream, os.fstat(stream.fileno()).st_size, path.name)
+            stream.seek(0)
+            return np.lib.format.read_array(stream, allow_pickle=False)
+        except Exception as error:  # NumPy raises many kinds of errors for damaged files
+            raise unreadable(path, error, expected) from error
+
+
 def _check_archive(archive: zipfile.ZipFile, path: Path) -> None:
     unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > MAX_UNPACKED_BYTES or any(
@@ -168,19 +228,22 @@ def _check_archive(archive: zipfile.ZipFile, path: Path) -> None:
 
 def _read_member(archive: zipfile.ZipFile, name: str) -> Array:
     """One array; its header is checked against the length of its data before any memory is taken."""
-    size = archive.getinfo(name).file_size
     with archive.open(name) as member:
-        version = np.lib.format.read_magic(member)
-        if version not in {(1, 0), (2, 0), (3, 0)}:
-            raise ValueError(f"{name} has the unknown format {version}")
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(member)
-        if dtype.hasobject:
-            raise ValueError(f"{name} is a pickle, which can run code")
-        if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize > size:
-            raise ValueError(f"{name} is shorter than its shape {shape} says")
+        _check_header(member, archive.getinfo(name).file_size, name)
     with archive.open(name) as member:
         return np.lib.format.read_array(member, allow_pickle=False)
+
+
+def _check_header(stream: Any, size: int, name: str) -> None:
+    version = np.lib.format.read_magic(stream)
+    if version not in {(1, 0), (2, 0), (3, 0)}:
+        raise ValueError(f"{name} has the unknown format {version}")
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(stream)
+    if dtype.hasobject:
+        raise ValueError(f"{name} is a pickle, which can run code")
+    if any(length < 0 for length in shape) or math.prod(shape) * max(dtype.itemsize, 1) > max(size, 1):
+        raise ValueError(f"{name} is shorter than its shape says")
 
 
 def _refuse_constant(name: str) -> Any:

@@ -96,7 +96,7 @@ def test_an_array_with_a_parquet_index(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="names 4 words"):
         load(f"glove:{tmp_path}")
     np.save(tmp_path / "vectors.npy", np.array([object()]), allow_pickle=True)
-    with pytest.raises(Refusal, match="not readable"):
+    with pytest.raises(Refusal, match="is a pickle, which can run code"):
         load(f"glove:{tmp_path}")
     (tmp_path / "words.parquet").unlink()
     with pytest.raises(Refusal, match=r"1 \.npy and 0 \.parquet"):
@@ -130,10 +130,10 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         load(f"glove:{tmp_path / 'vectors.txt'}")
     compressed = gzip.compress(GLOVE.encode() * 50)
     (tmp_path / "vectors.txt.gz").write_bytes(compressed[: len(compressed) // 2])
-    with pytest.raises(Refusal, match="the gzip stream ends early"):
+    with pytest.raises(Refusal, match="ended before the end-of-stream marker"):
         load(f"glove:{tmp_path / 'vectors.txt.gz'}")
     (tmp_path / "other.gz").write_text(GLOVE)
-    with pytest.raises(Refusal, match="the gzip stream ends early"):
+    with pytest.raises(Refusal, match="Not a gzipped file"):
         load(f"glove:{tmp_path / 'other.gz'}")
     with pytest.raises(Refusal, match="There is no file"):
         load(f"glove:{tmp_path / 'nowhere.txt'}")

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from bertology.claims.claim import Claim
 from bertology.errors import Refusal
+from bertology.input_files import read_bytes, unreadable
 from bertology.plugins import Plugin, PluginError, load_plugin
 
 DIRECTORY = Path(__file__).parent
@@ -50,9 +51,9 @@ def read_claims(file: str | Path) -> tuple[Claim, ...]:
     """
     file = Path(file)
     try:
-        content = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"{file} cannot be read: {error}", "a TOML file with claims", "Check the path") from error
+        content = read_bytes(file).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise unreadable(file, error, "a TOML file with claims") from error
     claims = _parse_claims(content, file.stem, str(file))
     taken = {claim.id for claim in all_claims()} & {claim.id for claim in claims}
     if taken:

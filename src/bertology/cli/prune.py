@@ -109,15 +109,10 @@ def _heads_from_result(
     path: Path, encoder: TaskEncoder, order_name: str | None, keep: int | None, *, any_model: bool
 ) -> str:
     """The heads to remove, from the result of an analysis that orders them."""
-    from bertology.results.result import Result
+    from bertology.results.read_result import read_result
     from bertology.results.shapes import Curve
 
-    try:
-        result = Result.from_json(path.read_text("utf-8"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Refusal(
-            f"{path} is not a result", "what `bertology run ... --json` prints", f"Run one of {', '.join(SOURCES)}"
-        ) from error
+    result = read_result(path)
     orders = result.data.removal_orders if isinstance(result.data, Curve) else ()
     if not orders:
         raise Refusal(

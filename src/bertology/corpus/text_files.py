@@ -16,12 +16,16 @@ from typing import BinaryIO, TypeVar, cast
 
 from bertology.corpus.corpus import SkippedExample
 from bertology.errors import Refusal
+from bertology.input_files import open_plain
 
-OPENERS: dict[str, Callable[[Path], BinaryIO]] = {
-    ".gz": lambda path: cast(BinaryIO, gzip.open(path, "rb")),  # noqa: SIM115  # closed by the caller
-    ".xz": lambda path: cast(BinaryIO, lzma.open(path, "rb")),  # noqa: SIM115  # closed by the caller
-    ".bz2": lambda path: cast(BinaryIO, bz2.open(path, "rb")),  # noqa: SIM115  # closed by the caller
+OPENERS: dict[str, Callable[[BinaryIO], BinaryIO]] = {
+    ".gz": lambda stream: cast(BinaryIO, gzip.open(stream, "rb")),  # noqa: SIM115  # closed by the caller
+    ".xz": lambda stream: cast(BinaryIO, lzma.open(stream, "rb")),  # noqa: SIM115  # closed by the caller
+    ".bz2": lambda stream: cast(BinaryIO, bz2.open(stream, "rb")),  # noqa: SIM115  # closed by the caller
 }
+MAX_LINE_BYTES = 10_000_000
+"""A line of a corpus is a word, a sentence or a document; formats of one JSON value are read whole."""
+MAX_FILE_BYTES = 2**30
 MAX_DIGITS = 9
 NumberedLines = list[tuple[int, str]]
 LineT = TypeVar("LineT", int, None)
@@ -133,25 +137,15 @@ def group_lines(numbered_lines: Iterable[tuple[int, str | None]]) -> Iterator[Nu
 
 def read_text_file(path: Path, errors: ParseErrorHandler) -> str:
     """Read a file as one text; the text is empty if a line was skipped as malformed."""
-    decoded = [line for _, line in _decode_lines(path, errors)]
+    decoded = [line for _, line in _decode_lines(path, errors, MAX_FILE_BYTES)]
     return "\n".join(line for line in decoded if line is not None) if None not in decoded else ""
 
 
-def _open_binary(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, decompressed by suffix."""
-    try:
-        return OPENERS.get(path.suffix, lambda p: p.open("rb"))(path)
-    except OSError as error:
-        raise Refusal(
-            f"{path} cannot be read ({error.strerror or error})",
-            "a readable file",
-            "Check the path and its permissions",
-        ) from error
-
-
-def _decode_lines(path: Path, errors: ParseErrorHandler) -> Iterator[tuple[int, str | None]]:
+def _decode_lines(
+    path: Path, errors: ParseErrorHandler, max_bytes: int = MAX_LINE_BYTES
+) -> Iterator[tuple[int, str | None]]:
     """Yield numbered lines, None for a line that is not UTF-8."""
-    for number, raw in _raw_lines(path):
+    for number, raw in _raw_lines(path, max_bytes):
         try:
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
@@ -167,10 +161,21 @@ def _decode_lines(path: Path, errors: ParseErrorHandler) -> Iterator[tuple[int, 
         yield number, text
 
 
-def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    with _open_binary(path) as stream:
+def _raw_lines(path: Path, max_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield numbered lines of at most `max_bytes`, decompressed by suffix."""
+    with open_plain(path) as file, OPENERS.get(path.suffix, lambda stream: stream)(file) as stream:
+        number = 0
         try:
-            yield from enumerate(stream, start=1)
+            while line := stream.readline(max_bytes + 1):
+                number += 1
+                if len(line) > max_bytes:
+                    raise Refusal(
+                        f"The line has more than {max_bytes:,} bytes",
+                        "lines of text",
+                        "Check that the file is a corpus, or split it",
+                        location=_location(path, number),
+                    )
+                yield number, line
         except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
             raise Refusal(
                 f"{path} cannot be read to its end ({error})",

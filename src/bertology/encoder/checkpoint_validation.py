@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Interval
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from bertology.errors import Refusal
+from bertology.input_files import read_json_object, refuse_links
+from bertology.number_ranges import parse_whole_number, shorten_value, to_range
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,11 +23,38 @@ SAFETENSORS_FILES = ("model.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TOKENISER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 
+MAX_HEADER_BYTES = 100_000_000
+CONFIG_SIZES = {
+    "hidden_size": Interval(ge=1, le=1_000_000),
+    "num_hidden_layers": Interval(ge=1, le=10_000),
+    "num_attention_heads": Interval(ge=1, le=100_000),
+    "intermediate_size": Interval(ge=1, le=10_000_000),
+    "vocab_size": Interval(ge=1, le=100_000_000),
+    "max_position_embeddings": Interval(ge=1, le=100_000_000),
+    "type_vocab_size": Interval(ge=0, le=1_000_000),
+    "embedding_size": Interval(ge=1, le=1_000_000),
+    "num_hidden_groups": Interval(ge=1, le=10_000),
+}
+"""Numbers of a configuration that decide how much memory a model takes."""
+
+
+class _StoredTensor(TypedDict):
+    """A tensor in the header of a safetensors file."""
+
+    dtype: str
+    shape: list[Annotated[int, Field(ge=0)]]
+    data_offsets: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
+
+
+_HEADER: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+_TENSORS = TypeAdapter(dict[str, _StoredTensor])
+
 HUGGING_FACE_FORMAT = "config.json, model.safetensors and tokenizer.json in Hugging Face format"
 
 
 def validate_checkpoint(folder: Path, *, allow_pickle: bool) -> None:
     """Refuse a directory without configuration, tokeniser or weights, or with pickled weights only."""
+    refuse_links(folder)
     _refuse_unreadable_config(folder)
     if not any((folder / name).is_file() for name in TOKENISER_FILES):
         raise Refusal(
@@ -28,8 +63,8 @@ def validate_checkpoint(folder: Path, *, allow_pickle: bool) -> None:
             "Save the tokeniser in the same directory with its save_pretrained()",
         )
     if any((folder / name).is_file() for name in SAFETENSORS_FILES):
-        for file in sorted(folder.glob("*.safetensors")):
-            _refuse_corrupt(file)
+        shapes = {name: shape for file in sorted(folder.glob("*.safetensors")) for name, shape in _read_shapes(file)}
+        _refuse_other_sizes(folder, shapes)
         return
     pickle_file = next((name for name in PICKLE_FILES if (folder / name).is_file()), None)
     if pickle_file is None:
@@ -46,14 +81,28 @@ def validate_checkpoint(folder: Path, *, allow_pickle: bool) -> None:
         )
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """The content of config.json: an object, with sizes that a machine can hold."""
+    file = folder / "config.json"
+    config = read_json_object(file, "the model's configuration")
+    for name, bounds in CONFIG_SIZES.items():
+        value = config.get(name)
+        if value is not None and parse_whole_number(str(value), bounds) is None:
+            raise Refusal(
+                f"{file} has {name} {shorten_value(value)}",
+                f"a whole number {to_range(bounds)}",
+                "Copy the file again",
+            )
+    return config
+
+
 def read_tensors(file: Path, expected: str) -> dict[str, Tensor]:
     """The tensors of a safetensors file; a file that cannot be read is refused."""
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         return load_file(file)
-    except (OSError, SafetensorError) as error:
+    except Exception as error:  # whatever safetensors and torch report, the file is at fault
         raise Refusal(f"{file} cannot be read ({error})", expected, "Copy the folder again") from error
 
 
@@ -65,13 +114,8 @@ def _refuse_unreadable_config(folder: Path) -> None:
             HUGGING_FACE_FORMAT,
             "Name the directory that save_pretrained() wrote, not its parent or a subdirectory",
         )
-    try:
-        config: Any = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise Refusal(
-            f"{file} is not readable as JSON ({error})", "the model's configuration", "Copy it again"
-        ) from error
-    if not isinstance(config, dict) or "model_type" not in config:
+    config = read_config(folder)
+    if not isinstance(config.get("model_type"), str):
         raise Refusal(
             f"{file} has no model_type",
             "a configuration written by transformers",
@@ -79,19 +123,39 @@ def _refuse_unreadable_config(folder: Path) -> None:
         )
 
 
-def _refuse_corrupt(file: Path) -> None:
-    """Refuse a safetensors file with an invalid header, or of another length than its header says."""
+def _refuse_other_sizes(folder: Path, shapes: Mapping[str, list[int]]) -> None:
+    """Refuse a configuration of a model that is larger than its weights, before memory is taken for it."""
+    config = read_config(folder)
+    n_numbers = sum(math.prod(shape) for shape in shapes.values())
+    width = config.get("hidden_size", 0)
+    tables = {"vocab_size": config.get("embedding_size", width), "intermediate_size": width}
+    if any("position_embeddings" in name for name in shapes):
+        tables["max_position_embeddings"] = config.get("embedding_size", width)
+    sizes = {name: int(config.get(name) or 0) * int(columns or 0) for name, columns in tables.items()}
+    if not config.get("num_hidden_groups"):  # ALBERT shares the weights of its layers
+        sizes["num_hidden_layers"] = 0 if int(config.get("num_hidden_layers") or 0) <= len(shapes) else n_numbers + 1
+    for name, size in sizes.items():
+        if size > n_numbers:
+            raise Refusal(
+                f"{folder / 'config.json'} has {name} {config[name]}, and the weights are of a smaller model",
+                "the configuration that was saved with the weights",
+                "Copy both files again",
+            )
+
+
+def _read_shapes(file: Path) -> list[tuple[str, list[int]]]:
+    """The shapes of the tensors in a safetensors file; refused if its header is invalid or says another length."""
     size = file.stat().st_size
     with file.open("rb") as stream:
         header_size = int.from_bytes(stream.read(8), "little")
-        try:
-            header: dict[str, Any] = json.loads(stream.read(header_size)) if 0 < header_size <= size - 8 else {}
-        except ValueError:
-            header = {}
-    if header:
-        ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-        if 8 + header_size + max(ends, default=0) == size:
-            return
+        is_possible = 0 < header_size <= min(size - 8, MAX_HEADER_BYTES)
+        header = stream.read(header_size) if is_possible else b""
+    with suppress(ValueError):
+        entries = _HEADER.validate_json(header)
+        entries.pop("__metadata__", None)
+        tensors = _TENSORS.validate_python(entries)
+        if 8 + header_size + max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0) == size:
+            return [(name, tensor["shape"]) for name, tensor in tensors.items()]
     raise Refusal(
         f"{file} is corrupt or truncated ({size:,} bytes)",
         "a safetensors file of the length its header says",

@@ -12,12 +12,14 @@ from bertology.machine_errors import raise_machine_error
 
 TIMEOUT_SECONDS = 10.0
 
-_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,96}(/[A-Za-z0-9_.-]{1,96})?")
 
 
 def is_hub_name(name: str) -> bool:
     """Whether this can be the name of a model on the hub: `name` or `owner/name`."""
-    return _NAME.fullmatch(name) is not None and ".." not in name
+    parts = name.split("/")
+    is_allowed = all(not part.startswith(("-", ".")) and not part.endswith(("-", ".")) for part in parts)
+    return _NAME.fullmatch(name) is not None and is_allowed and ".." not in name and "--" not in name
 
 
 def resolve_hub_model(name: str, *, allow_pickle: bool, suggestion: str = "", revision: str | None = None) -> Path:

@@ -18,7 +18,6 @@ the same, and nothing gets smaller.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ import numpy as np
 
 from bertology.arrays import BoolArray
 from bertology.encoder.attention_hook import Gates, HeadChanges, LayerActivations, head_changes
+from bertology.encoder.checkpoint_validation import read_config
 from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective, TaskEncoder
 from bertology.encoder.families import LayerSpec, ModelFamily, find_family, layer_spec, model_families
 from bertology.encoder.huggingface import HuggingFaceEncoder
@@ -196,8 +196,8 @@ def save_pruned(encoder: TaskEncoder, head_mask: HeadMask, folder: str | Path) -
 def is_pruned(folder: Path) -> bool:
     """Whether a folder holds a pruned model."""
     try:
-        return ENTRY in json.loads((folder / CONFIG).read_text("utf-8"))
-    except (OSError, ValueError, TypeError):
+        return ENTRY in read_config(folder)
+    except Refusal:
         return False  # whatever is wrong is reported when the folder is loaded
 
 

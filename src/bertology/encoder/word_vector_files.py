@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.errors import Refusal
+from bertology.input_files import GzipReader, load_array, open_plain, unpack_gzip, unreadable
+from bertology.number_ranges import SIZE, parse_whole_number
 
 Float32Array = NDArray[np.float32]
 
 FILE_FORMATS = (
     "GloVe text, word2vec text, word2vec binary named .bin (all may be .gz), or an .npy array with a .parquet index"
 )
+MAX_LINE_BYTES = 10_000_000
 HEADER_FORMAT = "a first line with the number of words and the vector size"
 
 
@@ -61,11 +64,8 @@ def read_vectors(path: Path) -> WordVectorFile:
 
 def _read_binary(path: Path) -> WordVectorFile:
     """Read word2vec's binary format: a line with count and size, then each word, a space, and its 4-byte floats."""
-    with path.open("rb") as file, gzip.open(file) if path.suffix == ".gz" else file as stream:
-        try:
-            content = stream.read()
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise _malformed(path, 1, f"is where the gzip stream ends early ({error})", "a complete file") from error
+    with open_plain(path) as stream:
+        content = b"".join(unpack_gzip(path, stream)) if path.suffix == ".gz" else stream.read()
     first, _, body = content.partition(b"\n")
     header = _parse_header(first.decode("utf-8", "replace").rstrip(" \r"))
     if header is None:
@@ -138,24 +138,27 @@ def _parse_vector(path: Path, line_number: int, line: str, size: int, index: dic
 def _parse_header(line: str) -> tuple[int, int] | None:
     """Number of words and vector size if the line is a word2vec header."""
     fields = line.split(" ")
-    if len(fields) == 2 and all(field.isdecimal() for field in fields) and int(fields[1]) > 0:
-        return int(fields[0]), int(fields[1])
-    return None
+    if len(fields) != 2:
+        return None
+    count, size = parse_whole_number(fields[0]), parse_whole_number(fields[1], SIZE)
+    return None if count is None or size is None else (count, size)
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    number = 0
-    with path.open("rb") as file, gzip.open(file) if path.suffix == ".gz" else file as stream:
-        try:
-            for number, line in enumerate(stream, 1):
+    with open_plain(path) as stream:
+        content: Any = io.BufferedReader(GzipReader(path, stream)) if path.suffix == ".gz" else stream
+        number = 0
+        while line := content.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(line) > MAX_LINE_BYTES:
+                raise _malformed(path, number, f"has more than {MAX_LINE_BYTES:,} bytes", "one word and its numbers")
+            try:
                 # word2vec ends each line with a space; GloVe separates fields by exactly one space.
                 yield number, line.decode("utf-8").rstrip(" \r\n")
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise _malformed(
-                path, number + 1, f"is where the gzip stream ends early ({error})", "a complete file"
-            ) from error
-        except UnicodeDecodeError as error:
-            raise _malformed(path, number, "is not UTF-8", "text; a word2vec binary file must be named .bin") from error
+            except UnicodeDecodeError as error:
+                raise _malformed(
+                    path, number, "is not UTF-8", "text; a word2vec binary file must be named .bin"
+                ) from error
 
 
 def _malformed(path: Path, line_number: int, problem: str, expected: str) -> Refusal:
@@ -169,14 +172,9 @@ def _malformed(path: Path, line_number: int, problem: str, expected: str) -> Ref
 
 def _read_array(path: Path) -> WordVectorFile:
     array_file, index_file = _array_and_index(path)
-    try:
-        vectors = np.load(array_file, allow_pickle=False)
-        words = _read_index(index_file)
-    except (OSError, ValueError, EOFError) as error:
-        raise Refusal(
-            f"{array_file} with {index_file.name} is not readable ({error})", FILE_FORMATS, "Copy both files again"
-        ) from error
-    if vectors.ndim != 2 or len(vectors) != len(words) or not np.isfinite(vectors).all():
+    vectors, words = load_array(array_file, FILE_FORMATS), _read_index(index_file)
+    is_real = vectors.dtype.kind in "fiu"
+    if not is_real or vectors.ndim != 2 or len(vectors) != len(words) or not np.isfinite(vectors).all():
         raise Refusal(
             f"{array_file} has shape {vectors.shape} and {index_file.name} names {len(words)} words",
             "one row of finite numbers per word",
@@ -212,10 +210,17 @@ def _read_index(file: Path) -> list[str]:
             "pyarrow",
             "Install it with `pip install bertology[frames]`",
         ) from error
-    columns: Any = parquet.read_table(file)
+    with open_plain(file) as stream:
+        try:
+            columns: Any = parquet.read_table(stream)
+        except Exception as error:  # pyarrow raises many kinds of errors for damaged files
+            raise unreadable(file, error, "an index with one word per row") from error
     names = [
         name for name in columns.schema.names if str(columns.schema.field(name).type) in {"string", "large_string"}
     ]
     if not names:
         raise Refusal(f"{file} has no text column", "an index with one word per row", "Copy both files again")
-    return [str(word) for word in columns.column(names[0]).to_pylist()]
+    try:
+        return [str(word) for word in columns.column(names[0]).to_pylist()]
+    except UnicodeDecodeError as error:
+        raise unreadable(file, error, "words in UTF-8") from error

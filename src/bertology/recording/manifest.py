@@ -7,31 +7,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bertology.corpus.corpus import (
-    Corpus,
-    TextInput,
-    example_from_json,
-    example_to_json,
-    sentence_from_json,
-    sentence_to_json,
-)
+from bertology.corpus.corpus import Corpus, example_to_json, sentence_to_json
+from bertology.corpus.stored_examples import parse_example
 from bertology.encoder.token_batch import RecordedInput
-from bertology.encoder.tokens import TokenisedInput
 from bertology.errors import Refusal
-from bertology.folder_lock import folder_lock
+from bertology.input_files import check_path, refuse_links
+from bertology.recording.array_check import array_check
 from bertology.recording.plan import RecordingConfig, RecordingPlan
 from bertology.recording.recording import EncoderSummary, Recording
 from bertology.recording.shards import ShardReader
 from bertology.recording.store import FORMAT_VERSION, MANIFEST, RecordingFolder
+from bertology.recording.stored_description import TOKEN_ARRAYS, TOKEN_COUNTS, parse_input
 
 CORPUS_FILE = "corpus.jsonl"
 INPUTS_FILE = "inputs.jsonl"
 INDICES = ("example_index", "input_index", "window_index")
-TOKEN_ARRAYS = ("ids", "type_ids", "segment_ids", "word_ids", "special_kinds")
-TOKEN_COUNTS = ("n_words", "n_straddling", "n_unknown")
-"""Fields of `RecordedInput` and `TokenisedInput`, which are also the keys of inputs.jsonl."""
 
 
 def load_plan(folder: RecordingFolder, key: Mapping[str, Any], corpus: Corpus) -> RecordingPlan | None:
@@ -109,7 +99,8 @@ def open_recording(path: str | Path) -> Recording:
 
     The folder was written by `bertology record`, or holds .npz files from another program (see `npz_files`).
     """
-    folder = RecordingFolder(Path(path))
+    folder = RecordingFolder(check_path(Path(path)))
+    refuse_links(folder.path)
     manifest = folder.manifest()
     if manifest is None:
         from bertology.recording.npz_files import has_arrays, open_arrays
@@ -121,21 +112,21 @@ def open_recording(path: str | Path) -> Recording:
             "a folder written by `bertology record`, or a folder of .npz files",
             "Create one with `bertology record MODEL CORPUS --sites attention -o DIR`",
         )
-    lines = folder.read_lines(CORPUS_FILE, manifest["digests"][CORPUS_FILE])
-    examples = tuple(example_from_json(line) for line in lines)
+    examples = tuple(folder.read_lines(CORPUS_FILE, manifest["digests"][CORPUS_FILE], parse_example))
     corpus = Corpus(examples, name=manifest["corpus"]["name"], format=manifest["corpus"]["format"])
     plan = _read_plan(folder, manifest, corpus)
+    encoder = EncoderSummary(
+        **manifest["encoder"] | {name: tuple(manifest["encoder"][name]) for name in ("task_heads", "attention_windows")}
+    )
     complete: dict[str, ShardReader] = {}
     incomplete: dict[str, str] = {}
     for site in folder.sites():
         files = folder.shards(site)
         if all(index in files for index in range(len(plan.shards))):
-            complete[site] = ShardReader(files, plan.order, _refuse_corrupt)
+            check = array_check(site, encoder, plan.inputs)
+            complete[site] = ShardReader(files, plan.order, _refuse_corrupt, check)
         else:
             incomplete[site] = f"{len(files)} of {len(plan.shards)} shards"
-    encoder = EncoderSummary(
-        **manifest["encoder"] | {name: tuple(manifest["encoder"][name]) for name in ("task_heads", "attention_windows")}
-    )
     return Recording(encoder, corpus, plan.inputs, complete, manifest["config"], plan.counts, incomplete)
 
 
@@ -148,9 +139,17 @@ def _refuse_corrupt(shard_index: int, file: Path) -> Path:
 
 
 def _read_plan(folder: RecordingFolder, manifest: Mapping[str, Any], corpus: Corpus) -> RecordingPlan:
-    lines = folder.read_lines(INPUTS_FILE, manifest["digests"][INPUTS_FILE])
-    inputs = tuple(_input_from_json(line, corpus) for line in lines)
-    return RecordingPlan(inputs, _manifest_shards(manifest), manifest["counts"])
+    inputs = tuple(
+        folder.read_lines(INPUTS_FILE, manifest["digests"][INPUTS_FILE], lambda line: parse_input(line, corpus))
+    )
+    shards = _manifest_shards(manifest)
+    if sum(len(batch) for shard in shards for batch in shard) != len(inputs):
+        raise Refusal(
+            f"The shards of {folder.path} are not those of its {len(inputs)} inputs",
+            "an unchanged recording of `bertology record`",
+            f"Delete the folder {folder.path} and record again",
+        )
+    return RecordingPlan(inputs, shards, manifest["counts"])
 
 
 def _manifest_shards(manifest: Mapping[str, Any]) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -166,15 +165,3 @@ def _input_to_json(recorded_input: RecordedInput, corpus: Corpus) -> dict[str, A
     if recorded_input.text != corpus[recorded_input.example_index].text_inputs[recorded_input.input_index]:
         data["segments"] = [sentence_to_json(segment) for segment in recorded_input.text.segments]
     return data
-
-
-def _input_from_json(data: Mapping[str, Any], corpus: Corpus) -> RecordedInput:
-    example_index, input_index, window_index = (data[name] for name in INDICES)
-    if "segments" in data:
-        text = TextInput(tuple(sentence_from_json(segment) for segment in data["segments"]))
-    else:
-        text = corpus[example_index].text_inputs[input_index]
-    fields: dict[str, Any] = {name: np.asarray(data[name], np.int32) for name in TOKEN_ARRAYS}
-    fields |= {name: data[name] for name in TOKEN_COUNTS}
-    tokens = TokenisedInput(tokens=tuple(data["tokens"]), **fields)
-    return RecordedInput(example_index, input_index, window_index, text, tokens)

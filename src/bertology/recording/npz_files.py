@@ -10,7 +10,6 @@ since a folder may hold attention of several models.
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -35,9 +34,11 @@ from bertology.corpus.sentence import (
     locate_words,
     sentence_from_words,
 )
+from bertology.corpus.stored_examples import check_example
 from bertology.corpus.text_files import ParseError
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal, unknown_name
+from bertology.input_files import load_arrays, parse_json_text, read_bytes, unreadable
 from bertology.recording.from_arrays import from_arrays
 from bertology.recording.recording import Recording
 
@@ -96,16 +97,9 @@ def open_arrays(path: Path, *, renormalise: bool = False) -> Recording:
 
 
 def _load(file: Path) -> dict[str, Array]:
-    try:
-        # Opened here, because NumPy does not close a file that turns out not to be an archive.
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise Refusal(
-            f"{file} cannot be read ({error})",
-            "an .npz file of plain arrays, without pickled objects",
-            "Save it again with numpy.savez(file, attention=..., tokens=numpy.array(tokens))",
-        ) from error
+    arrays = load_arrays(
+        file, "an .npz file of plain arrays, as numpy.savez(file, attention=..., tokens=...) writes it"
+    )
     by_name = {name: next((arrays[key] for key in keys if key in arrays), None) for name, keys in ARRAY_KEYS.items()}
     tokens = by_name["tokens"]
     if tokens is None or tokens.ndim != 1 or tokens.dtype.kind != "U":
@@ -114,8 +108,37 @@ def _load(file: Path) -> dict[str, Array]:
             "an array of strings called `tokens` (or `left`)",
             "Save the tokens together with the attention",
         )
+    if not all(_is_encodable(token) for token in tokens.tolist()):
+        raise Refusal(f"{file} has a token with an unpaired surrogate", "text that UTF-8 can encode", "Correct it")
     optional = {key: arrays[key] for key in OPTIONAL_KEYS if key in arrays}
+    _check_optional(file, optional, len(tokens))
     return {name: array for name, array in by_name.items() if array is not None} | optional
+
+
+def _check_optional(file: Path, arrays: Mapping[str, Array], n_tokens: int) -> None:
+    """Refuse a name, kinds of tokens or attention windows that are none."""
+    model, kinds, windows = (arrays.get(name) for name in OPTIONAL_KEYS)
+    if model is not None and (model.dtype.kind != "U" or not model.size or not _is_encodable(str(model.flat[0]))):
+        raise Refusal(f"{file} has a `model` that is no name", "an array with one string", "Save the model's name")
+    valid_kinds = [int(kind) for kind in SpecialToken]
+    if kinds is not None and (
+        kinds.dtype.kind not in "iu" or kinds.shape != (n_tokens,) or not np.isin(kinds, valid_kinds).all()
+    ):
+        raise Refusal(
+            f"{file} has `special_kinds` of type {kinds.dtype} and shape {kinds.shape}",
+            f"one whole number for each of {n_tokens} tokens, of {', '.join(map(str, valid_kinds))}",
+            "Leave `special_kinds` out, or save one for each token",
+        )
+    if windows is not None and (windows.dtype.kind not in "iu" or windows.ndim != 1 or (windows < NO_WINDOW).any()):
+        raise Refusal(
+            f"{file} has `attention_windows` of type {windows.dtype} and shape {windows.shape}",
+            f"one whole number for each layer, {NO_WINDOW} for a layer without a window",
+            "Leave `attention_windows` out if no layer has a window",
+        )
+
+
+def _is_encodable(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _attention_windows(arrays: Mapping[str, Array]) -> list[int | None]:
@@ -143,7 +166,7 @@ def _collect_arrays(name: str, files: list[Path], archives: list[dict[str, Array
 
 
 def _model_name(path: Path, archives: list[dict[str, Array]]) -> str:
-    names = {str(np.ravel(arrays["model"])[0]) if "model" in arrays else "" for arrays in archives}
+    names = {str(arrays["model"].flat[0]) if "model" in arrays else "" for arrays in archives}
     if len(names) > 1:
         raise Refusal(
             f"{path} holds attention of several models ({', '.join(sorted(name or 'unnamed' for name in names))})",
@@ -156,16 +179,23 @@ def _model_name(path: Path, archives: list[dict[str, Array]]) -> str:
 def _read_annotations(files: Iterable[Path]) -> dict[str, Example]:
     inputs: dict[str, Example] = {}
     for file in files:
-        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
+        for number, line in enumerate(_read_text(file).splitlines(), 1):
             if line.strip():
                 name, example = _parse_line(line, f"{file}, line {number}")
                 inputs[name] = example
     return inputs
 
 
+def _read_text(file: Path) -> str:
+    try:
+        return read_bytes(file).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise unreadable(file, error, "JSON lines in UTF-8") from error
+
+
 def _parse_line(line: str, location: str) -> tuple[str, Example]:
     try:
-        data: dict[str, Any] = json.loads(line)
+        data: dict[str, Any] = parse_json_text(line)
         file = str(data.pop("file"))
         own = {name: data.pop(name) for name in EXAMPLE_FIELDS if name in data}
         shared = {name: data[name] for name in ("label", "id") if data.get(name) is not None}
@@ -176,7 +206,7 @@ def _parse_line(line: str, location: str) -> tuple[str, Example]:
         else:
             segments = (_parse_segment(data),)
         default_kind = "pair" if len(segments) > 1 else "sentence"
-        return file, Example(
+        example = Example(
             segments,
             own.get("kind", default_kind),
             str(shared["label"]) if "label" in shared else None,
@@ -187,9 +217,11 @@ def _parse_line(line: str, location: str) -> tuple[str, Example]:
                 for name in ("factors", "labels")
             ),
         )
+        check_example(example)
+        return file, example
     except Refusal as refusal:
         raise Refusal(refusal.problem, refusal.expected, refusal.remedy, location=location) from refusal
-    except (ParseError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ParseError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         reason = error.problem if isinstance(error, ParseError) else f"{type(error).__name__}: {error}"
         raise Refusal(
             f"This line does not describe an input ({reason})",

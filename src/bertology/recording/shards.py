@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, Field, model_validator
 
 from bertology.arrays import Array, IntArray, LazySequence
 from bertology.atomic_files import DIGEST_LENGTH, digest_file, partial_file
@@ -24,6 +26,38 @@ SHARD_NAME = re.compile(r"(\d{5,})-([0-9a-f]{32})\.safetensors")
 DTYPES = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
 DTYPE_NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 MAX_HEADER_BYTES = 2**20
+
+
+class _Field(BaseModel):
+    """One tensor of a shard: its type, shape, and where its bytes are."""
+
+    dtype: Literal["F32", "F16", "I64"]
+    shape: list[Annotated[int, Field(ge=0)]]
+    data_offsets: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
+
+    @model_validator(mode="after")
+    def _check_length(self) -> _Field:
+        start, end = self.data_offsets
+        if end - start != math.prod(self.shape) * np.dtype(DTYPES[self.dtype]).itemsize:
+            raise ValueError("the length does not fit the shape")
+        return self
+
+
+class _Header(BaseModel):
+    """The header of a shard: three tensors, one after the other."""
+
+    values: _Field
+    shapes: _Field
+    inputs: _Field
+
+    @model_validator(mode="after")
+    def _check_order(self) -> _Header:
+        follow = self.values.data_offsets[0] == 0 and self.values.data_offsets[1] == self.shapes.data_offsets[0]
+        if not follow or self.shapes.data_offsets[1] != self.inputs.data_offsets[0]:
+            raise ValueError("the tensors do not follow each other")
+        if len(self.values.shape) != 1 or len(self.shapes.shape) != 2 or len(self.inputs.shape) != 1:
+            raise ValueError("the tensors have other axes")
+        return self
 
 
 class CorruptShardError(Exception):
@@ -101,19 +135,31 @@ def open_shard(file: Path, input_indices: Sequence[int]) -> _Shard:
             raise CorruptShardError(file)
     except OSError as error:
         raise CorruptShardError(file) from error
-    start, fields = _read_header(file)
+    try:
+        start, header = _read_header(file)
+        fields = _Header.model_validate(header)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CorruptShardError(file) from error
 
-    def memory_map(key: str) -> Array:
-        dtype, shape = DTYPES[fields[key]["dtype"]], tuple(fields[key]["shape"])
+    def memory_map(field: _Field) -> Array:
+        dtype, shape = DTYPES[field.dtype], tuple(field.shape)
         if 0 in shape:
             return np.zeros(shape, dtype)
-        return np.memmap(file, dtype, "r", offset=start + fields[key]["data_offsets"][0], shape=shape)
+        return np.memmap(file, dtype, "r", offset=start + field.data_offsets[0], shape=shape)
 
-    if memory_map("inputs").tolist() != list(input_indices):
+    if start + fields.inputs.data_offsets[1] != file.stat().st_size:
         raise CorruptShardError(file)
-    shapes = np.array(memory_map("shapes"))
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(shapes.prod(axis=1))])
-    return _Shard(memory_map("values"), shapes, starts)
+    shapes = np.array(memory_map(fields.shapes))
+    ends = np.cumsum([math.prod(shape) for shape in shapes.tolist()], dtype=object)
+    if (
+        memory_map(fields.inputs).tolist() != list(input_indices)
+        or shapes.ndim != 2
+        or len(shapes) != len(input_indices)
+        or (shapes < 0).any()
+        or (ends[-1] if len(ends) else 0) != fields.values.shape[0]
+    ):
+        raise CorruptShardError(file)
+    return _Shard(memory_map(fields.values), shapes, np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)]))
 
 
 class ShardReader(LazySequence[Array]):
@@ -124,9 +170,17 @@ class ShardReader(LazySequence[Array]):
     """
 
     def __init__(
-        self, files: Mapping[int, Path], order: Sequence[Sequence[int]], repair: Callable[[int, Path], Path]
+        self,
+        files: Mapping[int, Path],
+        order: Sequence[Sequence[int]],
+        repair: Callable[[int, Path], Path],
+        check: Callable[[int, Array], None] | None = None,
     ) -> None:
-        """`order[s]` lists the input indices of shard s in the order in which they were written."""
+        """`order[s]` lists the input indices of shard s in the order in which they were written.
+
+        `check` refuses an array that does not fit its input.
+        """
+        self._check = check
         self._files = dict(files)
         self._order = order
         self._repair = repair
@@ -143,7 +197,10 @@ class ShardReader(LazySequence[Array]):
 
     def load(self, index: int) -> Array:
         """The array of one input."""
-        return self._load_shard(int(self._shard_indices[index]))[int(self._shard_rows[index])]
+        array = self._load_shard(int(self._shard_indices[index]))[int(self._shard_rows[index])]
+        if self._check is not None:
+            self._check(index, array)
+        return array
 
     def _load_shard(self, shard: int) -> _Shard:
         if shard not in self._open_shards:

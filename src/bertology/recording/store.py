@@ -14,18 +14,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bertology.atomic_files import DIGEST_LENGTH, atomic_writer, digest_bytes, remove_stale_partials, write_if_absent
 from bertology.errors import Refusal
+from bertology.input_files import describe_error
 from bertology.recording.shards import SHARD_NAME, is_complete
+from bertology.recording.stored_description import check_manifest
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
+T = TypeVar("T")
 WORKBENCH_FOLDER = "workbench"
 """The folder of the jobs of `bertology serve` beside the recordings."""
 
@@ -57,6 +60,8 @@ class RecordingFolder:
             manifest = json.loads(file.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except RecursionError as error:
+            raise self._damage_refusal(MANIFEST, "it is nested too deeply") from error
         except PermissionError as error:
             raise Refusal(
                 f"No permission to read {self.path}",
@@ -69,6 +74,10 @@ class RecordingFolder:
             raise self._format_refusal(manifest.get("format") if isinstance(manifest, dict) else None)
         if manifest.pop("digest", None) != _digest_json(manifest):
             raise self._damage_refusal(MANIFEST, "its digest does not match")
+        try:
+            check_manifest(manifest)
+        except ValueError as error:
+            raise self._damage_refusal(MANIFEST, describe_error(error)) from error
         return manifest
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,15 +98,21 @@ class RecordingFolder:
                 stream.write(line)
         return digest.hexdigest()[:DIGEST_LENGTH]
 
-    def read_lines(self, name: str, digest: str) -> list[Any]:
-        """The values of a JSON-lines file; refused if its bytes do not match the digest."""
+    def read_lines(self, name: str, digest: str, parse: Callable[[bytes], T]) -> list[T]:
+        """The parsed lines of a file; refused if its bytes do not match the digest, or `parse` raises `ValueError`."""
         try:
             content = (self.path / name).read_bytes()
         except OSError as error:
             raise self._damage_refusal(name, error.strerror or str(error)) from error
         if digest_bytes(content) != digest:
             raise self._damage_refusal(name, "its digest does not match")
-        return [json.loads(line) for line in content.decode().split("\n") if line]
+        values: list[T] = []
+        for number, line in enumerate(content.split(b"\n"), 1):
+            try:
+                values += [parse(line)] if line else []
+            except ValueError as error:
+                raise self._damage_refusal(name, f"line {number}: {describe_error(error)}") from error
+        return values
 
     def shards(self, site: str) -> dict[int, Path]:
         """The complete shards of a site by index.

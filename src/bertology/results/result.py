@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, field_validator
 
 from bertology.atomic_files import write_atomically
 from bertology.errors import Refusal
@@ -39,6 +39,25 @@ MAX_LINE_LENGTH = 240
 """Longer lines are cut where a result is printed from Python."""
 
 
+class _NamedSource(BaseModel):
+    """A model or a corpus in the provenance of a result."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    fingerprint: str = "unknown"
+    changes: Mapping[str, list[str]] = {}
+
+
+class _InputSummary(BaseModel):
+    """A model and the corpus it ran on."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: _NamedSource
+    corpus: _NamedSource
+
+
 class Result(BaseModel):
     """The result of one analysis, immutable.
 
@@ -55,6 +74,13 @@ class Result(BaseModel):
     n: int
     data: Shape
     provenance: Mapping[str, Any]
+
+    @field_validator("inputs")
+    @classmethod
+    def _check_inputs(cls, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        for role, summary in inputs.items():
+            (_NamedSource if role == "corpus" else _InputSummary).model_validate(summary)
+        return inputs
 
     @property
     def sample_size(self) -> str:
@@ -76,7 +102,7 @@ class Result(BaseModel):
         fields = {"analysis": f"{self.analysis} (version {self.version})"}
         for role, summary in self.inputs.items():
             parts = {"corpus": summary} if role == "corpus" else {role: summary["model"], "corpus": summary["corpus"]}
-            fields |= {name: f"{part['name']} {part['fingerprint']}" for name, part in parts.items()}
+            fields |= {name: f"{part['name']} {part.get('fingerprint', 'unknown')}" for name, part in parts.items()}
         return fields | {"options": json.dumps(dict(self.options), ensure_ascii=False, default=str)}
 
     def to_json(self) -> dict[str, Any]:

@@ -11,7 +11,16 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    model_validator,
+)
 
 from bertology.encoder.encoder import Head as Head
 from bertology.errors import count_noun
@@ -70,6 +79,12 @@ class ReferenceScore(_Shape):
     score: Estimates
     baseline_score: Estimates
     difference: Estimates
+
+    @model_validator(mode="after")
+    def _check_single_numbers(self) -> ReferenceScore:
+        if self.score.shape or self.baseline_score.shape or self.difference.shape:
+            raise ValueError("a reference is not a single number")
+        return self
 
     @property
     def is_above_baseline(self) -> bool:
@@ -151,7 +166,24 @@ class _MeasuredShape(_Shape):
             for measure, estimates in baseline.items():
                 if estimates.shape != self.measures[measure].shape:
                     raise ValueError(f"baseline {name!r} and measure {measure!r} differ in shape")
+        for name, differences in self.paired_differences.items():
+            for measure, estimates in differences.items():
+                if measure not in self.measures or estimates.shape != self.measures[measure].shape:
+                    raise ValueError(f"the paired difference of {measure!r} from {name!r} does not fit the measure")
+        for operation in self.costs.operations.values() if self.costs is not None else ():
+            unknown = {operation.loss, operation.score, operation.p_value} - {"", *self.measures}
+            if unknown:
+                raise ValueError(f"costs name unknown measures: {sorted(unknown)}")
+        for measure, estimates in self.measures.items():
+            expected = self._expected_shape()
+            sizes = zip(estimates.shape, expected, strict=False)
+            if len(estimates.shape) != len(expected) or any(known not in (None, size) for size, known in sizes):
+                raise ValueError(f"the measure {measure!r} has the shape {estimates.shape}")
         return self
+
+    def _expected_shape(self) -> tuple[int | None, ...]:
+        """The sizes of the axes of a measure, None for one that any number fits."""
+        raise NotImplementedError
 
     def with_paired_differences(self) -> Self:
         """The same numbers with their paired differences from the baselines, and without resampled values."""
@@ -275,6 +307,9 @@ class HeadGrid(_MeasuredShape):
     shape: Literal["HeadGrid"] = "HeadGrid"
     lowest: tuple[str, ...] = ()
 
+    def _expected_shape(self) -> tuple[int | None, ...]:
+        return (None, None)
+
     def extreme_head(self, measure: str) -> Head | None:
         """The head with the highest value, or the lowest; None if all values are missing, or equal."""
         values = self.measures[measure].value
@@ -294,6 +329,9 @@ class LayerCurve(_MeasuredShape):
 
     shape: Literal["LayerCurve"] = "LayerCurve"
     first_layer: int = 0
+
+    def _expected_shape(self) -> tuple[int | None, ...]:
+        return (None,)
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         return {"layer": index[0] + self.first_layer}
@@ -336,6 +374,9 @@ class Curve(_MeasuredShape):
     x: FloatArrayField
     removal_orders: tuple[RemovalOrder, ...] = ()
 
+    def _expected_shape(self) -> tuple[int | None, ...]:
+        return self.x.shape if self.x.ndim == 1 else (-1,)
+
     @property
     def has_headline(self) -> bool:
         """Whether something is to be read before the numbers; see `results/headline.py`."""
@@ -351,6 +392,9 @@ class Matrix(_MeasuredShape):
     shape: Literal["Matrix"] = "Matrix"
     row_names: tuple[str, ...]
     column_names: tuple[str, ...]
+
+    def _expected_shape(self) -> tuple[int | None, ...]:
+        return len(self.row_names), len(self.column_names)
 
     def _axis_values(self, index: tuple[int, ...]) -> Record:
         return {"row": self.row_names[index[0]], "column": self.column_names[index[1]]}
@@ -375,6 +419,9 @@ class Table(_MeasuredShape):
     row_names: tuple[str, ...]
     attributes: Mapping[str, tuple[AttributeValue, ...]] = Field(default_factory=dict)
     notes: Mapping[str, str] = Field(default_factory=dict)
+
+    def _expected_shape(self) -> tuple[int | None, ...]:
+        return (len(self.row_names),)
 
     @model_validator(mode="after")
     def _check_attributes(self) -> Table:
@@ -406,15 +453,38 @@ class Table(_MeasuredShape):
         return tuple(empty) if MAX_EMPTY_ROWS < len(empty) < len(self.row_names) else ()
 
 
+PlanePoints = Annotated[FloatArrayField, AfterValidator(lambda points: points if points.size else _no_points(points))]
+"""(..., point, 2); JSON does not say how many axes an array without points has."""
+
+
+def _no_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.zeros((*points.shape[:1], 0, 2) if points.ndim > 1 and points.shape[-1] == 0 else (0, 2))
+
+
+def _check_plane(points: NDArray[np.floating], n_axes: int, n_labels: int, n_groups: int) -> None:
+    """Refuse points that are not in the plane, or whose labels or groups differ from them in number."""
+    is_plane = points.ndim == n_axes and points.shape[-1] == 2
+    n_points = points.shape[-2] if is_plane else 0
+    if not (is_plane or not points.size) or n_labels != n_points or n_groups != n_points:
+        raise ValueError(f"points of shape {points.shape} have {n_labels} labels and {n_groups} groups")
+
+
 class Scatter(_Shape):
     """Labelled points in the plane, coloured by group; `edges` are pairs of points joined by a line, as in a tree."""
 
     shape: Literal["Scatter"] = "Scatter"
-    points: FloatArrayField
+    points: PlanePoints
     labels: tuple[str, ...]
     groups: tuple[str, ...]
     axis_names: tuple[str, str] = ("x", "y")
     edges: tuple[tuple[int, int], ...] = ()
+
+    @model_validator(mode="after")
+    def _check_points(self) -> Scatter:
+        _check_plane(self.points, 2, len(self.labels), len(self.groups))
+        if any(not 0 <= point < len(self.labels) for edge in self.edges for point in edge):
+            raise ValueError("an edge joins a point that does not exist")
+        return self
 
     def rows(self) -> Iterator[Record]:
         """One record per point."""
@@ -426,9 +496,14 @@ class Trajectory(_Shape):
     """Points that move through the layers: (layer, point, 2)."""
 
     shape: Literal["Trajectory"] = "Trajectory"
-    points: FloatArrayField
+    points: PlanePoints
     labels: tuple[str, ...]
     groups: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _check_points(self) -> Trajectory:
+        _check_plane(self.points, 3, len(self.labels), len(self.groups))
+        return self
 
     def rows(self) -> Iterator[Record]:
         """One record per layer and point."""
@@ -453,6 +528,12 @@ class ArcDiagram(_Shape):
     arcs: tuple[Arc, ...]
     gold: tuple[Arc, ...] = ()
 
+    @model_validator(mode="after")
+    def _check_arcs(self) -> ArcDiagram:
+        if any(not 0 <= word < len(self.words) for arc in (*self.arcs, *self.gold) for word in (arc.start, arc.end)):
+            raise ValueError("an arc joins a word that does not exist")
+        return self
+
 
 class Arcs(_Shape):
     """Sentences with arcs between their words; trees without a root are not `directed`."""
@@ -476,6 +557,12 @@ class HighlightedSentence(_Shape):
     highlights: Mapping[str, tuple[int, ...]] = Field(default_factory=dict)
     score: NumberField = np.nan
     caption: str = ""
+
+    @model_validator(mode="after")
+    def _check_highlights(self) -> HighlightedSentence:
+        if any(not 0 <= word < len(self.words) for words in self.highlights.values() for word in words):
+            raise ValueError("a word that does not exist is highlighted")
+        return self
 
 
 class Examples(_Shape):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,8 +12,6 @@ from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis, Option
 from bertology.analyses.presets import find_preset, presets_of
 from bertology.citations import short_citation
-from bertology.corpus.read import NAME_PREFIXES
-from bertology.encoder.load import PREFIXES
 from bertology.errors import Refusal
 from bertology.input_files import path_exists
 from bertology.server.jobs import JobRequest
@@ -109,8 +108,8 @@ def _check_free_text(option: Option, value: Any, sources: Sources) -> None:
         return
     if value in sources.corpora or value in sources.models:
         return
-    prefix = value.partition(":")[0]
-    names_source = f"{prefix}:" in NAME_PREFIXES[:1] or prefix in PREFIXES or value.startswith("tasks:")
+    # A colon before anything but a number begins the name of a file, a model, a corpus or a function (`call:`).
+    names_source = any(not re.fullmatch(r"[^:]*(:[0-9]+)*", part) for part in value.split(","))
     if names_source or any(mark in value for mark in "/\\~") or path_exists(value):
         raise Refusal(
             f"--{option.flag} was given {value[:60]!r}, which may name a file or a model of the server",

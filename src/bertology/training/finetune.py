@@ -21,7 +21,7 @@ from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.huggingface_loading import load_directory
 from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.load import as_encoder, load
-from bertology.errors import Refusal
+from bertology.errors import Refusal, unknown_name
 from bertology.estimates.estimate import Estimate
 from bertology.estimates.metrics import MetricEstimates
 from bertology.number_ranges import COUNT, FRACTION, MAX_COUNT
@@ -59,7 +59,10 @@ class FineTunedModel:
 
     def scores(self, split: str = "validation") -> dict[str, Estimate]:
         """Metrics on the `validation` or `test` examples."""
-        return {name: Estimate(**_estimate_fields(value)) for name, value in self.metadata["scores"][split].items()}
+        by_split: Mapping[str, Any] = self.metadata["scores"]
+        if split not in by_split:
+            raise unknown_name("split with scores", split, by_split)
+        return {name: Estimate(**_estimate_fields(value)) for name, value in by_split[split].items()}
 
 
 def finetune(

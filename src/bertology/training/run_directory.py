@@ -7,12 +7,15 @@ import shutil
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bertology.atomic_files import atomic_directory, digest_file, is_partial, remove_stale_partials
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
 from bertology.errors import Refusal
-from bertology.folder_lock import folder_lock
+from bertology.estimates.estimate import Interval
+from bertology.input_files import describe_error
 from bertology.training.job import save_model
 from bertology.training.trainable_model import TrainableModel
 
@@ -55,7 +58,7 @@ class RunDirectory:
         self._refuse_other_runs()
         if (self.folder / METADATA_FILE).is_file():
             shutil.rmtree(self.training, ignore_errors=True)
-            metadata = _read_json(self.folder / METADATA_FILE)
+            metadata = _read_metadata(self.folder / METADATA_FILE)
             self._refuse_damaged_model(metadata["files"])
             return metadata
         if (self.folder / "config.json").is_file() and not self.training.is_dir():
@@ -126,10 +129,43 @@ def describe_difference(previous: Any, current: Any) -> str:
     return f"{previous}, now {current}"
 
 
+class _StoredScore(BaseModel):
+    """A metric with its interval; numbers that are missing are null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    interval: Interval
+
+
+class _StoredMetadata(BaseModel):
+    """What is read of finetuning.json: the files of the model, and its scores by split and metric."""
+
+    files: dict[Annotated[str, Field(pattern=r"^[^/]+$")], str]
+    scores: dict[str, dict[str, _StoredScore]]
+
+
+def _read_metadata(file: Path) -> dict[str, Any]:
+    """The content of finetuning.json; refused if it is not that of a finished run."""
+    metadata = _read_json(file)
+    try:
+        _StoredMetadata.model_validate(metadata)
+    except ValidationError as error:
+        raise Refusal(
+            f"{file} is not what fine-tuning writes ({describe_error(error)})",
+            "the files and scores of a finished run",
+            f"Choose another directory with -o, or delete {file.parent}",
+        ) from error
+    return metadata
+
+
 def _read_json(file: Path) -> dict[str, Any]:
     try:
         return read_checked_json(file)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise Refusal(
             f"{error}" if isinstance(error, DamagedFileError) else f"{file} cannot be read ({error})",
             "a file that fine-tuning wrote",

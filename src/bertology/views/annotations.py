@@ -10,7 +10,9 @@ from typing import Any
 from bertology.corpus.corpus import TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
+from bertology.input_files import check_path
 from bertology.recording.recording import EncoderSummary
+from bertology.results.read_result import read_result
 from bertology.results.result import Result
 from bertology.results.shapes import Arcs, HeadGrid
 from bertology.views.dependency_arcs import predicted_trees
@@ -78,7 +80,7 @@ def _read_results(source: Results) -> Iterator[Result]:
     if isinstance(source, Result):
         yield source
     elif isinstance(source, str | Path):
-        yield from _read_path(Path(source))
+        yield from _read_path(check_path(Path(source)))
     else:
         for member in source:
             yield from _read_results(member)
@@ -88,12 +90,4 @@ def _read_path(path: Path) -> Iterator[Result]:
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
         raise Refusal(f"The folder {path} has no .json file", "results", "Write some with `bertology run ... --json`")
-    for file in files:
-        try:
-            yield Result.from_json(file.read_text("utf-8"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise Refusal(
-                f"{file} is not a result ({type(error).__name__})",
-                "the JSON object that `bertology run ... --json` prints",
-                "Write it with that command, or remove the file from the folder",
-            ) from error
+    yield from map(read_result, files)

@@ -162,10 +162,17 @@ def _tagged_sentences(path: Path, errors: ParseErrorHandler) -> Iterator[TaggedS
             yield from builder.pop_complete_sentences()
         if not is_blank:
             builder.parser.Parse(b"", True)
+    except ParseError as error:
+        error.report(path, errors, builder.parser.CurrentLineNumber)
     except expat.ExpatError as error:
         problem = f"The XML is invalid: {expat.ErrorString(error.code)}"
         remedy = "Download or copy the file again"
         ParseError("invalid XML", problem, "well-formed XML", remedy, line=error.lineno).report(path, errors)
+
+
+def _refuse_entities(name: str, *_: object) -> None:
+    """Entities of its own can make a small file expand without end, and no file of the framework has any."""
+    raise ParseError("invalid XML", f"The file declares the entity {name!r}", "XML without entities", "Remove it")
 
 
 class _SentenceBuilder:
@@ -177,6 +184,7 @@ class _SentenceBuilder:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
+        self.parser.EntityDeclHandler = _refuse_entities
         self._document = ""
         self._sentence: TaggedSentence | None = None
         self._word: TaggedWord | None = None
