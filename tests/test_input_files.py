@@ -207,6 +207,17 @@ def test_entities_of_xml_are_refused(tmp_path: Path) -> None:
         list(read_wsd_framework(file, ParseErrorHandler()))
 
 
+def test_a_tokeniser_of_another_model_is_refused(tmp_path: Path) -> None:
+    model = shutil.copytree(tiny_models.directory("bert"), tmp_path / "model")
+    file = model / "tokenizer.json"
+    tokenizer = json.loads(file.read_text("utf-8"))
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary["the"] = max(vocabulary.values()) + 7
+    file.write_text(json.dumps(tokenizer), "utf-8")
+    with pytest.raises(Refusal, match=r"gives the token \d+, and the model has \d+ embeddings"):
+        bertology.record(load(str(model)), ["the the the"], ["hidden"])
+
+
 def test_a_configuration_of_a_larger_model_than_its_weights_is_refused(tmp_path: Path) -> None:
     model = shutil.copytree(tiny_models.directory("bert"), tmp_path / "model")
     config = json.loads((model / "config.json").read_text())

@@ -21,7 +21,7 @@ from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import SpecialToken, TokenisedInput
 from bertology.errors import Refusal
 from bertology.recording.manifest import TOKEN_ARRAYS
-from bertology.recording.overflow import Overflow, cut_example, fit_examples, slice_sentence
+from bertology.recording.overflow import Overflow, SentenceSlicer, cut_example, fit_examples, slice_sentence
 from bertology.recording.plan import RecordingConfig, make_plan
 from bertology.recording.recorder import record
 
@@ -328,3 +328,22 @@ def test_a_question_whose_answer_would_be_cut_off_is_skipped(answer: int, is_kep
     fitted, counts = fit_examples(tiny(), [example], "truncate")
     assert len(fitted) == is_kept and counts == {f"long examples {'truncated' if is_kept else 'skipped'}": 1}
     assert fit_examples(tiny(), [example], "window") == ([example], {})
+
+
+def test_many_windows_look_at_every_span_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning a long annotated sentence is linear: a slice finds its spans without reading the others."""
+    rng = random.Random(0)
+    words = sentence_from_words([f"w{index}" for index in range(300)])
+    spans = tuple(Span(start, start + rng.randint(1, 9), "X") for start in rng.choices(range(291), k=200))
+    sentence = replace(words, entities=spans, span_labels={"label": spans}, marked_words={"target": (5, 40, 8)})
+    slicer = SentenceSlicer(sentence)
+    read: list[Span] = []
+    monkeypatch.setattr("bertology.recording.overflow.replace", lambda span, **new: read.append(span) or Span(**new))
+    slices = {(start, start + 30): slicer.slice(start, start + 30) for start in range(0, 271, 15)}
+    assert len(read) < 6 * len(spans), "each span is in at most two windows, and so is each label"
+    for (start, end), part in slices.items():
+        expected = [(s.start - start, s.end - start) for s in spans if start <= s.start and s.end <= end]
+        assert [(span.start, span.end) for span in part.entities or ()] == expected, "in their original order"
+        assert [(span.start, span.end) for span in part.span_labels["label"]] == expected
+        assert part.marked_words["target"] == tuple(i - start for i in (5, 40, 8) if start <= i < end)
+        assert part.words == sentence.words[start:end] and part.text == " ".join(part.words)

@@ -351,8 +351,18 @@ class HuggingFaceEncoder:
         return self.model.get_input_embeddings().weight.detach().float().cpu().numpy()
 
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
-        """Tokens of each input, special tokens included, without truncation."""
-        return self.tokeniser.tokenise(inputs)
+        """Tokens of each input, special tokens included, without truncation; refused if the model has no such token."""
+        tokenised = self.tokeniser.tokenise(inputs)
+        n_embeddings: int = self.model.get_input_embeddings().weight.shape[0]
+        for tokens in tokenised:
+            if len(tokens.ids) and int(tokens.ids.max()) >= n_embeddings:
+                raise Refusal(
+                    f"The tokeniser of {self.name} gives the token {int(tokens.ids.max())}, and the model has "
+                    f"{n_embeddings} embeddings",
+                    "the tokeniser that the model was trained with",
+                    "Copy tokeniser and weights of one model into the directory again",
+                )
+        return tokenised
 
     def batch(self, texts: str | Sequence[str | tuple[str, str]]) -> ModelInputs:
         """Texts, or pairs of texts, as the padded input of `forward`."""

@@ -6,10 +6,11 @@ within the word, which is counted too.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, takewhile
 from typing import Any, Literal
 
 from bertology.corpus.corpus import Example, TextInput, concatenate_segments
@@ -60,36 +61,67 @@ def apply_overflow(
             )
 
 
+class SentenceSlicer:
+    """Slices of one sentence: spans are found by their first word, so that many slices cost no more than the text."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self._sentence = sentence
+        self._annotations = {
+            name: None if getattr(sentence, name) is None else _SpanIndex(getattr(sentence, name))
+            for name in SPAN_ANNOTATIONS
+        }
+        self._labels = {name: _SpanIndex(spans) for name, spans in sentence.span_labels.items()}
+        self._marked = {
+            name: _SpanIndex([Span(index, index + 1) for index in indices])
+            for name, indices in sentence.marked_words.items()
+        }
+
+    def slice(self, start: int, end: int) -> Sentence:
+        """Words `start` to `end` with their text and annotations; cut spans and the tree are dropped."""
+        sentence = self._sentence
+        begin, stop = sentence.offsets[start][0], sentence.offsets[end - 1][1]
+        annotations: dict[str, Any] = {}
+        for name in WORD_ANNOTATIONS:
+            values = getattr(sentence, name)
+            annotations[name] = None if values is None else values[start:end]
+        for name, spans in self._annotations.items():
+            annotations[name] = None if spans is None else spans.inside(start, end)
+        return Sentence(
+            words=sentence.words[start:end],
+            text=sentence.text[begin:stop],
+            offsets=tuple((a - begin, b - begin) for a, b in sentence.offsets[start:end]),
+            id=sentence.id,
+            document=sentence.document,
+            label=sentence.label,
+            marked_words={
+                name: tuple(span.start for span in spans.inside(start, end)) for name, spans in self._marked.items()
+            },
+            word_labels={name: labels[start:end] for name, labels in sentence.word_labels.items()},
+            span_labels={name: spans.inside(start, end) for name, spans in self._labels.items()},
+            **annotations,
+        )
+
+
+class _SpanIndex:
+    """Spans, found by their first word."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = list(spans)
+        self._order = sorted(range(len(self._spans)), key=lambda index: self._spans[index].start)
+        self._starts = [self._spans[index].start for index in self._order]
+
+    def inside(self, start: int, end: int) -> tuple[Span, ...]:
+        """The spans within these words, in their original order, counted from `start`."""
+        first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
+        candidates = (self._spans[index] for index in sorted(self._order[first:last]))
+        return tuple(
+            replace(span, start=span.start - start, end=span.end - start) for span in candidates if span.end <= end
+        )
+
+
 def slice_sentence(sentence: Sentence, start: int, end: int) -> Sentence:
     """Words `start` to `end` of a sentence with their text and annotations; cut spans and the tree are dropped."""
-    begin, stop = sentence.offsets[start][0], sentence.offsets[end - 1][1]
-    annotations: dict[str, Any] = {}
-    for name in WORD_ANNOTATIONS:
-        values = getattr(sentence, name)
-        annotations[name] = None if values is None else values[start:end]
-    for name in SPAN_ANNOTATIONS:
-        spans = getattr(sentence, name)
-        annotations[name] = None if spans is None else _slice_spans(spans, start, end)
-    return Sentence(
-        words=sentence.words[start:end],
-        text=sentence.text[begin:stop],
-        offsets=tuple((a - begin, b - begin) for a, b in sentence.offsets[start:end]),
-        id=sentence.id,
-        document=sentence.document,
-        label=sentence.label,
-        marked_words={
-            name: tuple(i - start for i in indices if start <= i < end)
-            for name, indices in sentence.marked_words.items()
-        },
-        word_labels={name: labels[start:end] for name, labels in sentence.word_labels.items()},
-        span_labels={name: _slice_spans(spans, start, end) for name, spans in sentence.span_labels.items()},
-        **annotations,
-    )
-
-
-def _slice_spans(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:
-    inside = (span for span in spans if start <= span.start and span.end <= end)
-    return tuple(replace(span, start=span.start - start, end=span.end - start) for span in inside)
+    return SentenceSlicer(sentence).slice(start, end)
 
 
 def fit_examples(
@@ -241,7 +273,7 @@ def _leading_words(sentence: Sentence, sizes: Sequence[int], max_tokens: int) ->
 
 def _words_that_fit(sizes: Sequence[int], start: int, max_tokens: int) -> int:
     """The number of words from `start` on that fit into `max_tokens`."""
-    totals = accumulate(islice(sizes, start, None))
+    totals = accumulate(sizes[index] for index in range(start, len(sizes)))
     return sum(1 for _ in takewhile(lambda total: total <= max_tokens, totals))
 
 
@@ -259,13 +291,14 @@ def _windows(
     available = limit - (len(recorded_input.tokens) - sum(sizes))
     if available < 1:
         raise _length_refusal(encoder, recorded_input, limit)
+    slicer = SentenceSlicer(segments[longest])
     start = window_index = 0
     while start < len(sizes):
         end = start + max(1, _words_that_fit(sizes, start, available))
-        window = _window(encoder, recorded_input, longest, start, end, window_index)
+        window = _window(encoder, recorded_input, longest, slicer.slice(start, end), window_index)
         while len(window.tokens) > limit and end > start + 1:
             end -= 1
-            window = _window(encoder, recorded_input, longest, start, end, window_index)
+            window = _window(encoder, recorded_input, longest, slicer.slice(start, end), window_index)
         yield window if len(window.tokens) <= limit else _truncate(encoder, window, limit, counts, longest)
         window_index += 1
         if end == len(sizes):
@@ -274,10 +307,11 @@ def _windows(
 
 
 def _window(
-    encoder: Encoder, recorded_input: RecordedInput, segment_index: int, start: int, end: int, window_index: int
+    encoder: Encoder, recorded_input: RecordedInput, segment_index: int, segment: Sentence, window_index: int
 ) -> RecordedInput:
+    """The input with one of its segments replaced by a part of it."""
     segments = list(recorded_input.text.segments)
-    segments[segment_index] = slice_sentence(segments[segment_index], start, end)
+    segments[segment_index] = segment
     text = TextInput(tuple(segments))
     return replace(recorded_input, window_index=window_index, text=text, tokens=encoder.tokenise([text])[0])
 

@@ -81,7 +81,7 @@ def _odd_array(rng: Random, array: Any) -> Any:
             return array[None]
         case 4:
             return np.array(rng.choice(("", "[CLS]", "x" * 300, "\ud800", "a\0b", "\n")))
-        case 5 if array.dtype.kind == "U" and array.ndim:
+        case 5 if array.dtype.kind == "U" and array.ndim and len(array):
             changed = array.astype("U300")
             changed[rng.randrange(len(changed))] = rng.choice(("", "[PAD]", "[SEP]", "\ud800", " ", "x" * 300))
             return changed
