@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -11,11 +12,12 @@ from bertology.corpus.text_files import ParseError, parse_int
 
 def word_span(sentence: Sentence, start: int, end: int, label: str = "") -> Span:
     """Return the span of all words that overlap the characters `start` to `end`."""
-    words = [index for index, (a, b) in enumerate(sentence.offsets) if a < end and b > start]
-    if not words:
+    first = bisect_right(sentence.offsets, start, key=lambda offsets: offsets[1])
+    last = bisect_left(sentence.offsets, end, key=lambda offsets: offsets[0])
+    if first >= last:
         problem = f"No word overlaps the characters {start} to {end}"
         raise ParseError("no word at the offset", problem, "the offset of a word", "Correct the offset")
-    return Span(words[0], words[-1] + 1, label)
+    return Span(first, last, label)
 
 
 def sentence_with_target(text: str, index_text: str, *, id: str) -> Sentence:

@@ -54,8 +54,8 @@ class _InputSummary(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: _NamedSource
-    corpus: _NamedSource
+    model: _NamedSource | None = None
+    corpus: _NamedSource | None = None
 
 
 class Result(BaseModel):
@@ -101,7 +101,12 @@ class Result(BaseModel):
         """The analysis, its models and corpora with their fingerprints, and its options, for files of single items."""
         fields = {"analysis": f"{self.analysis} (version {self.version})"}
         for role, summary in self.inputs.items():
-            parts = {"corpus": summary} if role == "corpus" else {role: summary["model"], "corpus": summary["corpus"]}
+            by_kind = (
+                {"corpus": summary}
+                if role == "corpus"
+                else {role: summary.get("model"), "corpus": summary.get("corpus")}
+            )
+            parts = {name: part for name, part in by_kind.items() if part}
             fields |= {name: f"{part['name']} {part.get('fingerprint', 'unknown')}" for name, part in parts.items()}
         return fields | {"options": json.dumps(dict(self.options), ensure_ascii=False, default=str)}
 

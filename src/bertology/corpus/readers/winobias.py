@@ -82,8 +82,9 @@ def _to_example(source: str, line: int, line_text: str) -> Example:
     text, brackets = _remove_brackets(match["text"])
     sentence = sentence_from_text(text, id=match["id"])
     spans = [word_span(sentence, start, end, "0") for start, end in brackets]
-    pronouns = [span for span in spans if sentence.words[span.start].lower() in PRONOUNS and span.end - span.start == 1]
-    antecedents = [span for span in spans if span not in pronouns]
+    is_pronoun = [sentence.words[span.start].lower() in PRONOUNS and span.end - span.start == 1 for span in spans]
+    pronouns = [span for span, pronoun in zip(spans, is_pronoun, strict=True) if pronoun]
+    antecedents = [span for span, pronoun in zip(spans, is_pronoun, strict=True) if not pronoun]
     if not pronouns or len(antecedents) != 1:
         problem = f"The brackets contain {len(pronouns)} pronouns and {len(antecedents)} other phrases"
         raise ParseError("wrong brackets", problem, "one antecedent and at least one pronoun", "Correct the brackets")

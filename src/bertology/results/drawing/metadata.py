@@ -88,8 +88,8 @@ def remake_command(result: Result) -> str:
 
     arguments = ["bertology", "run", result.analysis]
     for role, flag in (("model", "--model"), ("against", "--against")):
-        if role in result.inputs:
-            arguments += [flag, str(result.inputs[role]["model"]["name"])]
+        if model := result.inputs.get(role, {}).get("model"):
+            arguments += [flag, str(model["name"])]
     summaries: list[Any] = [result.inputs.get("corpus"), result.inputs.get("model", {}).get("corpus")]
     corpus = next((summary for summary in summaries if summary), None)
     if corpus is None:
