@@ -93,7 +93,9 @@ def run_case(kind: Kind, files: Files) -> tuple[Outcome, str]:
         return "refused", ""
     except HangError:
         return "hang", _where()
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a panic of a library is no Exception
         return "traceback", _where()
     else:
         return "accepted", ""

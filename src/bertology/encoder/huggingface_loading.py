@@ -16,6 +16,7 @@ from transformers.utils import logging as transformers_logging
 from bertology.encoder.checkpoint_validation import HUGGING_FACE_FORMAT, validate_checkpoint
 from bertology.encoder.families import find_family
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, task_head_fields, wrap
+from bertology.encoder.tokens import refuse_panics
 from bertology.errors import LoadWarning, Refusal
 from bertology.lazy import torch
 from bertology.machine_errors import raise_machine_error
@@ -52,8 +53,9 @@ def load_directory(
             model, tokenizer, missing = load_pretrained(is_bare=True)
         elif type(model).__name__ == _encoder_class(model.config) != (model.config.architectures or [""])[0]:
             warning = f"{name or folder} ({(model.config.architectures or [''])[0]}) has a decoder, which is left out"
-    except Exception as error:  # whatever else transformers, tokenizers or torch report, the directory is at fault
-        raise_machine_error(error)
+    except Refusal as refusal:
+        raise Refusal(refusal.problem, refusal.expected, refusal.remedy, location=str(folder)) from refusal
+    except Exception as error:  # whatever transformers, tokenizers or torch report, the directory is at fault
         raise Refusal(
             f"The model directory {folder} cannot be loaded: {' '.join(str(error).split())[:300]}",
             f"{HUGGING_FACE_FORMAT}, of an architecture in transformers",
@@ -63,7 +65,14 @@ def load_directory(
     if warning:
         consequence = f"it is loaded as a bare encoder ({type(model).__name__}) and cannot predict tokens."
         warnings.warn(f"{warning}; {consequence}", LoadWarning, stacklevel=2)
-    return wrap(model.to(device), tokenizer, name or str(folder), missing_weights=missing)
+    try:
+        return wrap(model.to(device), tokenizer, name or str(folder), missing_weights=missing)
+    except RecursionError as error:  # transformers looks for a special token that is not there, without end
+        raise Refusal(
+            f"The tokeniser in {folder} lacks a special token that it needs",
+            HUGGING_FACE_FORMAT,
+            "Save the tokeniser again with its save_pretrained()",
+        ) from error
 
 
 def encoder_from_weights(
@@ -94,9 +103,10 @@ def _load_pretrained(
             output_loading_info=True,
             **weights,
         )
-        hf_tokenizer = transformers.AutoTokenizer.from_pretrained(
-            tokenizer, trust_remote_code=False, local_files_only=True
-        )
+        with refuse_panics():
+            hf_tokenizer = transformers.AutoTokenizer.from_pretrained(
+                tokenizer, trust_remote_code=False, local_files_only=True
+            )
     return model, hf_tokenizer, frozenset(cast("set[str]", info["missing_keys"]))
 
 

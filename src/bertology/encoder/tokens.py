@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from bertology.arrays import BoolArray, IntArray
 from bertology.corpus.corpus import TextInput
+from bertology.errors import Refusal
 
 Int32Array = NDArray[np.int32]
 CharacterOffsets = Sequence[tuple[int, int]]
@@ -145,6 +147,21 @@ def _whitespace_table() -> BoolArray:
     return np.array([chr(code).isspace() for code in range(0x3002)])
 
 
+@contextmanager
+def refuse_panics() -> Generator[None]:
+    """Refuse a definition that the library of tokenisers panics on, which is no ordinary exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Refusal(
+            f"The tokeniser contradicts itself ({' '.join(str(error).split())[:200]})",
+            "a tokenizer.json that the tokeniser itself has written",
+            "Copy the model again",
+        ) from error
+
+
 class Tokeniser:
     """A fast tokeniser that maps text inputs to aligned tokens.
 
@@ -167,7 +184,8 @@ class Tokeniser:
         fields = json.loads(definition)
         fields["truncation"] = fields["padding"] = None
         self._definition = json.dumps(fields, sort_keys=True)
-        self._tokenizer = Tokenizer.from_str(self._definition)
+        with refuse_panics():
+            self._tokenizer = Tokenizer.from_str(self._definition)
         self._tokenizer.encode_special_tokens = split_special
         self._roles = [sorted(cls_ids), sorted(sep_ids), unknown_id, split_special]
         self._unknown_id = unknown_id
@@ -193,7 +211,8 @@ class Tokeniser:
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
         """Tokens of each input, special tokens included, without truncation."""
         texts = [tuple(segment.text for segment in text_input.segments) for text_input in inputs]
-        encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
+        with refuse_panics():
+            encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
         return [self._align(text_input, encoding) for text_input, encoding in zip(inputs, encodings, strict=True)]
 
     def pretoken_ids(self, inputs: Sequence[TextInput]) -> list[Int32Array]:
@@ -202,7 +221,8 @@ class Tokeniser:
         BERT's tokeniser splits at punctuation, so that `haven't` is three words, whatever the words of the corpus.
         """
         texts = [tuple(segment.text for segment in text_input.segments) for text_input in inputs]
-        encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
+        with refuse_panics():
+            encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
         ids: list[Int32Array] = []
         for encoding in encodings:
             words = list(zip(encoding.sequence_ids, encoding.word_ids, strict=True))

@@ -54,8 +54,8 @@ class _InputSummary(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: _NamedSource | None = None
-    corpus: _NamedSource | None = None
+    model: _NamedSource = _NamedSource(name="")
+    corpus: _NamedSource = _NamedSource(name="")
 
 
 class Result(BaseModel):
