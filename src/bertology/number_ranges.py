@@ -148,20 +148,19 @@ def union_members(kind: Any) -> tuple[Any, ...]:
 
 def _narrow(bounds: NumberRange, limit: Any) -> NumberRange:
     """The range with one more limit, which replaces that of the same end."""
-    low: tuple[Any, bool] = (bounds.minimum, bounds.excludes_minimum)
-    high: tuple[Any, bool] = (bounds.maximum, bounds.excludes_maximum)
+    changes: dict[str, Any] = {}
     match limit:
         case Ge(ge):
-            low = (ge, False)
+            changes = {"minimum": ge, "excludes_minimum": False}
         case Gt(gt):
-            low = (gt, True)
+            changes = {"minimum": gt, "excludes_minimum": True}
         case Le(le):
-            high = (le, False)
+            changes = {"maximum": le, "excludes_maximum": False}
         case Lt(lt):
-            high = (lt, True)
+            changes = {"maximum": lt, "excludes_maximum": True}
         case _:
             pass
-    return NumberRange(low[0], high[0], low[1], high[1], bounds.is_whole)
+    return replace(bounds, **changes)
 
 
 def _format(number: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NotRequired
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from bertology.corpus.corpus import Example, ExampleKind, example_from_json, sentence_from_json
@@ -26,10 +26,9 @@ class StoredFrame(TypedDict):
     arguments: list[StoredSpan]
 
 
+@with_config(ConfigDict(extra="forbid"))
 class StoredSentence(TypedDict):
     """A sentence under the keys of `STORED_KEYS`."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     words: list[str]
     text: str
@@ -56,10 +55,9 @@ class StoredSentence(TypedDict):
     span_labels: NotRequired[dict[str, list[StoredSpan]]]
 
 
+@with_config(ConfigDict(extra="forbid"))
 class StoredExample(TypedDict):
     """An example."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     parts: list[StoredSentence]
     kind: ExampleKind

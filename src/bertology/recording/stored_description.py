@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from bertology.corpus.corpus import Corpus, TextInput
@@ -62,10 +62,9 @@ class _StoredManifest(_Stored):
     shards: list[list[list[Count]]]
 
 
+@with_config(ConfigDict(extra="forbid"))
 class StoredInput(TypedDict):
     """One recorded input; `segments` only where they are not those of the example."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     example_index: Count
     input_index: Count
@@ -109,7 +108,7 @@ def parse_input(line: bytes, corpus: Corpus) -> RecordedInput:
     else:
         text = corpus[example_index].text_inputs[input_index]
     arrays: dict[str, Any] = {name: np.asarray(stored[name], np.int32) for name in TOKEN_ARRAYS}
-    counts: dict[str, int] = {name: stored[name] for name in TOKEN_COUNTS}
+    counts: dict[str, Any] = {name: stored[name] for name in TOKEN_COUNTS}
     tokens = TokenisedInput(tokens=tuple(stored["tokens"]), **arrays, **counts)
     _check_tokens(tokens, text)
     return RecordedInput(example_index, input_index, stored["window_index"], text, tokens)

@@ -83,7 +83,7 @@ class CommandOptions(Kind):
             corpus if word == "CORPUS" else word for word in json.loads((folder / "arguments.json").read_text())
         ]
         out, err = io.StringIO(), io.StringIO()
-        before = Path.cwd()
+        before, status = Path.cwd(), 0
         os.chdir(folder)
         try:
             with redirect_stdout(out), redirect_stderr(err), patch("sys.argv", ["bertology", *arguments]):

@@ -36,7 +36,8 @@ class ServerRequests(Kind):
         def refuse(*_: Any) -> Any:
             raise Refusal("The queue is full", "a place in it", "Wait")
 
-        workbench.jobs.submit = refuse
+        jobs: Any = workbench.jobs
+        jobs.submit = refuse
 
     def make(self, rng: Random) -> Files:
         """One request as JSON: method, path, query and body."""
