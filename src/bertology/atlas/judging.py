@@ -46,7 +46,8 @@ class JudgingTask:
     @property
     def claims(self) -> tuple[Claim, ...]:
         """The claims that are judged."""
-        selected = {name: self.arguments[name] for name in ("full", "train_size") if name in self.arguments}
+        names = ("without", "full", "train_size")
+        selected = {name: self.arguments[name] for name in names if name in self.arguments}
         return select_claims(self.arguments.get("papers", ()), file=self.arguments.get("claims"), **selected)
 
 

@@ -69,6 +69,7 @@ class ClaimsArguments(TypedDict, total=False):
     untrained: Recording | None
     papers: Sequence[str] | str
     claims: str | Path | None
+    without: Sequence[str] | str
     full: bool
     train_size: int | None
     limit: int | None
@@ -95,6 +96,7 @@ def claims(
     untrained: Recording | None = None,
     papers: Sequence[str] | str = (),
     claims: str | Path | None = None,
+    without: Sequence[str] | str = (),
     full: bool = False,
     train_size: Annotated[int | None, COUNT_OR_ZERO] = None,
     limit: Annotated[int | None, COUNT] = None,
@@ -110,7 +112,8 @@ def claims(
     `encoder` and `corpus` are what `bertology.run` takes; the corpus is the built-in English one if none is given, and
     a list of models gives the verdicts of each. `against` is a model fine-tuned from it, for the claims about
     fine-tuning. Only the claims of `papers` are tested, if there are any, and those of the file `claims`; `full` adds
-    the claims that take minutes. `train_size` is the maximum number of sentences probes are trained on.
+    the claims that take minutes. Claims tested by an analysis that is named in `without` are left out. `train_size` is
+    the maximum number of sentences probes are trained on.
 
     Claims that need what the corpus lacks (trees, parts of speech, entities) are tested on the built-in corpus of its
     language, and say so, unless `fill` is false. A corpus of which the tokeniser does not know more than the share
@@ -118,8 +121,13 @@ def claims(
     they are skipped, and interventions treat them as in training. With a `store` (a directory) recordings and results
     are kept and reused.
     """
+    left_out = [without] if isinstance(without, str) else list(without)
     selected = select_claims(
-        [papers] if isinstance(papers, str) else papers, file=claims, full=full, train_size=train_size
+        [papers] if isinstance(papers, str) else papers,
+        file=claims,
+        without=left_out,
+        full=full,
+        train_size=train_size,
     )
     is_list = isinstance(encoder, list | Iterator)
     inputs = build_run_inputs(
@@ -138,6 +146,7 @@ def claims(
     options: dict[str, Any] = {
         "papers": list([papers] if isinstance(papers, str) else papers),
         "claims": None if claims is None else str(claims),
+        "without": left_out,
         "full": full,
         "train_size": train_size,
         "limit": limit,
@@ -168,9 +177,17 @@ def claims(
 
 
 def select_claims(
-    papers: Sequence[str], *, file: str | Path | None = None, full: bool = False, train_size: int | None = None
+    papers: Sequence[str],
+    *,
+    file: str | Path | None = None,
+    without: Sequence[str] = (),
+    full: bool = False,
+    train_size: int | None = None,
 ) -> tuple[Claim, ...]:
-    """The claims of these papers and of the file; without either all claims, the slow ones only with `full`."""
+    """The claims of these papers and of the file; without either all claims, the slow ones only with `full`.
+
+    Claims that one of the analyses `without` tests are left out.
+    """
     known = sorted({claim.paper for claim in all_claims()})
     for paper in papers:
         if paper not in known:
@@ -180,6 +197,11 @@ def select_claims(
         selected += read_claims(Path(file))
     elif not papers:
         selected = [claim for claim in all_claims() if full or not claim.slow]
+    analyses = sorted({run.analysis for claim in (*all_claims(), *selected) for run in claim.all_runs.values()})
+    for name in without:
+        if name not in analyses:
+            raise unknown_name("analysis with claims", name, analyses)
+    selected = [claim for claim in selected if not any(run.analysis in without for run in claim.all_runs.values())]
     return tuple(selected if train_size is None else (claim.with_train_size(train_size) for claim in selected))
 
 

@@ -9,7 +9,7 @@ import typer
 from annotated_types import Interval
 
 from bertology.cli import options
-from bertology.cli.completion import complete_model, complete_paper
+from bertology.cli.completion import complete_analysis, complete_model, complete_paper
 from bertology.errors import Refusal, count_noun
 from bertology.number_ranges import COUNT_OR_ZERO, PROPORTION
 
@@ -45,6 +45,14 @@ def atlas_command(
         typer.Option(
             metavar="FILE",
             help="Test the claims of this TOML file, instead of the published ones or, with --paper, beside those.",
+        ),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ANALYSIS",
+            help="Leave out the claims that this analysis tests, such as probes/pipeline; may be repeated.",
+            autocompletion=complete_analysis,
         ),
     ] = None,
     full: Annotated[
@@ -98,6 +106,7 @@ def atlas_command(
             output=file,
             papers=paper or (),
             claims=claims,
+            without=without or (),
             full=full,
             train_size=train_size,
             limit=limit,

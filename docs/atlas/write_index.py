@@ -1,0 +1,137 @@
+"""Write index.md of this folder from index.txt: each `{{expression}}` is replaced by numbers of the two JSON files.
+
+    python docs/atlas/write_index.py
+
+`en` and `zh` are the English and the Chinese atlas (`AtlasNumbers`). No number of a result is typed in index.txt, and a
+`{{en.check(...)}}` stands behind each conclusion: where it is no longer true, nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+VALUE = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
+SUFFIXES = {"percent": " %", "points": " points", "nats": " nats", "bits": " bits"}
+
+
+@dataclass(frozen=True)
+class AtlasNumbers:
+    """The numbers of an atlas as text. Models are chosen by name, or by verdict among the finished trained ones."""
+
+    record: Mapping[str, Any]
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The verdicts by finding and model."""
+        return {(each["finding"], each["model"]): each for each in self.record["verdicts"]}
+
+    @cached_property
+    def findings(self) -> dict[str, dict[str, Any]]:
+        """The findings by id."""
+        return {each["id"]: each for each in self.record["findings"]}
+
+    @property
+    def trained(self) -> list[str]:
+        """The finished trained models."""
+        return [each["name"] for each in self.record["models"] if each["is_trained"] and "@" not in each["name"]]
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def count(self, agreement: str) -> int:
+        """How many findings have an agreement, such as `universal`."""
+        return sum(each["agreement"] == agreement for each in self.findings.values())
+
+    def headlines(self, agreement: str) -> str:
+        """The findings with an agreement as a list."""
+        return "\n".join(f"- {each['headline']}" for each in self.findings.values() if each["agreement"] == agreement)
+
+    def holding(self, finding: str, verdict: str = "holds") -> list[str]:
+        """The finished trained models with a verdict."""
+        return [name for name in self.trained if self._verdict(finding, name) == verdict]
+
+    def names(self, finding: str, verdict: str = "holds") -> str:
+        """The names of the finished trained models with a verdict."""
+        return _join(self.holding(finding, verdict))
+
+    def _verdict(self, finding: str, model: str) -> str:
+        return self.cells[finding, model]["verdict"] if (finding, model) in self.cells else "not judged"
+
+    def value(self, finding: str, model: str, field: str = "value") -> str:
+        """A number of a verdict with its unit: its `value`, `baseline`, `untrained`, `effect`, `best_head` ..."""
+        return self._format(finding, self.cells[finding, model][field], with_unit=True)
+
+    def number(self, finding: str, model: str) -> str:
+        """The estimate of a verdict with its interval: `87 % [85, 89]`."""
+        cell = self.cells[finding, model]
+        low, high = (self._format(finding, cell[end], with_unit=False) for end in ("low", "high"))
+        return f"{self.value(finding, model)} [{low}, {high}]"
+
+    def spread(self, finding: str, models: Sequence[str] | None = None, field: str = "value") -> str:
+        """The lowest and highest number of some models (those in which the finding holds): `60 % to 87 %`."""
+        chosen = self.holding(finding) if models is None else models
+        values = sorted(self.cells[finding, model][field] for model in chosen)
+        first, last = (self._format(finding, value, with_unit=True) for value in (values[0], values[-1]))
+        return first if first == last else f"{first} to {last}"
+
+    def _format(self, finding: str, value: float | None, *, with_unit: bool) -> str:
+        assert value is not None, f"{finding} has no such number"
+        unit = self.findings[finding]["unit"]
+        text = f"{100 * value:.0f}" if unit in ("percent", "points") else f"{value:.2f}"
+        return text + (SUFFIXES.get(unit, "") if with_unit else "")
+
+    def differences(self, **fields: object) -> int:
+        """How many differences of two models have these values of fields, such as is_significant=True."""
+        return sum(all(each[name] == value for name, value in fields.items()) for each in self.record["differences"])
+
+    def appearing(self, after: float | None = None) -> list[str]:
+        """The findings of the training run that appear after a progress; None: from the first checkpoint on."""
+        [run] = self.record["training_runs"]
+        return [each["finding"] for each in run["appearances"] if each["after"] == after]
+
+    def check(self, condition: bool) -> str:
+        """Nothing, if what the text says is so."""
+        assert condition, "a conclusion of index.txt is not what the numbers say"
+        return ""
+
+    def agree(self, agreement: str, *findings: str) -> str:
+        """Nothing, if the findings have this agreement."""
+        for finding in findings:
+            found = self.findings[finding]["agreement"]
+            assert found == agreement, f"{finding}: {found}, and the text says {agreement}"
+        return ""
+
+
+def _join(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
+
+
+def read_numbers(corpus: str) -> AtlasNumbers:
+    """The numbers of one of the two atlases."""
+    return AtlasNumbers(json.loads((FOLDER / f"{corpus}.json").read_text("utf-8")))
+
+
+def render_index(text: str) -> str:
+    """The text with the values of its expressions."""
+    values = {"en": read_numbers("english"), "zh": read_numbers("chinese")}
+    return VALUE.sub(lambda match: _format_value(eval(match[1], dict(values))), text)
+
+
+def _format_value(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def write_index() -> None:
+    """Write index.md."""
+    (FOLDER / "index.md").write_text(render_index((FOLDER / "index.txt").read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    write_index()
