@@ -89,6 +89,18 @@ def test_a_stored_model_is_found_without_loading_it(
     assert bertology.atlas(["tiny"], "english", **arguments).models == first.models
 
 
+def test_what_an_analysis_tests_is_left_out(tmp_path: Path, claims_file: Path) -> None:
+    arguments: dict[str, Any] = {"claims": claims_file, "limit": 12, "max_unknown": 1.0, "store": tmp_path / "store"}
+    content = bertology.atlas(["tiny"], "english", without="attention/targets", **arguments)
+    assert [claim.id for claim in content.claims] == ["first-is-lower"]
+    assert [finding.id for finding in content["tiny"].findings] == ["first-is-lower"]
+    assert content.options["without"] == ["attention/targets"]
+    with pytest.raises(Refusal, match="attention/target"):
+        bertology.atlas(["tiny"], "english", without="attention/target", **arguments)
+    with pytest.raises(Refusal, match="No finding was chosen"):
+        bertology.atlas(["tiny"], "english", without=["attention/targets", "attention/entropy"], **arguments)
+
+
 def test_a_killed_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     from bertology.atlas import worker
 

@@ -39,6 +39,8 @@ def test_models_and_options_are_handed_on_and_what_failed_is_told(
         "7",
         "--processes",
         "2",
+        "--without",
+        "probes/pipeline",
         "-o",
         file,
     )
@@ -46,6 +48,7 @@ def test_models_and_options_are_handed_on_and_what_failed_is_told(
     [(models, arguments)] = calls
     assert models == ["mini", "random:mini", "odd", "mini"] and arguments["examples"] == 7
     assert arguments["papers"] == ["clark2019"] and arguments["n_processes"] == 2 and arguments["limit"] == 7
+    assert arguments["without"] == ["probes/pipeline"]
     assert (result.status, result.out) == (0, f"{file}\n")
     assert "odd could not be judged. There is no model" in result.err and "judged once" in result.err
     assert "2 models, 1 finding: " in result.err and "1 of 1 differences between two models remain" in result.err

@@ -56,7 +56,12 @@ def atlas_command(
         ),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Also test the claims that take minutes (fine-tuning, pruning, attacks).")
+        bool,
+        typer.Option(
+            "--full",
+            help="Also test the claims that take minutes to an hour a model: fine-tuning, freezing, pruning and "
+            "ablation, attacks, learning curves.",
+        ),
     ] = False,
     train_size: Annotated[
         int | None,
