@@ -14,9 +14,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=["mini"], metavar="MODEL")
     parser.add_argument("--corpus", default=str(DEV) if DEV.is_file() else "english")
     parser.add_argument("--limit", type=int, default=500)
+    parser.add_argument("--without", nargs="*", default=(), metavar="ANALYSIS", help="leave out what these test")
     parser.add_argument("--store", type=Path, help="keeps finished analyses; they are then not timed again")
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
@@ -56,23 +58,25 @@ def main() -> None:
     corpus = load_corpus(given.corpus)[: given.limit]
     with tempfile.TemporaryDirectory() as temporary:
         store = given.store or Path(temporary)
-        costs = [measure_cost(model, corpus, given.limit, store) for model in given.models]
+        arguments = {"limit": given.limit, "without": tuple(given.without), "store": store}
+        costs = [measure_cost(model, corpus, arguments) for model in given.models]
         print_costs(costs, len(corpus), corpus.name)
-        print_opening(given.models, corpus, given.limit, store)
+        print_opening(given.models, corpus, arguments)
 
 
-def measure_cost(model: str, corpus: Corpus, limit: int, store: Path) -> ModelCost:
-    """Judge all findings that an atlas judges by default for a model; stored analyses are read."""
+def measure_cost(model: str, corpus: Corpus, arguments: Mapping[str, Any]) -> ModelCost:
+    """Judge the findings of an atlas for a model; stored analyses are read."""
     encoder = bertology.load(model)
     start = time.process_time()
-    results = claims(encoder, corpus, limit=limit, store=store)
+    results = claims(encoder, corpus, **arguments)
     judging = time.process_time() - start
-    stimuli = {run.corpus for claim in select_claims(()) for run in claim.all_runs.values()} - {None}
-    corpora = {loaded.name: loaded for loaded in (corpus, *(load_corpus(name) for name in stimuli if name))}
-    seconds = {name: bare_pass(model, texts) for name, texts in corpora.items()}
-    read = [each.corpus for each in results.passes if each.corpus in seconds]
+    findings = select_claims((), without=arguments["without"])
+    stimuli = {run.corpus for claim in findings for run in claim.all_runs.values() if run.corpus is not None}
+    one_pass = bare_pass(model, corpus)
+    seconds = {loaded.name: bare_pass(model, loaded) for loaded in map(load_corpus, stimuli)} | {corpus.name: one_pass}
+    all_passes = sum(seconds.get(each.corpus, 0.0) for each in results.passes)
     parts = dict(sorted(results.elapsed.items(), key=lambda part: -part[1]))
-    cost = ModelCost(model, parts, judging, seconds[corpus.name], sum(seconds[name] for name in read))
+    cost = ModelCost(model, parts, judging, one_pass, all_passes)
     print(f"\n{model}: {judging:.0f} s of processor time", flush=True)
     for name, elapsed in parts.items():
         print(f"  {elapsed:8.1f}  {name}")
@@ -102,11 +106,11 @@ def print_costs(costs: Sequence[ModelCost], n_sentences: int, corpus: str) -> No
     print(f"{'all':<42}{total:>9.1f}   (mark for eight encoders of 6 to 12 layers: {TARGET_MINUTES:.0f})")
 
 
-def print_opening(models: Sequence[str], corpus: Corpus, limit: int, store: Path) -> None:
+def print_opening(models: Sequence[str], corpus: Corpus, arguments: Mapping[str, Any]) -> None:
     """The time of an atlas whose analyses are stored, and of opening it again."""
     for what in ("atlas from stored analyses", "the same again"):
         start = time.perf_counter()
-        bertology.atlas(list(models), corpus, limit=limit, store=store, output=store / "atlas.html")
+        bertology.atlas(list(models), corpus, **arguments, output=arguments["store"] / "atlas.html")
         print(f"{what}: {time.perf_counter() - start:.1f} s (clock)", flush=True)
 
 

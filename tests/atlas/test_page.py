@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,4 +95,4 @@ def test_headings_descend_one_level_at_a_time(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
     levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3, h4, h5')].map(h => Number(h.tagName[1]))")
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(level <= before + 1 for before, level in zip(levels, levels[1:], strict=False))
+    assert all(level <= before + 1 for before, level in pairwise(levels))
