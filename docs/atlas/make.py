@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from shared_layers import find_shared_layers
 from write_index import write_index
 
 import bertology
@@ -108,7 +109,10 @@ def main() -> None:
     for folder in given.folders:
         content = without_folder(content, str(folder))
     (FOLDER / f"{given.corpus}.html").write_text(atlas_page(content), "utf-8")
-    record = content.to_json() | {"sources": [vars(model) for model in sources]}
+    record = content.to_json() | {
+        "sources": [vars(model) for model in sources],
+        "shared_layers": find_shared_layers({model.name: Path(source) for model, source in sources.items()}),
+    }
     (FOLDER / f"{given.corpus}.json").write_text(json.dumps(record, ensure_ascii=False) + "\n", "utf-8")
     write_index()
 

@@ -69,10 +69,13 @@ class AtlasNumbers:
         return self._format(finding, self.cells[finding, model][field], with_unit=True)
 
     def number(self, finding: str, model: str) -> str:
-        """The estimate of a verdict with its interval: `87 % [85, 89]`."""
+        """The estimate of a verdict with its interval: `87 % [85, 89]`, with one more digit if its ends look equal."""
         cell = self.cells[finding, model]
-        low, high = (self._format(finding, cell[end], with_unit=False) for end in ("low", "high"))
-        return f"{self.value(finding, model)} [{low}, {high}]"
+        for further in (0, 1):
+            low, high = (self._format(finding, cell[end], with_unit=False, further=further) for end in ("low", "high"))
+            if low != high:
+                break
+        return f"{self._format(finding, cell['value'], with_unit=True, further=further)} [{low}, {high}]"
 
     def spread(self, finding: str, models: Sequence[str] | None = None, field: str = "value") -> str:
         """The lowest and highest number of some models (those in which the finding holds): `60 % to 87 %`."""
@@ -81,10 +84,11 @@ class AtlasNumbers:
         first, last = (self._format(finding, value, with_unit=True) for value in (values[0], values[-1]))
         return first if first == last else f"{first} to {last}"
 
-    def _format(self, finding: str, value: float | None, *, with_unit: bool) -> str:
+    def _format(self, finding: str, value: float | None, *, with_unit: bool, further: int = 0) -> str:
         assert value is not None, f"{finding} has no such number"
         unit = self.findings[finding]["unit"]
-        text = f"{100 * value:.0f}" if unit in ("percent", "points") else f"{value:.2f}"
+        is_percent = unit in ("percent", "points")
+        text = f"{100 * value:.{further}f}" if is_percent else f"{value:.{2 + further}f}"
         return text + (SUFFIXES.get(unit, "") if with_unit else "")
 
     def differences(self, **fields: object) -> int:
@@ -95,6 +99,24 @@ class AtlasNumbers:
         """The findings of the training run that appear after a progress; None: from the first checkpoint on."""
         [run] = self.record["training_runs"]
         return [each["finding"] for each in run["appearances"] if each["after"] == after]
+
+    def shared(self, first: str, second: str) -> list[dict[str, Any]]:
+        """The layers of two models that come from a common ancestor, in order."""
+        pairs = [each for each in self.record["shared_layers"] if {each["first"], each["second"]} == {first, second}]
+        return [
+            {"layer": each[f"{role}_layer"], "of": each[f"{other}_layer"], "cosine": each["cosine"]}
+            for each in pairs
+            for role, other in [("first", "second") if each["first"] == first else ("second", "first")]
+        ]
+
+    def layers(self, first: str, second: str) -> str:
+        """The layers of the second model that are those of the first one: `4, 8 and 12`."""
+        return _join([str(each["of"]) for each in sorted(self.shared(first, second), key=lambda each: each["layer"])])
+
+    def cosines(self, first: str, second: str) -> str:
+        """The lowest and highest cosine of these layers."""
+        values = sorted(each["cosine"] for each in self.shared(first, second))
+        return f"{values[0]:.2f} to {values[-1]:.2f}"
 
     def check(self, condition: bool) -> str:
         """Nothing, if what the text says is so."""
