@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack, overload
 
@@ -28,7 +29,7 @@ from bertology.claims.claim import Claim, ClaimRun
 from bertology.claims.claim_results import ClaimResult, ClaimResults, ClaimResultsByModel, UnknownTokens
 from bertology.claims.judge import judge, not_applicable
 from bertology.corpus.corpus import Corpus
-from bertology.corpus.language import detect_language
+from bertology.corpus.language import Language, detect_language
 from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import as_encoder
@@ -214,20 +215,36 @@ def _filling_corpus(corpus: Corpus | None, limit: int | None) -> Corpus | None:
 
 
 def _other_languages(claims: Sequence[Claim], corpus: Corpus | None) -> dict[str, Refusal]:
-    """Why claims about some languages do not apply to the corpus, by the id of the claim."""
+    """Why claims about other languages, or with stimuli in one, do not apply to the corpus, by the id of the claim."""
     language = detect_language(corpus) if corpus is not None else None
     if language is None:
         return {}
-    return {
-        claim.id: Refusal(
-            f"This finding is about {' and '.join(claim.languages)}, and the corpus is in "
-            f"{'another language' if language == 'other' else language}",
-            f"a corpus in {' or '.join(claim.languages)}: {claim.language_reason}",
-            "Leave it out, or choose another corpus with --corpus",
-        )
-        for claim in claims
-        if claim.languages and language not in claim.languages
-    }
+    refusals = {claim.id: _language_refusal(claim, language) for claim in claims}
+    return {id: refusal for id, refusal in refusals.items() if refusal is not None}
+
+
+def _language_refusal(claim: Claim, language: Language) -> Refusal | None:
+    found = f"the corpus is in {'another language' if language == 'other' else language}"
+    remedy = "Leave it out, or choose another corpus with --corpus"
+    if claim.languages and language not in claim.languages:
+        languages = " and ".join(claim.languages)
+        expected = f"a corpus in {' or '.join(claim.languages)}: {claim.language_reason}"
+        return Refusal(f"This finding is about {languages}, and {found}", expected, remedy)
+    for stimuli in dict.fromkeys(run.corpus for run in claim.all_runs.values() if run.corpus is not None):
+        of_stimuli = _stimuli_language(stimuli)
+        if of_stimuli not in (None, language):
+            problem = f"This finding is tested on {of_stimuli} stimuli ({stimuli}), and {found}"
+            return Refusal(problem, f"a corpus in {of_stimuli}", remedy)
+    return None
+
+
+@cache
+def _stimuli_language(corpus: str) -> Language | None:
+    """The language of stimuli; None if it is not known."""
+    if corpus.startswith("generated:"):
+        return "English"  # by simple grammars, with too few function words to tell
+    language = detect_language(load_corpus(corpus))
+    return None if language == "other" else language
 
 
 def count_unknown_tokens(model: Encoder | Recording, corpus: Corpus) -> UnknownTokens:

@@ -206,7 +206,7 @@ class ReportContent:
 
 def lead_sentence(content: ReportContent) -> str:
     """The model, the corpus and what was done, in two sentences."""
-    n_tested = len(content.claim_results)
+    n_tested = sum(result.verdict.outcome != "not applicable" for result in content.claim_results)
     done = (
         f" {count_noun(n_tested, 'published findings')} about BERT and its kin {'was' if n_tested == 1 else 'were'} "
         "tested on it, each beside what chance, a simple rule and the same model without training give."

@@ -48,13 +48,14 @@ def next_steps(content: ReportContent) -> list[NextStep]:
         )
     elif _corpus_argument(subject.corpus) in BUILTIN_CORPORA:
         steps.append(NextStep("Use your own texts.", f"bertology report {model} --corpus texts.txt"))
+    example = "她打开了那些旧信。" if corpus == "chinese" else "She opened the old letters."
     for finding in headline_findings(content.findings)[0]:
         head = chosen_head(finding.result) if finding.result is not None else None
         if head is not None and not subject.is_recorded:
             steps.append(
                 NextStep(
                     f"Look at head {head} in a sentence of your own.",
-                    f'bertology view --model {model} "She opened the old letters."',
+                    f'bertology view --model {model} "{example}"',
                 )
             )
             break
