@@ -51,7 +51,11 @@ class AtlasNumbers:
 
     def headlines(self, agreement: str) -> str:
         """The findings with an agreement as a list."""
-        return "\n".join(f"- {each['headline']}" for each in self.findings.values() if each["agreement"] == agreement)
+        return self.listing([id for id, each in self.findings.items() if each["agreement"] == agreement])
+
+    def listing(self, findings: Sequence[str]) -> str:
+        """The headlines of findings as a list."""
+        return "\n".join(f"- {self.findings[id]['headline']}" for id in findings)
 
     def holding(self, finding: str, verdict: str = "holds") -> list[str]:
         """The finished trained models with a verdict."""
