@@ -224,16 +224,16 @@ def _other_languages(claims: Sequence[Claim], corpus: Corpus | None) -> dict[str
 
 
 def _language_refusal(claim: Claim, language: Language) -> Refusal | None:
-    found = f"the corpus is in {'another language' if language == 'other' else language}"
+    corpus_language = f"the corpus is in {'another language' if language == 'other' else language}"
     remedy = "Leave it out, or choose another corpus with --corpus"
     if claim.languages and language not in claim.languages:
         languages = " and ".join(claim.languages)
         expected = f"a corpus in {' or '.join(claim.languages)}: {claim.language_reason}"
-        return Refusal(f"This finding is about {languages}, and {found}", expected, remedy)
+        return Refusal(f"This finding is about {languages}, and {corpus_language}", expected, remedy)
     for stimuli in dict.fromkeys(run.corpus for run in claim.all_runs.values() if run.corpus is not None):
         of_stimuli = _stimuli_language(stimuli)
         if of_stimuli not in (None, language):
-            problem = f"This finding is tested on {of_stimuli} stimuli ({stimuli}), and {found}"
+            problem = f"This finding is tested on {of_stimuli} stimuli ({stimuli}), and {corpus_language}"
             return Refusal(problem, f"a corpus in {of_stimuli}", remedy)
     return None
 
