@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
-.PHONY: report test quick oldest check format bench fuzz docs clean
+.PHONY: report test quick oldest mutate check format bench fuzz docs clean
 
 report: $(READY)
 	$(BIN)/bertology report -o report.html

@@ -36,6 +36,20 @@ class ExplainedError(Exception):
         )
 
 
+class Refusal(ExplainedError):
+    """Input that would give wrong numbers, refused early with a remedy.
+
+    It says something about the model, the corpus or the options, so that a claim may not apply because of it.
+    """
+
+
+class MachineError(ExplainedError):
+    """The machine cannot go on, whatever the input: no space, no memory, a folder that cannot be written.
+
+    It is no `Refusal`: it says nothing about a model, and ends the command.
+    """
+
+
 def one_line(text: str) -> str:
     """The text as one paragraph: what a file or a person put into it can neither break lines nor move the cursor."""
     if text.isprintable():

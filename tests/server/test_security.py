@@ -64,8 +64,8 @@ def test_nothing_is_answered_without_the_token(stranger: TestClient, path: str, 
         "problem": "The request has no valid token",
         "expected": "the token of this server, as a cookie or a bearer token",
         "remedy": "Open the address that `bertology serve` printed",
-        "paragraph": "The request has no valid token. Expected the token of this server, as a cookie or a bearer token. "
-        "Open the address that `bertology serve` printed.",
+        "paragraph": "The request has no valid token. Expected the token of this server, as a cookie or a bearer "
+        "token. Open the address that `bertology serve` printed.",
     }
 
 

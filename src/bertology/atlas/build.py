@@ -19,7 +19,7 @@ from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
 from bertology.corpus.read import as_corpus
 from bertology.encoder.load import as_encoder
-from bertology.errors import Refusal
+from bertology.errors import MachineError, Refusal
 from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION, REPETITIONS
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow

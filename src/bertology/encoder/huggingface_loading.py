@@ -55,7 +55,8 @@ def load_directory(
             warning = f"{name or folder} ({(model.config.architectures or [''])[0]}) has a decoder, which is left out"
     except Refusal as refusal:
         raise Refusal(refusal.problem, refusal.expected, refusal.remedy, location=str(folder)) from refusal
-    except Exception as error:  # whatever transformers, tokenizers or torch report, the directory is at fault
+    except Exception as error:  # whatever else transformers, tokenizers or torch report, the directory is at fault
+        raise_machine_error(error)
         raise Refusal(
             f"The model directory {folder} cannot be loaded: {' '.join(str(error).split())[:300]}",
             f"{HUGGING_FACE_FORMAT}, of an architecture in transformers",

@@ -30,6 +30,7 @@ from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal, unknown_name
 from bertology.input_files import expand_path, path_exists, shorten_name
 from bertology.lazy import torch
+from bertology.machine_errors import raise_machine_error
 from bertology.number_ranges import MAX_COUNT, parse_whole_number
 
 if TYPE_CHECKING:  # not as torch.dtype: the types of public functions are resolved before torch is needed

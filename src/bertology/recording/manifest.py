@@ -11,6 +11,7 @@ from bertology.corpus.corpus import Corpus, example_to_json, sentence_to_json
 from bertology.corpus.stored_examples import parse_example
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
+from bertology.folder_lock import folder_lock
 from bertology.input_files import check_path, refuse_links
 from bertology.recording.array_check import array_check
 from bertology.recording.plan import RecordingConfig, RecordingPlan

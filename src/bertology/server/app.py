@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from bertology.errors import ExplainedError, Refusal
 from bertology.html import render
+from bertology.machine_errors import find_machine_error
 from bertology.number_ranges import MAX_DIGITS
 from bertology.results.palette import PALETTES
 from bertology.server.limits import LIMITS

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from bertology.errors import Refusal, unknown_name
 from bertology.input_files import expand_path, path_exists
+from bertology.machine_errors import find_machine_error
 from bertology.server.problems import ApiError, describe_problem, internal_error
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 
 from pydantic import BaseModel
 
-from bertology.errors import Refusal
+from bertology.errors import ExplainedError, Refusal
 from bertology.input_files import path_exists
 
 _PATH = re.compile(r"(?<![\w.:/])(/[^\s/'\"`,;:()]+)((?:/[^\s/'\"`,;:()]+)+)")

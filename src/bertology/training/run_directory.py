@@ -15,6 +15,7 @@ from bertology.atomic_files import atomic_directory, digest_file, is_partial, re
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Interval
+from bertology.folder_lock import folder_lock
 from bertology.input_files import describe_error
 from bertology.training.job import save_model
 from bertology.training.trainable_model import TrainableModel

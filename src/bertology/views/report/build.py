@@ -69,7 +69,7 @@ def write_report(
     if format is not None and format not in WRITERS:
         raise unknown_name("format of a report", format, WRITERS)
     check_arguments(claims, dict(arguments))
-    check_writable(file)
+    check_writable(output)
     results = claims(encoder, corpus, **arguments)
     notify = arguments.get("notify")
     content = build_report(results, progress=arguments.get("progress"), notify=notify)
