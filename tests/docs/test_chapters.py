@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import bertology
 from reproduction_scripts import load_script
 
 ROOT = Path(__file__).parents[2]
@@ -143,6 +144,14 @@ def test_every_chapter_runs_in_both_editions(name: str, monkeypatch: pytest.Monk
 
 def test_every_chapter_has_its_chinese_counterpart() -> None:
     assert [path.stem for path in sorted(EDITIONS["zh"].glob("[0-9]*.md"))] == NAMES
+
+
+def test_sentences_quoted_from_the_chinese_treebank_are_in_it() -> None:
+    pages = [path.read_text("utf-8") for path in EDITIONS["zh"].glob("*.md")]
+    quoted = [quote for page in pages for quote in re.findall("「(.+?)」", page)]
+    treebank = [example.segments[0].text or "" for example in bertology.read("chinese")]
+    assert len(quoted) >= 4
+    assert [quote for quote in quoted if not any(quote in text for text in treebank)] == []
 
 
 def test_numbers_of_results_are_not_typed() -> None:
