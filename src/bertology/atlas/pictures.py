@@ -81,20 +81,40 @@ def draw_map(profile_map: ProfileMap, content: Atlas) -> Markup:
     factor = min(width / (max(xs) - min(xs) or 1.0), height / (max(ys) - min(ys) or 1.0))
     x0, y0 = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
     trained = {model.name for model in content.models if model.is_trained}
+    points = [(MAP_WIDTH / 2 + (p.x - x0) * factor, MAP_HEIGHT / 2 - (p.y - y0) * factor) for p in positions]
+    names = [svg.truncate_label(p.model, 30) for p in positions]
     parts: list[Markup] = []
-    for p in positions:
-        x, y = MAP_WIDTH / 2 + (p.x - x0) * factor, MAP_HEIGHT / 2 - (p.y - y0) * factor
+    for p, (x, y), name, (left, bottom) in zip(positions, points, names, label_positions(points, names), strict=True):
         kind = "" if p.model in trained else "of-untrained-model"
         ellipse = svg.element(
             "ellipse", cx=x, cy=y, rx=p.radii[0] * factor, ry=p.radii[1] * factor, class_="uncertainty",
             transform=f"rotate({-p.angle:.1f} {x:.1f} {y:.1f})",
         )  # fmt: skip
         point = svg.element("circle", cx=x, cy=y, r=4.5, class_="mark-estimate", tip=p.model)
-        anchor = "end" if x > 0.7 * MAP_WIDTH else "start"
-        name = svg.text(x + (-8 if anchor == "end" else 8), y + 4, svg.truncate_label(p.model, 30), anchor=anchor)
-        parts.append(svg.group([ellipse, point, name], class_=kind))
+        parts.append(svg.group([ellipse, point, svg.text(left, bottom, name)], class_=kind))
     label = "Map of models by their profiles: " + "; ".join(f"{p.model} at {p.x:.1f}, {p.y:.1f}" for p in positions)
     return svg.document(MAP_WIDTH, MAP_HEIGHT, Markup().join(parts), label)
+
+
+def label_positions(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[tuple[float, float]]:
+    """The left end and base line of each name: beside its point, or above or below where others would be covered."""
+    marks = [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
+    placed: list[tuple[float, float, float, float]] = []
+    for (x, y), name in zip(points, names, strict=True):
+        width = svg.text_width(name)
+        candidates = [(x + 8, y + 4), (x - 8 - width, y + 4), (x - width / 2, y - 9), (x - width / 2, y + 17)]
+        boxes = [(left, bottom - 10, left + width, bottom + 3) for left, bottom in candidates]
+        taken = [*placed, *(mark for mark in marks if mark[:2] != (x - 6, y - 6))]
+        placed.append(min(boxes, key=lambda box: _covered(box, taken)))
+    return [(left, bottom - 3) for left, _, _, bottom in placed]
+
+
+def _covered(box: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]) -> float:
+    """The area of a box that others or the margin of the map take."""
+    left, top, right, bottom = box
+    outside = max(0.0, -left) + max(0.0, right - MAP_WIDTH) + max(0.0, -top) + max(0.0, bottom - MAP_HEIGHT)
+    overlaps = (max(0.0, min(right, r) - max(left, x)) * max(0.0, min(bottom, b) - max(top, y)) for x, y, r, b in taken)
+    return 100 * outside + sum(overlaps)
 
 
 def training_panels(run: TrainingRun, content: Atlas) -> list[Panel]:
