@@ -311,14 +311,16 @@ def command_line_page() -> str:
     """Every command with its arguments and options."""
     lines = ["# Command line", ""]
     lines += [
-        "Results go to stdout, messages to stderr. Exit status 0: success; 1: a check failed (`--fail-on`, `doctor`);"
+        "Results go to stdout, messages to stderr. Exit status 0: success; 1: a check failed (`--fail-on`, `doctor`),"
     ]
-    lines += ["2: a user error, explained in one paragraph; 130: interrupted."]
+    lines += ["or the machine cannot go on (no space, no memory); 2: a user error, explained in one paragraph;"]
+    lines += ["130: interrupted; 143: terminated."]
     for name, (function, summary) in COMMANDS.items():
         lines += ["", f"## bertology {name}", "", summary, "", "| | |", "|---|---|"]
         for parameter in inspect.signature(function, eval_str=True).parameters.values():
             for info in getattr(parameter.annotation, "__metadata__", ()):
-                lines.append(f"| `{_usage(parameter.name, info)}` | {_cell(info.help)} |")
+                if isinstance(info, ArgumentInfo | OptionInfo):
+                    lines.append(f"| `{_usage(parameter.name, info)}` | {_cell(info.help)} |")
     return "\n".join(lines)
 
 

@@ -35,8 +35,8 @@ LAYER = Interval(ge=-1000, le=1000)
 PROPORTION = Interval(ge=0, le=1)
 FRACTION = Interval(gt=0, lt=1)
 COSINE = Interval(ge=-1, le=1)
-LEARNING_RATE = Interval(gt=0, le=1e30)
-LEARNING_RATE_OR_ZERO = Interval(ge=0, le=1e30)
+LEARNING_RATE = Interval(gt=0, le=1e20)
+LEARNING_RATE_OR_ZERO = Interval(ge=0, le=1e20)
 """Training with a rate that is far too high diverges, and says so."""
 PENALTY = Interval(ge=0, le=1_000_000)
 

@@ -18,6 +18,7 @@ import planted_senses
 from attackable import bag_of_words_classifier
 from bertology.analyses import cache as cache_module
 from bertology.analyses import registry
+from bertology.analyses import run as run_module
 from bertology.analyses.cache import FOLDER, AnalysisCache
 from bertology.analyses.declaration import Analysis, Option
 from bertology.analyses.interventions.word_substitution.candidates import vocabulary_words
@@ -190,7 +191,8 @@ def test_an_argument_left_out_of_the_key_is_noticed(
     def incomplete(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         return strict(function, {name: value for name, value in arguments.items() if name != left_out})
 
-    monkeypatch.setattr(cache_module, "cache_key", incomplete)
+    for module in (cache_module, run_module):
+        monkeypatch.setattr(module, "cache_key", incomplete)
     analysis = registry.get("interventions/word_substitution")
     options = {name: analysis.options[name] for name in ("n_synonyms", "pos_corpus", "sample_size")}
     assert run in runs_that_differ(analysis, tmp_path, options)

@@ -64,7 +64,7 @@ def test_mistakes_are_refused(tmp_path: Path) -> None:
     completed = bertology("view", "--corpus", "english", "--example", "9999", "--model", "tiny")
     assert completed.status == 2 and "--example from 1 to" in completed.err
     completed = bertology("view", "The cat sat.", "--model", "tiny", "--results", str(tmp_path / "none.json"))
-    assert completed.status == 2 and "is not a result" in completed.err
+    assert completed.status == 2 and "none.json cannot be read" in completed.err
 
 
 def test_a_page_that_opens_with_neurons_has_them_for_long_texts(tmp_path: Path) -> None:

@@ -58,6 +58,6 @@ def test_a_corrupt_compressed_file_is_refused(suffix: str, content: bytes, tmp_p
 
 
 def test_a_directory_or_a_missing_file_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(Refusal, match="cannot be read"):
+    for path, problem in ((tmp_path, "is a folder"), (tmp_path / "none", "cannot be read")):
+        with pytest.raises(Refusal, match=problem):
             list(lines(path, ParseErrorHandler()))

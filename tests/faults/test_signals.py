@@ -12,7 +12,7 @@ import pytest
 from tests.faults.commands import COMMANDS, ENVIRONMENT, command, last_line, write_inputs
 
 SECONDS = 300
-LIMITS = {"record": 400, "claims": 200, "report": 200, "atlas": 200, "finetune": 0}
+LIMITS = {"record": 6000, "claims": 200, "report": 200, "atlas": 200, "finetune": 0}
 
 
 def is_at_work(kept: Path) -> bool:

@@ -98,10 +98,9 @@ def test_interrupted_run_resumes_from_the_cache(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(score_grid, "fit_predict", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_curve(corpus, features, tmp_path)
-    cells = list((tmp_path / FOLDER).glob("*.json"))
-    stored = json.loads(cells[0].read_text("utf-8"))["key"]
-    assert len(cells) == 3 and stored["function"].endswith("score_grid.train_and_count")
-    assert stored["arguments"]["classifier"] == "linear"
+    stored = [json.loads(file.read_text("utf-8"))["key"] for file in (tmp_path / FOLDER).glob("*.json")]
+    cells = [key for key in stored if key["function"].endswith("score_grid.train_and_count")]
+    assert [cell["arguments"]["classifier"] for cell in cells] == ["linear"] * 3
     # The features are in the cache, too: they are not extracted again.
     monkeypatch.setattr("bertology.analyses.frozen_features.encoder_states.encode_words", None)
     assert run_curve(corpus, features, tmp_path).model_dump_json() == uninterrupted.model_dump_json()
@@ -112,8 +111,8 @@ def test_interrupted_run_resumes_from_the_cache(tmp_path: Path, monkeypatch: pyt
     ("options", "message"),
     [
         ({"n_train_sizes": 0}, "--n-train-sizes was given 0"),
-        ({"min_train_fraction": 0.0}, "--min-train-fraction 0.0"),
-        ({"min_train_fraction": 2.0}, "--min-train-fraction 2.0"),
+        ({"min_train_fraction": 0.0}, "--min-train-fraction was given 0.0"),
+        ({"min_train_fraction": 2.0}, "--min-train-fraction was given 2.0"),
         ({"classifier": "cnn"}, "was given 'cnn' for the task token"),
     ],
 )
