@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
 from bertology.corpus.read import as_corpus
 from bertology.encoder.load import as_encoder
 from bertology.errors import MachineError, Refusal
+from bertology.library_settings import available_cores
 from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION, REPETITIONS
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
@@ -146,7 +146,7 @@ def _judge_all(
     models: Sequence[Any], task: JudgingTask, n_processes: int, progress: ProgressFactory | None
 ) -> list[JudgedModel | NotJudged]:
     """Judge the models, those that are stored without loading them; models in memory are judged in this process."""
-    threads, processes = max(1, (os.cpu_count() or 1) // n_processes), WorkerProcesses()
+    threads, processes = max(1, available_cores() // n_processes), WorkerProcesses()
 
     def judge(model: Any) -> JudgedModel | NotJudged:
         name = model if isinstance(model, str) else getattr(model, "name", type(model).__name__)

@@ -6,7 +6,6 @@ terminated.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -34,6 +33,7 @@ from bertology.cli import (
 )
 from bertology.cli.options import expand_option_groups
 from bertology.errors import DamagedFileWarning, LoadWarning, Refusal
+from bertology.library_settings import set_library_defaults
 from bertology.machine_errors import find_machine_error
 
 INTERRUPTED_STATUS = 130
@@ -99,9 +99,7 @@ def options(
 
 def main() -> None:
     """Run the command line."""
-    # oneDNN caches a kernel for every input shape, and batches of text have hundreds: memory would grow with the
-    # corpus. Creating them again costs nothing measurable in comparison with a forward pass.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
+    set_library_defaults()
     warnings.formatwarning = _format_warning
     try:
         with _raise_when_terminated():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.atomic_files import atomic_writer
 from bertology.checked_files import write_checked_json
 from bertology.errors import Refusal
+from bertology.library_settings import set_library_defaults
 from bertology.machine_errors import find_machine_error
 from bertology.server.jobs import (
     REFUSAL_FILE,
@@ -196,5 +197,5 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
+    set_library_defaults()
     sys.exit(run_job(Path(sys.argv[1])))
