@@ -104,9 +104,12 @@ def test_row_statistics_of_a_pass(n_inputs: int) -> None:
     assert layers == list(range(encoder.layers))
 
 
-def test_the_chunk_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "CHUNK_CELLS", 1)
-    assert_row_statistics(LayerActivations(0, random_attention(INPUTS)), TokenBatch(INPUTS))
+@pytest.mark.parametrize("chunk_heads", [1, 2, 5])
+def test_the_chunk_size_changes_nothing(chunk_heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last chunk has fewer heads than the others, or one chunk has them all."""
+    batch = TokenBatch(INPUTS)
+    monkeypatch.setattr(rows, "CHUNK_CELLS", chunk_heads * len(INPUTS) * batch.padded_length**2)
+    assert_row_statistics(LayerActivations(0, random_attention(INPUTS, heads=3)), batch)
 
 
 def test_weights_of_zero_are_harmless() -> None:
