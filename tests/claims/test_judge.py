@@ -261,9 +261,10 @@ def test_a_cell_of_a_matrix_is_selected_by_row_and_column() -> None:
 def test_refused_and_missing_results_are_not_applicable_with_the_reason() -> None:
     test = {"kind": "greater", "left": {"measure": "m"}, "right": 0.0}
     refusal = Refusal("No trees", "a treebank", "Give one")
-    assert judge(claim(test), {"": refusal}).obstacle == str(refusal)
+    refused = judge(claim(test, requirements=("dependency trees",)), {"": refusal})
+    assert refused.obstacle == str(refusal) and refused.lacking == "a treebank"  # what is refused, not what is needed
     absent = judge(claim({"kind": "greater", "left": {"measure": "x"}, "right": 0.0}), {"": result(curve(RISING))})
-    assert absent.outcome == "not applicable" and "the result has no x" in absent.obstacle
+    assert absent.outcome == "not applicable" and "the result has no x" in absent.obstacle and absent.lacking == ""
     undefined = curve([float("nan")] * 12)
     assert outcome(test, undefined) == "not applicable"
 

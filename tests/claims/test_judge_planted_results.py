@@ -170,6 +170,7 @@ def test_a_claim_whose_precondition_fails_is_not_applicable(clean: float) -> Non
         verdict = judge_data(name, attacks(0.3, 0.0, 0.05, clean))
         assert verdict.outcome == "not applicable"
         assert "clean input" in verdict.obstacle and "fine-tuned for multiple choice" in verdict.obstacle
+        assert verdict.lacking == ""
 
 
 def curve_with_peak(layer: int, half: float) -> Result:

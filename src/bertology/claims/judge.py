@@ -69,18 +69,19 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
     """
     for outcome in outcomes.values():
         if isinstance(outcome, Refusal):
-            return not_applicable(claim, str(outcome))
+            return refused_claim(claim, outcome)
     results = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Result)}
-    needs = f" It needs {', '.join(claim.requirements)}." if claim.requirements else ""
+    lacking = ", ".join(claim.requirements)
+    needs = f" It needs {lacking}." if lacking else ""
     for result in results.values():
         if not isinstance(result.data, UnmeasuredShape) and (nothing_learnt := result.data.describe_reference()):
-            return not_applicable(claim, f"{nothing_learnt}{needs}")
+            return _not_applicable(claim, f"{nothing_learnt}{needs}", lacking)
     try:
         judging = NumberJudge(claim, results)
         if claim.precondition is not None:
             precondition = judging.verdict(claim.precondition)
             if precondition.outcome != "holds":
-                return not_applicable(
+                return _not_applicable(
                     claim, f"What this presupposes is not so. {write_comparisons(precondition)}{needs}"
                 )
         verdict = judging.verdict(claim.test)
@@ -91,7 +92,7 @@ def judge(claim: Claim, outcomes: Mapping[str, Result | Refusal], *, untrained_r
         if caveats and verdict.outcome in {"holds", "fails"}:
             return replace(verdict, outcome="inconclusive", caveats=caveats)
     except MissingNumberError as missing:
-        return not_applicable(claim, f"{missing}.{needs}")
+        return _not_applicable(claim, f"{missing}.{needs}", lacking)
     if verdict.outcome != "holds":
         return verdict
     controls = [_judge_control(claim, results, verdict, control) for control in claim.controls]
@@ -141,10 +142,15 @@ def _judge_control(claim: Claim, results: Mapping[str, Result], verdict: Verdict
     return ControlVerdict(control.name, relation, same_test.comparisons, smallest)
 
 
-def not_applicable(claim: Claim, reason: str) -> Verdict:
+def refused_claim(claim: Claim, refusal: Refusal) -> Verdict:
+    """The verdict on a claim that cannot be tested because model or corpus were refused."""
+    return _not_applicable(claim, str(refusal), refusal.expected)
+
+
+def _not_applicable(claim: Claim, reason: str, lacking: str = "") -> Verdict:
     """The verdict on a claim that cannot be tested, with the reason and how to meet its requirements."""
     obstacle = f"{reason} {claim.requirement_help}" if claim.requirement_help else reason
-    return Verdict("not applicable", obstacle=obstacle)
+    return Verdict("not applicable", obstacle=obstacle, lacking=lacking)
 
 
 def _too_few_examples(verdict: Verdict) -> list[Caveat]:

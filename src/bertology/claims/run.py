@@ -27,7 +27,7 @@ from bertology.analyses.run import (
 from bertology.claims.catalogue import all_claims, read_claims
 from bertology.claims.claim import Claim, ClaimRun
 from bertology.claims.claim_results import ClaimResult, ClaimResults, ClaimResultsByModel, UnknownTokens
-from bertology.claims.judge import judge, not_applicable
+from bertology.claims.judge import judge, refused_claim
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.language import Language, detect_language
 from bertology.corpus.read import load_corpus
@@ -327,7 +327,7 @@ def judge_claims(
             filled |= again.keys()
     return ClaimResults(
         tuple(
-            ClaimResult(claim, not_applicable(claim, str(refusal)), (), _model_names(claim, inputs))
+            ClaimResult(claim, refused_claim(claim, refusal), (), _model_names(claim, inputs))
             if (refusal := other_languages.get(claim.id)) is not None
             else _claim_result(claim, outcomes, inputs, filling, filled)
             for claim in claims

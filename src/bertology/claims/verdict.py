@@ -208,14 +208,16 @@ Caveat = FewExamples | LearningProbe
 class Verdict:
     """An outcome and the comparisons behind it.
 
-    `n_required` of the comparisons must hold. `obstacle` says why a claim does not apply. `controls` say whether a
-    finding that holds is specific to the model.
+    `n_required` of the comparisons must hold. `obstacle` says why a claim does not apply, and `lacking`
+    names what is needed, such as dependency trees. `controls` say whether a finding that holds is specific to the
+    model.
     """
 
     outcome: Outcome
     comparisons: tuple[Comparison, ...] = ()
     n_required: int = 0
     obstacle: str = ""
+    lacking: str = ""
     controls: tuple[ControlVerdict, ...] = ()
     n_training: int = 0
     """Number of training sentences or examples, if the numbers are scores of probes."""

@@ -39,7 +39,7 @@ def all_statuses(**fields: Any) -> ReportContent:
         measured(id="uncontrolled", specificity="not measured", results=(GRID,)),
         measured(value=0.41, id="undecided", results=(GRID,)),
         measured(fails, 0.1, results=(GRID,)),
-        ClaimResult(inapplicable, Verdict("not applicable", obstacle="There are no <trees>."), ()),
+        ClaimResult(inapplicable, Verdict("not applicable", obstacle="There are no <trees>.", lacking="trees"), ()),
     ]
     values: dict[str, Any] = {"messages": ["a <message>"], "claim_results": claims, "not_run": [SLOW]}
     return content(section(GRID), **(values | fields))

@@ -214,8 +214,7 @@ def _reason(finding: Finding) -> str:
         return "left for --full: takes minutes"
     verdict = finding.result.verdict
     if verdict.outcome == "not applicable":
-        needs = ", ".join(finding.claim.requirements)
-        return f"not tested without {needs}" if needs else "not tested: something is lacking in this model or corpus"
+        return f"not tested without {verdict.lacking}" if verdict.lacking else "not tested: a presupposition fails"
     if any(isinstance(caveat, FewExamples) for caveat in verdict.caveats):
         return "with too few examples"
     if verdict.caveats:
