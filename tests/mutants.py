@@ -129,7 +129,7 @@ class _Mutator:
 
 
 def _executed(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes that compute something: no annotations, docstrings, messages, f-strings or imports for types."""
+    """All nodes that compute something: no annotations, docstrings, messages, assertions or imports for types."""
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
@@ -144,6 +144,8 @@ def _executed(tree: ast.Module) -> Iterator[ast.AST]:
 def _is_skipped(node: ast.AST) -> bool:
     match node:
         case ast.JoinedStr() | ast.Raise() | ast.Assert() | ast.Import() | ast.ImportFrom():
+            return True
+        case ast.keyword(arg="strict"):  # of `zip`: an assertion
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True

@@ -12,10 +12,10 @@ listed with the reason in `equivalent_mutants.toml`.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
 import json
 import os
-import random
 import shutil
 import signal
 import sys
@@ -56,11 +56,14 @@ class Outcome:
 
 
 def sample(packages: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """A random sample of the mutants of these packages, at most one a line."""
+    """A random sample of the mutants of these packages, at most one a line.
+
+    Whether a mutant is chosen depends on the seed and on its text, so that a change elsewhere leaves the others chosen.
+    """
     files = [file for package in packages for file in sorted((SOURCE / package).rglob("*.py"))]
     files = [file for file in files if LEFT_OUT not in file.parents]
     every = [mutant for file in files for mutant in mutants(file)]
-    random.Random(seed).shuffle(every)
+    every.sort(key=lambda mutant: hashlib.sha256(f"{seed} {name_of(mutant)}".encode()).digest())
     first = {(mutant.file, mutant.line): mutant for mutant in reversed(every)}
     chosen = [mutant for mutant in every if first[mutant.file, mutant.line] is mutant]
     return chosen[:count]

@@ -23,6 +23,7 @@ def over(values: list[int], scale: float = 0.5) -> bool:
         raise ValueError(f"{len(values)} values, 1 expected")
     values.sort()
     total = scale * (max(values) - 1)
+    pairs = list(zip(values, values, strict=True))
     return total > LIMIT and values is not None
 '''
 EXPECTED = {

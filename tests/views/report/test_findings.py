@@ -113,7 +113,9 @@ def test_reasons_are_counted() -> None:
     findings = [
         finding("close", 0.41),
         finding("also close", 0.4),
-        Finding(trees, ClaimResult(trees, Verdict("not applicable", obstacle="no trees", lacking="dependency trees"), ())),
+        Finding(
+            trees, ClaimResult(trees, Verdict("not applicable", obstacle="no trees", lacking="dependency trees"), ())
+        ),
         Finding(CLAIM),
         finding("holds"),
     ]
