@@ -26,6 +26,7 @@ _MODULES = {
     "RecordingConfig": "bertology.recording.plan",
     "Recording": "bertology.recording.recording",
     "Refusal": "bertology.errors",
+    "CostError": "bertology.errors",
     "MachineError": "bertology.errors",
     "Result": "bertology.results.result",
     "AnalysisCallback": "bertology.analyses.trainer_callback",
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from bertology.encoder.families import ModelFamily as ModelFamily
     from bertology.encoder.load import load as load
     from bertology.encoder.token_batch import TokenBatch as TokenBatch
+    from bertology.errors import CostError as CostError
     from bertology.errors import MachineError as MachineError
     from bertology.errors import Refusal as Refusal
     from bertology.estimates.estimate import Estimate as Estimate

@@ -1,6 +1,7 @@
-"""Errors that are told in one paragraph: `Refusal`, a user's mistake, and `MachineError`, a failure of the machine.
+"""Errors that are told in one paragraph: `Refusal`, a user's mistake, `MachineError`, a failure of the machine.
 
-The command line prints them and exits with status 2 or 1; any other exception that escapes is a bug. Messages and
+`CostError` is work beyond a bound. The command line prints them and exits with status 2, or 1 for a failure of the
+machine; any other exception that escapes is a bug. Messages and
 results write counts with `count_noun`.
 """
 
@@ -45,6 +46,13 @@ class Refusal(ExplainedError):
 
 class MachineError(ExplainedError):
     """The machine cannot go on, whatever the input: no space, no memory, a folder that cannot be written.
+
+    It is no `Refusal`: it says nothing about a model, and ends the command.
+    """
+
+
+class CostError(ExplainedError):
+    """Work that is estimated to take longer, or more space, than is allowed: refused before it starts.
 
     It is no `Refusal`: it says nothing about a model, and ends the command.
     """

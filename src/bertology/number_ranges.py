@@ -38,6 +38,7 @@ COSINE = Interval(ge=-1, le=1)
 LEARNING_RATE = Interval(gt=0, le=1e20)
 LEARNING_RATE_OR_ZERO = Interval(ge=0, le=1e20)
 """Training with a rate that is far too high diverges, and says so."""
+HOURS = Interval(gt=0, le=1_000_000)
 PENALTY = Interval(ge=0, le=1_000_000)
 
 MAX_DIGITS = 18

@@ -23,11 +23,13 @@ class AnalysisCache:
     """Stores finished parts in a directory (without one, nothing is stored) and reports progress.
 
     What is stored is found again only if the function, the content of every argument, the code of bertology and the
-    versions of the libraries are the same.
+    versions of the libraries are the same. Repeated runs that are estimated to take longer than `max_hours` are refused
+    (None: no bound).
     """
 
     directory: Path | None = None
     progress: ProgressFactory | None = None
+    max_hours: float | None = None
 
     def progress_meter(self, title: str) -> ProgressCallback:
         """A progress display with this title."""

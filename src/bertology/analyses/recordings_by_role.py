@@ -49,7 +49,7 @@ class RecordingsByRole:
     @property
     def cache(self) -> AnalysisCache:
         """The cache for finished parts of an analysis, with its progress."""
-        return AnalysisCache(self._inputs.store, self._progress)
+        return AnalysisCache(self._inputs.store, self._progress, self._inputs.max_hours)
 
     def __getitem__(self, role: str) -> Recording | None:
         if role not in self._recordings:
@@ -111,6 +111,7 @@ class RecordingsByRole:
                 sites,
                 config=self._inputs.config,
                 store=self._inputs.store,
+                max_hours=None,
                 progress=progress,
                 notify=self._notify if sites else None,
             )

@@ -20,6 +20,7 @@ from bertology.analyses.progress_estimate import SECONDS_PER_WORD, ProgressEstim
 from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
 from bertology.analyses.resamples_file import load_resamples, save_resamples
 from bertology.analyses.run_checks import check_runnable
+from bertology.analyses.run_work import estimate_missing_run, estimate_run
 from bertology.checked_files import DamagedFileError
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
@@ -32,9 +33,13 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import Recording, check_same_inputs
 from bertology.results.result import Result, sample_sizes, versions
 from bertology.results.shapes import Examples, Shape, UnmeasuredShape
+from bertology.work_estimate import WorkEstimate, check_work
 
 ROLE_NAMES = {"recording": "model", "randomised": "untrained", "against": "against"}
 """The recordings an analysis may use, and their names under `inputs` in a result."""
+
+NOT_IN_KEY = ("store", "max_hours")
+"""Inputs of a run that its results do not depend on."""
 
 Request = tuple[Analysis, Mapping[str, Any]]
 """An analysis and its options."""
@@ -46,6 +51,7 @@ class RunInputs:
     """The encoder and corpus to analyse, or a recording of them; optionally a second encoder to compare with.
 
     The encoder to compare with and the untrained encoder can be recordings too, of the same inputs as `recording`.
+    Work that is estimated to take longer than `max_hours` is refused; None sets no bound.
     """
 
     corpus: Corpus | None = None
@@ -57,6 +63,7 @@ class RunInputs:
     config: RecordingConfig = field(default_factory=RecordingConfig)
     store: Path | None = None
     random_baseline: bool = True
+    max_hours: float | None = None
 
     def __post_init__(self) -> None:
         for other in (self.against_recording, self.untrained_recording):
@@ -129,6 +136,7 @@ def build_run_inputs(
     config: RecordingConfig | None = None,
     store: str | Path | None = None,
     random_baseline: bool = True,
+    max_hours: float | None = None,
     models_follow: bool = False,
     title: str,
 ) -> RunInputs:
@@ -152,6 +160,7 @@ def build_run_inputs(
         config=config or RecordingConfig(),
         store=None if store is None else Path(store),
         random_baseline=random_baseline,
+        max_hours=max_hours,
     )
 
 
@@ -185,13 +194,14 @@ def run_all(
     cache_results: bool = False,
     progress_estimate: ProgressEstimate | None = None,
     raise_refusals: bool = False,
+    is_checked: bool = False,
 ) -> RunReport:
     """Run several analyses with one forward pass over the corpus per encoder.
 
     `progress` takes the title of a step and returns its callback. With `cache_results` each result is stored as soon
     as it is computed, so that a second run resumes where the first was stopped. `progress_estimate` is updated as
     steps finish. With `raise_refusals` an analysis that does not fit is refused, where this is known before the first
-    forward pass.
+    forward pass. `is_checked` says that the caller has compared the work with `inputs.max_hours`.
     """
     estimate = progress_estimate or ProgressEstimate()
     before = dict(estimate.elapsed)
@@ -200,6 +210,9 @@ def run_all(
     if raise_refusals and (first := next(filter(None, refusals), None)) is not None:
         raise first
     runnable = [request for request, refusal in zip(resolved, refusals, strict=True) if refusal is None]
+    if inputs.max_hours is not None and not is_checked:
+        names = ", ".join(dict.fromkeys(analysis.name for analysis, _ in runnable))
+        check_run_work(names, [(runnable, inputs)], inputs.max_hours, notify, cache_results=cache_results)
     recordings = RecordingsByRole(runnable, inputs, progress, notify, estimate)
     outcomes: list[Result | Refusal] = []
     for (analysis, options), refusal in zip(resolved, refusals, strict=True):
@@ -218,6 +231,37 @@ def run_all(
     return RunReport(
         tuple(outcomes), tuple(recordings.passes), {name: seconds for name, seconds in elapsed.items() if seconds > 0}
     )
+
+
+def check_run_work(
+    title: str,
+    batches: Sequence[tuple[Sequence[Request], RunInputs]],
+    max_hours: float,
+    notify: NotifyFunction | None,
+    *,
+    cache_results: bool = True,
+) -> None:
+    """Tell the work of several runs, or refuse it, before the first of them starts; see `work_estimate`."""
+    store = next((inputs.store for _, inputs in batches), None)
+    check_work(title, estimate_runs(batches, cache_results=cache_results), max_hours, folder=store, notify=notify)
+
+
+def estimate_runs(
+    batches: Sequence[tuple[Sequence[Request], RunInputs]], *, cache_results: bool = True
+) -> WorkEstimate:
+    """The work of several runs, without what is stored; results are stored with `cache_results`."""
+    estimate = estimate_missing_run if cache_results else estimate_run
+    resolved = [
+        ([(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests], inputs)
+        for requests, inputs in batches
+    ]
+    return sum((estimate(requests, inputs) for requests, inputs in resolved), WorkEstimate())
+
+
+def is_runnable(request: Request, inputs: RunInputs) -> bool:
+    """Whether an analysis fits the model and the corpus, as far as is known before a forward pass."""
+    analysis, options = request
+    return check_runnable(analysis, _resolve_options(analysis, options, inputs), inputs) is None
 
 
 def estimate_run_seconds(requests: Sequence[Request], inputs: RunInputs) -> float:
@@ -245,7 +289,7 @@ def _result_arguments(analysis: Analysis, options: Mapping[str, Any], inputs: Ru
         "options": options,
         "files": files_in_options(options),
         "names": [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None],
-        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name != "store"},
+        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name not in NOT_IN_KEY},
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
 from bertology.analyses import registry
 from bertology.analyses.checkpoints import run_against_all
@@ -20,11 +20,13 @@ from bertology.analyses.run import (
 )
 from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal, unknown_name
+from bertology.number_ranges import HOURS
 from bertology.progress import ProgressFactory
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import Recording
 from bertology.results.result import Result
 from bertology.results.results import Results, unique_names
+from bertology.work_estimate import MAX_HOURS
 
 
 @overload
@@ -53,6 +55,7 @@ def run(
     store: str | Path | None = None,
     like: str | None = None,
     random_baseline: bool = True,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
     **options: Any,
@@ -67,7 +70,8 @@ def run(
     `against` is the model (beside a recording: a recording) to compare with, or a list of models; layer curves then
     become one matrix of models by layers, other results are by model. With a `store` (a directory) recordings are kept
     and reused. `like` is a paper, for example clark2019, whose definitions are used where `options` do not say
-    otherwise; the published numbers are then in the provenance of the result. `options` are the options of the
+    otherwise; the published numbers are then in the provenance of the result. Work that is estimated to take longer
+    than `max_hours` for a model is refused before it starts (None: no bound). `options` are the options of the
     analyses; of several analyses, each takes those it has.
     """
     names = [analysis] if isinstance(analysis, str) else list(dict.fromkeys(analysis))
@@ -87,6 +91,7 @@ def run(
         config=config,
         store=store,
         random_baseline=random_baseline,
+        max_hours=max_hours,
         models_follow=isinstance(encoder, list | Iterator),
         title=", ".join(names),
     )

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from bertology.analyses.run import NotifyFunction
+from bertology.atlas.atlas_work import estimate_atlas
 from bertology.atlas.content import Atlas
 from bertology.atlas.judged_model import JudgedModel, NotJudged
 from bertology.atlas.judging import JudgingTask, judge_model, stored_model
@@ -18,11 +20,11 @@ from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
 from bertology.corpus.read import as_corpus
 from bertology.encoder.load import as_encoder
-from bertology.errors import MachineError, Refusal
-from bertology.library_settings import available_cores
-from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION, REPETITIONS
+from bertology.errors import MachineError, Refusal, count_noun
+from bertology.number_ranges import COUNT, COUNT_OR_ZERO, HOURS, PROPORTION, REPETITIONS
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
+from bertology.work_estimate import MAX_HOURS, check_work
 
 AtlasFormat = Literal["html", "json"]
 SUFFIXES: dict[str, AtlasFormat] = {".html": "html", ".json": "json"}
@@ -47,15 +49,17 @@ def atlas(
     allow_pickle: bool = False,
     store: str | Path | None = None,
     n_processes: Annotated[int, REPETITIONS] = 1,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     progress: ProgressFactory | None = None,
+    notify: NotifyFunction | None = None,
 ) -> Atlas:
     """Judge the findings for each model on the same sentences, and compare the models.
 
     `models` are names, paths or models in memory, as `bertology.load` takes them. Each name is judged in a process of
     its own, `n_processes` at a time, and kept in the `store` (a directory); one that cannot be judged is named with the
     reason, and the others go on. With `output`, a page that opens offline (.html), or all numbers (.json), is written.
-    `device`, `dtype` and `allow_pickle` say how named models are loaded. The other arguments are those of
-    `bertology.claims`.
+    `device`, `dtype` and `allow_pickle` say how named models are loaded. An atlas that is estimated to take longer than
+    `max_hours` is refused before it starts (None: no bound). The other arguments are those of `bertology.claims`.
     """
     file = None if output is None else Path(output)
     if file is not None and file.suffix not in SUFFIXES:
@@ -87,6 +91,10 @@ def atlas(
             "No finding was chosen", "at least one", "Name another paper or file of claims, or leave out fewer"
         )
     distinct, messages = _without_repeats(models)
+    if max_hours is not None:
+        work = estimate_atlas(distinct, task, n_processes)
+        title = f"An atlas of {count_noun(len(distinct), 'models')}"
+        check_work(title, work, max_hours, folder=task.store, notify=notify)
     outcomes = _judge_all(distinct, task, n_processes, progress)
     judged = [outcome for outcome in outcomes if isinstance(outcome, JudgedModel)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, NotJudged)]

@@ -57,7 +57,7 @@ def judge_model(encoder: Encoder, source: str, task: JudgingTask, progress: Prog
     def start(title: str) -> ProgressCallback:
         return progress if title == "everything" else no_progress
 
-    results = claims(encoder, task.corpus, **task.arguments, store=task.store, progress=start)
+    results = claims(encoder, task.corpus, **task.arguments, store=task.store, max_hours=None, progress=start)
     model = encoder.model if isinstance(encoder, TaskEncoder) else None
     config = getattr(model, "config", None)
     is_trained = not is_untrained(source)
@@ -150,6 +150,15 @@ def _code_digest() -> str:
 
 def describe_source(source: str) -> str | None:
     """The names, sizes and times of the files of a model; None if its name does not say where they are."""
+    files = model_files(source)
+    if files is None:
+        return None
+    listing = [(str(file), status.st_size, status.st_mtime_ns) for file in files for status in [file.stat()]]
+    return hashlib.sha256(json.dumps([source, listing]).encode()).hexdigest()[:32]
+
+
+def model_files(source: str) -> list[Path] | None:
+    """The files of a model; None if its name does not say where they are."""
     name = source
     while name.startswith(RANDOM_PREFIXES):
         name = name.partition(":")[2]
@@ -161,6 +170,4 @@ def describe_source(source: str) -> str | None:
         folders = [folder for folder in folders if folder.is_dir()][:1]
         if not folders:
             return None
-    files = [file for folder in folders if folder.is_dir() for file in sorted(folder.rglob("*")) if file.is_file()]
-    listing = [(str(file), status.st_size, status.st_mtime_ns) for file in files for status in [file.stat()]]
-    return hashlib.sha256(json.dumps([source, listing]).encode()).hexdigest()[:32]
+    return [file for folder in folders if folder.is_dir() for file in sorted(folder.rglob("*")) if file.is_file()]

@@ -96,6 +96,7 @@ def atlas_command(
     ] = None,
     store: options.Store = None,
     no_store: options.NoStore = False,
+    max_hours: options.MaxHours = options.MAX_HOURS,
 ) -> None:
     """Judge the models, each once, and write the atlas; models that cannot be judged are named with the reason."""
     from bertology.atlas.build import atlas
@@ -123,7 +124,9 @@ def atlas_command(
             allow_pickle=loading.allow_pickle,
             store=options.store_directory(store, no_store=no_store),
             n_processes=processes,
+            max_hours=max_hours,
             progress=progress,
+            notify=options.print_message,
         )
     _print_summary(content)
     typer.echo(str(file))

@@ -93,6 +93,7 @@ class ClaimsOptions:
     ] = None
     store: options.Store = None
     no_store: options.NoStore = False
+    max_hours: options.MaxHours = options.MAX_HOURS
 
     def python_arguments(
         self, models: list[str], loading: options.ModelOptions, *, papers: Sequence[str], progress: ProgressFactory
@@ -129,6 +130,7 @@ class ClaimsOptions:
             "max_unknown": self.max_unknown_tokens,
             "overflow": self.overflow,
             "store": options.store_directory(self.store, no_store=self.no_store),
+            "max_hours": self.max_hours,
             "progress": progress,
             "notify": options.print_message,
         }

@@ -96,6 +96,7 @@ def finetune_command(
     ] = False,
     device: options.Device = "cpu",
     allow_pickle: options.AllowPickle = False,
+    max_hours: options.MaxHours = options.MAX_HOURS,
     as_json: options.Json = False,
 ) -> None:
     """Fine-tune, and print the directory of the model, or with --json its metadata."""
@@ -130,6 +131,7 @@ def finetune_command(
             label=label,
             max_length=max_length,
             keep_checkpoints=keep_checkpoints,
+            max_hours=max_hours,
             progress=progress,
             notify=options.print_message,
         )

@@ -32,8 +32,7 @@ from bertology.cli import (
     view,
 )
 from bertology.cli.options import expand_option_groups
-from bertology.errors import DamagedFileWarning, LoadWarning, Refusal
-from bertology.library_settings import set_library_defaults
+from bertology.errors import CostError, DamagedFileWarning, LoadWarning, Refusal
 from bertology.machine_errors import find_machine_error
 
 INTERRUPTED_STATUS = 130
@@ -130,7 +129,7 @@ def _stop_with(error: Exception) -> None:
         # Files are opened in many places, and the cause is always the same.
         problem = f"{error.filename} cannot be read or written"
         error = Refusal(problem, "a path you have permission for", PERMISSION_REMEDY)
-    if isinstance(error, Refusal):
+    if isinstance(error, Refusal | CostError):
         _stop(f"bertology: {error}", 2)
     raise error
 

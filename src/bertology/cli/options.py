@@ -20,8 +20,9 @@ from bertology.cli.completion import complete_corpus, complete_format, complete_
 from bertology.errors import Refusal
 from bertology.input_files import check_path, path_exists
 from bertology.lazy import torch
-from bertology.number_ranges import COUNT, MAX_COUNT, NumberRange, check_number, range_of_hint
+from bertology.number_ranges import COUNT, HOURS, MAX_COUNT, NumberRange, check_number, range_of_hint
 from bertology.progress import progress_bars as progress_bars
+from bertology.work_estimate import MAX_HOURS as MAX_HOURS
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus
@@ -135,6 +136,15 @@ Store = Annotated[
     typer.Option(metavar="DIR", help="Directory for recordings and results (default: the user's cache directory)."),
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not read or write the store.")]
+MaxHours = Annotated[
+    float,
+    HOURS,
+    typer.Option(
+        "--max-hours",
+        metavar="N",
+        help="Refuse work that is estimated, before it starts, to take longer than this many hours.",
+    ),
+]
 Objective = Annotated[
     Literal["auto", "mlm", "lm", "prediction", "gold"],
     typer.Option(

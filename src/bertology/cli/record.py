@@ -37,6 +37,7 @@ def record_command(
         int, SEED, typer.Option(metavar="N", help="Random seed for masking tokens (gradient sites only).")
     ] = 0,
     loading: options.ModelOptions = options.ModelOptions(),
+    max_hours: options.MaxHours = options.MAX_HOURS,
 ) -> None:
     """Record, and print the directory."""
     from bertology.analyses import registry
@@ -56,6 +57,7 @@ def record_command(
             [name.strip() for name in sites.split(",") if name.strip()],
             config=config,
             folder=output,
+            max_hours=max_hours,
             progress=progress(f"recording {encoder.name}"),
             notify=options.print_message,
         )

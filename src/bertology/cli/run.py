@@ -56,6 +56,7 @@ def run_command(
     loading: options.ModelOptions = options.ModelOptions(),
     store: options.Store = None,
     no_store: options.NoStore = False,
+    max_hours: options.MaxHours = options.MAX_HOURS,
     no_random_baseline: Annotated[
         bool, typer.Option("--no-random-baseline", help="Skip the untrained-model baseline (random:MODEL).")
     ] = False,
@@ -158,6 +159,7 @@ def run_command(
             store=options.store_directory(store, no_store=no_store),
             like=like,
             random_baseline=not no_random_baseline,
+            max_hours=max_hours,
             progress=progress,
             notify=options.print_message,
             **explicit_options,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
@@ -16,11 +16,13 @@ from bertology.encoder.encoder import Encoder, ModelOutput
 from bertology.encoder.load import as_encoder
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.number_ranges import HOURS
 from bertology.recording.gold_targets import GoldTargets, gold_targets
 from bertology.recording.manifest import load_plan, save_description
 from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
 from bertology.recording.ragged_arrays import RaggedArrays
 from bertology.recording.recording import EncoderSummary, Recording
+from bertology.recording.recording_work import estimate_recording
 from bertology.recording.shards import ShardReader, write_shard
 from bertology.recording.sites import (
     HIDDEN_SITES,
@@ -35,6 +37,7 @@ from bertology.recording.store import RecordingFolder, recording_hash
 from bertology.statistics.pairs import StatisticNeeds
 from bertology.statistics.triton.accumulate import FusedAccumulator, can_fuse, supports_fused
 from bertology.statistics.word_states import word_weights
+from bertology.work_estimate import MAX_HOURS, TOLD_SECONDS, WorkEstimate, check_work
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,6 +57,7 @@ def record(
     config: RecordingConfig = RecordingConfig(),
     store: str | Path | None = None,
     folder: str | Path | None = None,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     progress: ProgressCallback | None = None,
     notify: MessageCallback | None = None,
 ) -> Recording:
@@ -61,12 +65,17 @@ def record(
 
     With a `store` (a root folder), shards are stored under a content hash, finished shards are never recomputed, and
     sites recorded earlier are shared; `folder` names the recording's own folder instead. Without either, arrays stay in
-    memory.
+    memory. A recording that is estimated to take longer than `max_hours`, or more space than there is, is refused
+    before it starts; None sets no bound.
     """
     encoder, corpus = as_encoder(encoder), as_corpus(corpus)
     store, folder = (None if path is None else Path(path) for path in (store, folder))
     resolved = resolve_sites(sites, encoder.task_heads)
     check_sites_available(encoder, resolved, config)
+    if max_hours is not None:
+        target = folder or store
+        work = estimate_missing(encoder, corpus, resolved, config=config, store=store, folder=folder)
+        check_work(f"Recording {encoder.name} on {corpus.name}", work, max_hours, folder=target, notify=notify)
     summary = encoder_summary(encoder)
     if store is None and folder is None:
         plan = make_plan(encoder, corpus, config)
@@ -84,6 +93,33 @@ def record(
     return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts, store=store)
 
 
+def estimate_missing(
+    encoder: Encoder,
+    corpus: Corpus,
+    sites: Sequence[Site],
+    *,
+    config: RecordingConfig,
+    store: Path | None = None,
+    folder: Path | None = None,
+) -> WorkEstimate:
+    """The work of a recording, without the shards that are recorded already."""
+    work = estimate_recording(encoder, corpus, sites, config)
+    if work.seconds < TOLD_SECONDS and not work.n_bytes:
+        return work
+    is_new = store is None or not store.is_dir() if folder is None else not folder.is_dir()
+    if is_new:  # nothing is stored; the key of a large corpus takes long
+        return work
+    key = {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+    stored = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
+    plan = load_plan(stored, key, corpus)
+    if plan is None:
+        return work
+    files = [stored.shards(site.storage_key) for site in sites]
+    lengths = [sum(len(plan.inputs[index].tokens) for index in shard) for shard in plan.order]
+    missing = [n for shard, n in enumerate(lengths) if any(shard not in of_site for of_site in files)]
+    return work.scaled(sum(missing) / max(1, sum(lengths)))
+
+
 def find_recording(
     encoder: Encoder,
     corpus: Corpus,
@@ -99,7 +135,7 @@ def find_recording(
     plan = load_plan(folder, key, corpus)
     if plan is None or any(len(folder.shards(site.storage_key)) < len(plan.shards) for site in resolved):
         return None
-    return record(encoder, corpus, resolved, config=config, store=store)
+    return record(encoder, corpus, resolved, config=config, store=store, max_hours=None)
 
 
 def encoder_summary(encoder: Encoder) -> EncoderSummary:

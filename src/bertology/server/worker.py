@@ -140,6 +140,7 @@ def _claims_arguments(job: JobRecord, progress: ProgressFile) -> dict[str, Any]:
         "full": request.full,
         "limit": request.limit,
         "store": Path(job.store),
+        "max_hours": None,
         "progress": progress.start,
     }
 
@@ -163,7 +164,9 @@ def _record_sites(sites: Callable[[], list[Any]]) -> Callable[[JobRecord, Path, 
 
         encoder, _, corpus = load_inputs(job)
         callback = progress.start(EVERYTHING)
-        recording = record(encoder, corpus, sites(), config=INDEX_CONFIG, store=Path(job.store), progress=callback)
+        recording = record(
+            encoder, corpus, sites(), config=INDEX_CONFIG, store=Path(job.store), max_hours=None, progress=callback
+        )
         write_checked_json(folder / RESULT_FILE, recording.summary())
 
     return record_job

@@ -24,7 +24,7 @@ from bertology.encoder.load import as_encoder, load
 from bertology.errors import Refusal, unknown_name
 from bertology.estimates.estimate import Estimate
 from bertology.estimates.metrics import MetricEstimates
-from bertology.number_ranges import COUNT, FRACTION, MAX_COUNT
+from bertology.number_ranges import COUNT, FRACTION, HOURS, MAX_COUNT
 from bertology.recording.recorder import ProgressCallback
 from bertology.results.result import versions
 from bertology.training.checkpointer import SAVE_SECONDS, Checkpointer
@@ -42,6 +42,8 @@ from bertology.training.messages import epoch_message, job_message, score_messag
 from bertology.training.run_directory import LAST_GOOD_FOLDER, RunDirectory, save_atomically
 from bertology.training.task_selection import TaskName, build_task, select_examples
 from bertology.training.trainable_model import TrainableModel
+from bertology.training.training_work import estimate_training
+from bertology.work_estimate import MAX_HOURS, check_work
 
 FORMAT = 2
 VALIDATION_FRACTION = 0.1
@@ -81,6 +83,7 @@ def finetune(
     keep_checkpoints: bool = False,
     device: str = "cpu",
     seconds: Annotated[float, Interval(ge=0, le=MAX_COUNT)] = SAVE_SECONDS,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     progress: Callable[[str], ProgressCallback] | None = None,
     notify: MessageCallback | None = None,
 ) -> FineTunedModel:
@@ -91,7 +94,8 @@ def finetune(
     are held out by document or text. An interrupted run resumes from its last checkpoint (every epoch, and every
     `seconds` within one) and ends with the same weights. A loss that is not finite stops the run, and the last good
     weights are kept. `test` examples are scored at the end only. While another process writes the same run to `output`,
-    this one waits; another run is refused.
+    this one waits; another run is refused. Training that is estimated to take longer than `max_hours`, or more space
+    than there is, is refused before it starts (None: no bound).
     """
     notify = notify or _ignore_message
     encoder = _load_encoder(model, device)
@@ -109,6 +113,10 @@ def finetune(
             notify(f"{output} is already finished; nothing to do")
             return FineTunedModel(load_finetuned(run_directory.folder, encoder.device), run_directory.folder, metadata)
         notify(job_message(encoder, corpus.name, split, job))
+        if max_hours is not None:
+            work = estimate_training(encoder, job, split, run_directory.folder, keep_checkpoints=keep_checkpoints)
+            title = f"Fine-tuning {encoder.name} on {corpus.name}"
+            check_work(title, work, max_hours, folder=run_directory.folder, notify=notify)
         trainable = build_model(encoder, job)
         train_data, validation_data = job.encode(encoder, split.train), job.encode(encoder, split.validation)
         for message in truncation_messages(job, encoder, {"training": train_data, "validation": validation_data}):

@@ -98,7 +98,7 @@ def build_model_run(encoder: Encoder, input_: TextInput, quantities: Sequence[st
     objective = "prediction" if encoder.task_heads & {"label", "nsp", "choice", "sop"} else "auto"
     kind = "sentence" if len(input_.segments) == 1 else "pair"
     corpus = Corpus((Example(input_.segments, kind, id="1"),), name="text")
-    recording = record(encoder, corpus, sites, config=RecordingConfig(objective=objective))
+    recording = record(encoder, corpus, sites, config=RecordingConfig(objective=objective), max_hours=None)
     return recorded_model_run(recording, 0, quantities, neurons=with_neurons)
 
 

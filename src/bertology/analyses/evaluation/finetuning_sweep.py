@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,20 +26,32 @@ from bertology.training.data_split import DataSplit, sort_by_content, split_exam
 from bertology.training.job import TrainingJob, build_model, train_model
 from bertology.training.loop import TrainingConfig, resolve_config
 from bertology.training.task_selection import build_task, infer_task, select_examples
+from bertology.work_estimate import WorkEstimate, check_work
 
 TEST_FRACTION = 0.25
+COMPUTED_SECONDS = 0.05
+"""A run that takes less was in the cache, or is too short to matter."""
 Key = TypeVar("Key")
 
 
 def cached_runs(
     cache: AnalysisCache, title: str, run: Callable[..., Any], arguments: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
-    """The result of a run for each of these arguments; finished runs are cached."""
+    """The result of a run for each of these arguments; finished runs are cached.
+
+    The first run that is computed says how long all of them take, which is refused above the bound of the cache.
+    """
     meter = cache.progress_meter(f"{title} ({len(arguments)} runs)")
-    return [
-        cache.call(run, progress=step_progress(meter, step, len(arguments)), **values)
-        for step, values in enumerate(arguments)
-    ]
+    results: list[Any] = []
+    is_measured = cache.max_hours is None
+    for step, values in enumerate(arguments):
+        start = perf_counter()
+        results.append(cache.call(run, progress=step_progress(meter, step, len(arguments)), **values))
+        seconds = perf_counter() - start
+        if cache.max_hours is not None and not is_measured and seconds >= COMPUTED_SECONDS:
+            n_left, is_measured = len(arguments) - step - 1, True
+            check_work(f"{title} {n_left} times more", WorkEstimate(n_left * seconds), cache.max_hours)
+    return results
 
 
 class FinetuningSweep:

@@ -325,7 +325,7 @@ def heads_by_function(
     treebank = load_corpus(function_corpus or DEFAULT_CORPUS) if function_corpus or not has_trees else corpus
     treebank.require_annotations("governors", "relations", analysis_name="--function-corpus")
     sample = replace(treebank, examples=tuple(sort_by_content(treebank.examples)[:MAX_SENTENCES]))
-    recording = record(encoder, sample, [STRONGEST_WORD], config=RecordingConfig(overflow="truncate"))
+    recording = record(encoder, sample, [STRONGEST_WORD], config=RecordingConfig(overflow="truncate"), max_hours=None)
     frequencies = english_frequencies()
     frequent_words = frequencies.most_frequent(N_FREQUENT_WORDS)
     counts = count_function_links(

@@ -117,7 +117,7 @@ class TrainTestSplit:
         corpus.require_annotations(*annotations, analysis_name=f"{analysis_name} --train-corpus")
         config = RecordingConfig(**recording.config)
         config = replace(config, half_precision=config.half_precision or half_precision)
-        train_recording = record(encoder, corpus, sites, config=config, store=recording.store)
+        train_recording = record(encoder, corpus, sites, config=config, store=recording.store, max_hours=None)
         return TrainTestData(
             DataPart(train_recording, list(range(len(train_recording)))),
             DataPart(recording, list(range(len(recording)))),

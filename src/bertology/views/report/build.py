@@ -16,7 +16,7 @@ from bertology.claims.claim_results import ClaimResults
 from bertology.claims.example_texts import example_texts
 from bertology.claims.run import ClaimsArguments, claims
 from bertology.encoder.builtin import BUILT_IN_MODELS
-from bertology.errors import Refusal, unknown_name
+from bertology.errors import CostError, Refusal, unknown_name
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory
 from bertology.public_functions import check_arguments
@@ -171,6 +171,8 @@ def run_plugins(
             continue
         try:
             run = run_all([(plugin.value, {})], inputs, progress=progress, notify=notify, cache_results=True)
+        except CostError:
+            raise
         except Exception as error:  # code of another package, which may fail in any way
             raise_machine_error(error)
             messages.pop()

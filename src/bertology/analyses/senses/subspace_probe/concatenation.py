@@ -99,7 +99,7 @@ def concatenated_states(
         for number, (index, appended) in enumerate(pairs)
     )
     config = replace(RecordingConfig(**recording.config), overflow="skip")
-    recorded = record(encoder, Corpus(examples, name=f"joined to {name}"), (WORD_SITE,), config=config)
+    recorded = record(encoder, Corpus(examples, name=f"joined to {name}"), (WORD_SITE,), config=config, max_hours=None)
     layers, _, width = test.examples.features.shape
     states = np.zeros((layers, len(examples), width), np.float32)
     fits = np.zeros(len(examples), np.bool_)

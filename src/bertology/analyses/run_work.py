@@ -1,0 +1,67 @@
+"""The work of a run, estimated before it starts: its forward passes, measured, and what analyses declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bertology.analyses.declaration import Analysis
+from bertology.analyses.progress_estimate import SECONDS_PER_WORD
+from bertology.encoder.encoder import Encoder, Randomisable
+from bertology.recording.recorder import estimate_missing
+from bertology.recording.recording_work import count_words_per_input, estimate_recording
+from bertology.recording.sites import resolve_sites
+from bertology.work_estimate import TOLD_SECONDS, WorkEstimate
+
+if TYPE_CHECKING:
+    from bertology.analyses.run import RunInputs
+
+ROLES = ("recording", "randomised", "against")
+
+
+def estimate_run(requests: Sequence[tuple[Analysis, Mapping[str, Any]]], inputs: RunInputs) -> WorkEstimate:
+    """Seconds on this machine, and bytes that are kept, of analyses with all their options; as if nothing were stored.
+
+    Seconds that analyses declare are those of a small encoder on one core; they grow with the measured pass.
+    """
+    corpus = inputs.corpus
+    if corpus is None or not requests:
+        return WorkEstimate()
+    words, scale = count_words_per_input(corpus)
+    n_words = int(words.sum() * scale)
+    passes = {role: _pass(role, requests, inputs) for role in ROLES}
+    main = passes["recording"].seconds or passes["against"].seconds
+    factor = max(1.0, main / (SECONDS_PER_WORD * max(1, n_words)))
+    declared = sum(analysis.cost.estimate(n_words) for analysis, _ in requests)
+    return sum(passes.values(), WorkEstimate(factor * declared))
+
+
+def estimate_missing_run(requests: Sequence[tuple[Analysis, Mapping[str, Any]]], inputs: RunInputs) -> WorkEstimate:
+    """The work of a run without results and shards that are stored already; for work that is worth a message."""
+    from bertology.analyses.run import stored_result
+
+    work = estimate_run(requests, inputs)
+    is_small = work.seconds < TOLD_SECONDS and not work.n_bytes
+    if is_small or inputs.store is None or not inputs.store.is_dir():
+        return work
+    missing = [request for request in requests if stored_result(request[0], inputs, request[1]) is None]
+    return estimate_run(missing, inputs)
+
+
+def _pass(role: str, requests: Sequence[tuple[Analysis, Mapping[str, Any]]], inputs: RunInputs) -> WorkEstimate:
+    """The pass that records what all analyses need of one model."""
+    encoder = _encoder(role, inputs)
+    concerned = [(analysis, options) for analysis, options in requests if role in analysis.inputs]
+    sites = resolve_sites(site for analysis, options in concerned for site in analysis.sites(options))
+    if encoder is None or inputs.corpus is None or inputs.recorded(role) is not None or not sites:
+        return WorkEstimate()
+    if inputs.store is None:
+        return estimate_recording(encoder, inputs.corpus, sites, inputs.config)
+    return estimate_missing(encoder, inputs.corpus, sites, config=inputs.config, store=inputs.store)
+
+
+def _encoder(role: str, inputs: RunInputs) -> Encoder | None:
+    if role == "randomised":
+        # The untrained model is as large, and is not built for an estimate.
+        return inputs.encoder if inputs.random_baseline and isinstance(inputs.encoder, Randomisable) else None
+    return inputs.against if role == "against" else inputs.encoder

@@ -1,0 +1,114 @@
+"""The work of a recording is estimated before it starts: its bytes are right, and what explodes is refused at once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import bertology
+
+from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.read import load_corpus
+from bertology.corpus.sentence import sentence_from_words
+from bertology.encoder.load import load
+from bertology.errors import CostError
+from bertology.recording import recording_work
+from bertology.recording.plan import RecordingConfig
+from bertology.recording.recorder import estimate_missing, record
+from bertology.recording.recording_work import estimate_recording
+from bertology.recording.sites import resolve_sites
+
+SITES = ("attention", "hidden", "hidden.words", "query")
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure small work too."""
+    monkeypatch.setattr(recording_work, "SMALL_BYTES", 0.0)
+
+
+def kept_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("half_precision", [False, True])
+def test_the_bytes_are_those_that_recording_writes(site: str, half_precision: bool, tmp_path: Path) -> None:
+    encoder, corpus = load("tiny"), load_corpus("english", limit=60)
+    config = RecordingConfig(half_precision=half_precision)
+    estimate = estimate_recording(encoder, corpus, resolve_sites([site]), config)
+    record(encoder, corpus, [site], config=config, folder=tmp_path)
+    assert estimate.n_bytes == pytest.approx(kept_bytes(tmp_path), rel=0.35)
+    assert 0 < estimate.seconds < 60
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize("overflow", ["window", "truncate", "skip"])
+def test_long_texts_count_as_they_will_be_recorded(overflow: Any, tmp_path: Path) -> None:
+    encoder, words = load("tiny"), ("the", "cat", "sat", "on", "a", "mat") * 500
+    long, short = (Example((sentence_from_words(part),), id=str(len(part))) for part in (words, words[:30]))
+    corpus = Corpus((long, short, short, short))
+    config = RecordingConfig(overflow=overflow)
+    estimate = estimate_recording(encoder, corpus, resolve_sites(["attention"]), config)
+    record(encoder, corpus, ["attention"], config=config, folder=tmp_path)
+    assert estimate.n_bytes == pytest.approx(kept_bytes(tmp_path), rel=0.25)
+
+
+@pytest.mark.usefixtures("measured")
+def test_recorded_shards_are_no_work(tmp_path: Path) -> None:
+    encoder, corpus = load("tiny"), load_corpus("english", limit=20)
+    sites = resolve_sites(["attention"])
+    arguments: Any = {"config": RecordingConfig(), "store": tmp_path}
+    whole = estimate_missing(encoder, corpus, sites, **arguments)
+    record(encoder, corpus, sites, store=tmp_path)
+    rest = estimate_missing(encoder, corpus, sites, **arguments)
+    assert whole.n_bytes > 0 and whole.seconds > 0
+    assert rest.n_bytes == 0 and rest.seconds == 0
+
+
+def test_small_work_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_work, "_measure", lambda *_: pytest.fail("a pass was made"))
+    corpus = load_corpus("english", limit=20)
+    assert estimate_recording(load("tiny"), corpus, resolve_sites(["attention"]), RecordingConfig()).n_bytes == 0
+
+
+def test_ten_million_sentences_are_refused_at_once() -> None:
+    """The estimate tokenises a sample only; planning them would take half an hour."""
+    sentence = load_corpus("english", limit=1)[0]
+    corpus = Corpus((sentence,) * 10**7, name="huge")
+    start = time.monotonic()
+    with pytest.raises(CostError, match="Recording tiny on huge takes about .* (hours|TB|GB)"):
+        record(load("tiny"), corpus, ["attention"], max_hours=0.5)
+    assert time.monotonic() - start < 60
+    with pytest.raises(CostError, match="TB to keep"):
+        record(load("tiny"), corpus, ["attention"], max_hours=1e6)
+
+
+def test_one_sentence_of_a_hundred_thousand_words_is_refused_with_the_option_that_allows_it(tmp_path: Path) -> None:
+    file = tmp_path / "long.txt"
+    file.write_text(" ".join(("the", "cat", "sat", "on", "a", "mat") * 16_667))
+    arguments = ["record", "mini", str(file), "--sites", "attention", "--overflow", "window"]
+    refused = bertology(*arguments, "-o", str(tmp_path / "out"), "--max-hours", "0.0001")
+    assert refused.status == 2 and not refused.out, refused.err
+    assert "Recording mini on" in refused.err and "GB to keep" in refused.err
+    assert "Expected at most 0.0001 hours." in refused.err and "--max-hours" in refused.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_words_of_a_large_corpus_are_counted_in_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = load_corpus("english")
+    words, scale = recording_work.count_words_per_input(corpus)
+    monkeypatch.setattr(recording_work, "MAX_COUNTED_EXAMPLES", 100)
+    sampled, sampled_scale = recording_work.count_words_per_input(corpus)
+    assert scale == 1 and len(sampled) <= 100
+    assert np.isclose(sampled.sum() * sampled_scale, words.sum(), rtol=0.2)
+
+
+def test_an_empty_corpus_is_no_work() -> None:
+    corpus = replace(load_corpus("english", limit=1), examples=())
+    assert estimate_recording(load("tiny"), corpus, resolve_sites(["hidden"]), RecordingConfig()).seconds == 0
