@@ -23,6 +23,28 @@ LINE_SECONDS = 30.0
 """Seconds between two lines where no bars can be drawn."""
 
 
+class ProgressStep:
+    """A callback whose display shows a detail beside the title, such as `3/16 shards, 2 workers`."""
+
+    def __init__(self, show: Callable[[int, int, str], None]) -> None:
+        self._show = show
+        self._detail = ""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show what is done."""
+        self._show(done, total, self._detail)
+
+    def describe(self, detail: str) -> None:
+        """Show this detail from the next call on."""
+        self._detail = detail
+
+
+def describe_step(callback: ProgressCallback, detail: str) -> None:
+    """Show a detail with the progress of a step, if its display can."""
+    if isinstance(callback, ProgressStep):
+        callback.describe(detail)
+
+
 def no_progress(done: int, total: int) -> None:
     """Report nothing."""
 
@@ -67,11 +89,11 @@ def _rich_bars() -> Generator[ProgressFactory]:
         def start(title: str) -> ProgressCallback:
             task, start_time = bars.add_task(title, total=None, left=""), monotonic()
 
-            def update(done: int, total: int) -> None:
-                left = time_left(monotonic() - start_time, done, total)
+            def update(done: int, total: int, detail: str) -> None:
+                left = ", ".join(filter(None, [time_left(monotonic() - start_time, done, total), detail]))
                 bars.update(task, completed=done, total=total, left=left, visible=done < total)
 
-            return update
+            return ProgressStep(update)
 
         yield start
 
@@ -102,12 +124,13 @@ class _Step:
     start_time: float
     done: int = 0
     total: int = 0
+    detail: str = ""
 
     def describe(self, now: float) -> str:
         if not self.total:
             return self.title
         left = time_left(now - self.start_time, self.done, self.total)
-        return ", ".join(filter(None, [f"{self.title}: {self.done / self.total:.0%}", left]))
+        return ", ".join(filter(None, [f"{self.title}: {self.done / self.total:.0%}", left, self.detail]))
 
 
 @dataclass
@@ -122,15 +145,15 @@ class ProgressLines:
         step = _Step(title, self.clock())
         self._steps.append(step)
 
-        def update(done: int, total: int) -> None:
-            step.done, step.total = done, total
+        def update(done: int, total: int, detail: str) -> None:
+            step.done, step.total, step.detail = done, total, detail
             is_listed = step in self._steps
             if done >= total and is_listed:
                 self._steps.remove(step)
             elif done < total and not is_listed:  # some steps start again, for example each epoch
                 self._steps.append(step)
 
-        return update
+        return ProgressStep(update)
 
     def describe(self) -> str:
         """The line: `everything: 40%, about 3 min left; recording mini: 24%, about 40 s left`; empty if none runs."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.progress_estimate import SECONDS_PER_WORD, ProgressEstimate, count_words
 from bertology.encoder.encoder import Encoder, Randomisable
-from bertology.progress import ProgressFactory, no_progress
+from bertology.progress import ProgressFactory, ProgressStep, describe_step, no_progress
 from bertology.recording.paired_sites import ComparisonUnit, are_same_tokens
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
@@ -98,9 +98,10 @@ class RecordingsByRole:
         bar = self._progress(f"recording {encoder.name}") if self._progress else no_progress
         with self.progress_estimate.step(" on ".join(forward_pass), SECONDS_PER_WORD * self.n_words) as update:
 
-            def progress(done: int, total: int) -> None:
+            def show(done: int, total: int, detail: str) -> None:
                 needed = total if sites else 0
                 update(done, needed)
+                describe_step(bar, detail)
                 bar(done, total)
                 if needed and not done:
                     self.passes.append(forward_pass)
@@ -111,8 +112,8 @@ class RecordingsByRole:
                 sites,
                 config=self._inputs.config,
                 store=self._inputs.store,
-                max_hours=None,
-                progress=progress,
+                engine=self._inputs.engine,
+                progress=ProgressStep(show),
                 notify=self._notify if sites else None,
             )
 

@@ -26,6 +26,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder, describe_changes, describe_encoder, describe_numbers
 from bertology.encoder.load import as_encoder
+from bertology.engines.engine import Engine, refuse_without_store
 from bertology.errors import Refusal
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory, no_progress
@@ -38,9 +39,8 @@ from bertology.work_estimate import WorkEstimate, check_work
 ROLE_NAMES = {"recording": "model", "randomised": "untrained", "against": "against"}
 """The recordings an analysis may use, and their names under `inputs` in a result."""
 
-NOT_IN_KEY = ("store", "max_hours")
-"""Inputs of a run that its results do not depend on."""
-
+NO_CONTENT = {"store", "engine"}
+"""Inputs that no result depends on: where it is kept, and where it is computed."""
 Request = tuple[Analysis, Mapping[str, Any]]
 """An analysis and its options."""
 NotifyFunction = Callable[[str], None]
@@ -63,7 +63,7 @@ class RunInputs:
     config: RecordingConfig = field(default_factory=RecordingConfig)
     store: Path | None = None
     random_baseline: bool = True
-    max_hours: float | None = None
+    engine: Engine | None = None
 
     def __post_init__(self) -> None:
         for other in (self.against_recording, self.untrained_recording):
@@ -136,7 +136,7 @@ def build_run_inputs(
     config: RecordingConfig | None = None,
     store: str | Path | None = None,
     random_baseline: bool = True,
-    max_hours: float | None = None,
+    engine: Engine | None = None,
     models_follow: bool = False,
     title: str,
 ) -> RunInputs:
@@ -152,6 +152,7 @@ def build_run_inputs(
         )
     if recording is not None and (encoder is not None or models_follow or corpus is not None):
         raise Refusal("Both a recording and a model or corpus were given", "one of them", "Remove one")
+    refuse_without_store(engine, store)
     return RunInputs(
         corpus=recording.corpus if recording is not None else as_corpus(corpus),
         encoder=None if encoder is None else as_encoder(encoder),
@@ -160,7 +161,7 @@ def build_run_inputs(
         config=config or RecordingConfig(),
         store=None if store is None else Path(store),
         random_baseline=random_baseline,
-        max_hours=max_hours,
+        engine=engine,
     )
 
 
@@ -289,7 +290,7 @@ def _result_arguments(analysis: Analysis, options: Mapping[str, Any], inputs: Ru
         "options": options,
         "files": files_in_options(options),
         "names": [encoder.name for encoder in (inputs.encoder, inputs.against) if encoder is not None],
-        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name not in NOT_IN_KEY},
+        **{input.name: getattr(inputs, input.name) for input in fields(inputs) if input.name not in NO_CONTENT},
     }
 
 

@@ -152,6 +152,16 @@ Objective = Annotated[
         "`prediction`, or loss on `gold` labels; `auto`: the first of mlm, lm, prediction the model supports."
     ),
 ]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="Where forward passes and analyses run: `local` (this process), `local:N` (N processes, which share the "
+        "cores or have a GPU each), `ray` or `ray:ADDRESS` (a Ray cluster that sees the same folders). [default: "
+        "local]",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 

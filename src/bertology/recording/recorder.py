@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,10 @@ from bertology.corpus.read import as_corpus
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.encoder import Encoder, ModelOutput
 from bertology.encoder.load import as_encoder
+from bertology.engines.engine import Engine, open_engine, refuse_without_store
 from bertology.errors import Refusal
 from bertology.lazy import torch
-from bertology.number_ranges import HOURS
+from bertology.progress import describe_step
 from bertology.recording.gold_targets import GoldTargets, gold_targets
 from bertology.recording.manifest import load_plan, save_description
 from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
@@ -57,7 +58,7 @@ def record(
     config: RecordingConfig = RecordingConfig(),
     store: str | Path | None = None,
     folder: str | Path | None = None,
-    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
+    engine: Engine | str | None = None,
     progress: ProgressCallback | None = None,
     notify: MessageCallback | None = None,
 ) -> Recording:
@@ -65,59 +66,45 @@ def record(
 
     With a `store` (a root folder), shards are stored under a content hash, finished shards are never recomputed, and
     sites recorded earlier are shared; `folder` names the recording's own folder instead. Without either, arrays stay in
-    memory. A recording that is estimated to take longer than `max_hours`, or more space than there is, is refused
-    before it starts; None sets no bound.
+    memory. With an `engine` (`local:4`, `ray`, `ray:ADDRESS`) its workers record the shards, the same bytes as here.
     """
     encoder, corpus = as_encoder(encoder), as_corpus(corpus)
     store, folder = (None if path is None else Path(path) for path in (store, folder))
     resolved = resolve_sites(sites, encoder.task_heads)
     check_sites_available(encoder, resolved, config)
-    if max_hours is not None:
-        target = folder or store
-        work = estimate_missing(encoder, corpus, resolved, config=config, store=store, folder=folder)
-        check_work(f"Recording {encoder.name} on {corpus.name}", work, max_hours, folder=target, notify=notify)
-    summary = encoder_summary(encoder)
+    arrays: dict[str, Any]
     if store is None and folder is None:
+        refuse_without_store(None if engine == "local" else engine, store)
         plan = make_plan(encoder, corpus, config)
         recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
-        arrays: dict[str, Any] = _record_in_memory(recording_pass, resolved, progress)
+        arrays = _record_in_memory(recording_pass, resolved, progress)
     else:
-        key = {"encoder": summary.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
-        recording_folder = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
-        plan = load_plan(recording_folder, key, corpus)
-        if plan is None:
-            plan = make_plan(encoder, corpus, config)
-            plan = save_description(recording_folder, key, summary, corpus, plan, config)
-        recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
-        arrays = _ShardWriter(recording_pass, resolved, recording_folder).record(progress, notify)
+        writer = prepare_shards(encoder, corpus, resolved, config, store=store, folder=folder)
+        plan = writer.plan
+        with open_engine(engine) as opened:
+            arrays = writer.record(progress, notify, opened)
+    summary = encoder_summary(encoder)
     return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts, store=store)
 
 
-def estimate_missing(
+def prepare_shards(
     encoder: Encoder,
     corpus: Corpus,
     sites: Sequence[Site],
-    *,
     config: RecordingConfig,
-    store: Path | None = None,
-    folder: Path | None = None,
-) -> WorkEstimate:
-    """The work of a recording, without the shards that are recorded already."""
-    work = estimate_recording(encoder, corpus, sites, config)
-    if work.seconds < TOLD_SECONDS and not work.n_bytes:
-        return work
-    is_new = store is None or not store.is_dir() if folder is None else not folder.is_dir()
-    if is_new:  # nothing is stored; the key of a large corpus takes long
-        return work
-    key = {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
-    stored = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
-    plan = load_plan(stored, key, corpus)
+    *,
+    store: Path | None,
+    folder: Path | None,
+) -> ShardWriter:
+    """The writer of the shards of a recording, whose plan is in its folder: read from there, or made and saved."""
+    summary = encoder_summary(encoder)
+    key = {"encoder": summary.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+    recording_folder = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
+    plan = load_plan(recording_folder, key, corpus)
     if plan is None:
-        return work
-    files = [stored.shards(site.storage_key) for site in sites]
-    lengths = [sum(len(plan.inputs[index].tokens) for index in shard) for shard in plan.order]
-    missing = [n for shard, n in enumerate(lengths) if any(shard not in of_site for of_site in files)]
-    return work.scaled(sum(missing) / max(1, sum(lengths)))
+        plan = make_plan(encoder, corpus, config)
+        plan = save_description(recording_folder, key, summary, corpus, plan, config)
+    return ShardWriter(_prepare_pass(encoder, corpus, plan, config, sites), sites, recording_folder)
 
 
 def find_recording(
@@ -196,7 +183,7 @@ def _record_in_memory(
 ) -> dict[str, list[Array]]:
     plan = recording_pass.plan
     recorded: dict[str, list[Any]] = {site.storage_key: [None] * len(plan.inputs) for site in sites}
-    token_progress = _TokenProgress(plan, range(len(plan.shards)), progress)
+    token_progress = TokenProgress(plan, range(len(plan.shards)), progress)
     for shard in plan.shards:
         for indices in shard:
             by_site = _record_batch(recording_pass, indices, sites, needs_attention=_needs_attention(sites))
@@ -207,58 +194,93 @@ def _record_in_memory(
     return recorded
 
 
-class _ShardWriter:
-    """Records missing shards into a folder, and repeats corrupt ones."""
+class ShardWriter:
+    """Records missing shards into a folder, and repeats corrupt ones; workers of an engine have a copy of it."""
 
     def __init__(self, recording_pass: _RecordingPass, sites: Sequence[Site], folder: RecordingFolder) -> None:
         self._recording_pass = recording_pass
-        self._plan = recording_pass.plan
-        self._sites = sites
-        self._folder = folder
+        self.plan = recording_pass.plan
+        self.sites = sites
+        self.folder = folder
 
-    def record(self, progress: ProgressCallback | None, notify: MessageCallback | None) -> dict[str, ShardReader]:
-        """Record all missing shards; returns a reader for each site."""
-        plan, folder = self._plan, self._folder
-        for site in self._sites:
-            folder.remove_leftovers(site.storage_key)
-        files = {site.storage_key: folder.shards(site.storage_key) for site in self._sites}
-        shards = range(len(plan.shards))
-        missing = {shard: [s for s in self._sites if shard not in files[s.storage_key]] for shard in shards}
-        unfinished = [shard for shard in shards if missing[shard]]
-        if notify and not unfinished:
-            notify(f"Using the stored recording of {len(plan.inputs)} inputs ({folder.path}).")
-        elif notify and len(unfinished) < len(shards):
-            n_finished = len(shards) - len(unfinished)
-            notify(f"Resuming the recording: {n_finished} of {len(shards)} shards are finished ({folder.path}).")
-        token_progress = _TokenProgress(plan, unfinished, progress)
-        for shard in unfinished:
-            for key, file in self._record_shard(shard, missing[shard], token_progress):
-                files[key][shard] = file
+    @property
+    def name(self) -> str:
+        """The model that is recorded."""
+        return self._recording_pass.encoder.name
+
+    def files(self) -> dict[str, dict[int, Path]]:
+        """The finished shards of each site by index; what other processes left half-written is removed first."""
+        for site in self.sites:
+            self.folder.remove_leftovers(site.storage_key)
+        return {site.storage_key: self.folder.shards(site.storage_key) for site in self.sites}
+
+    def missing(self, files: Mapping[str, Mapping[int, Path]]) -> dict[int, list[Site]]:
+        """The sites that are missing in each unfinished shard."""
+        by_shard = {
+            shard: [site for site in self.sites if shard not in files[site.storage_key]]
+            for shard in range(len(self.plan.shards))
+        }
+        return {shard: sites for shard, sites in by_shard.items() if sites}
+
+    def record(
+        self, progress: ProgressCallback | None, notify: MessageCallback | None, engine: Engine | None = None
+    ) -> dict[str, ShardReader]:
+        """Record all missing shards, here or by the workers of an engine; returns a reader for each site."""
+        files = self.record_missing(progress, notify, engine)
         return {
-            site.storage_key: ShardReader(files[site.storage_key], plan.order, self._repair_function(site))
-            for site in self._sites
+            site.storage_key: ShardReader(files[site.storage_key], self.plan.order, self._repair_function(site))
+            for site in self.sites
         }
 
-    def _record_shard(
-        self, shard_index: int, sites: Sequence[Site], token_progress: _TokenProgress
+    def record_missing(
+        self,
+        progress: ProgressCallback | None,
+        notify: MessageCallback | None,
+        engine: Engine | None = None,
+        is_chosen: Callable[[int], bool] = lambda shard: True,
+    ) -> dict[str, dict[int, Path]]:
+        """Record the missing shards, or those of them that are chosen; returns the finished shards of each site."""
+        plan, folder, files = self.plan, self.folder, self.files()
+        all_missing, n_shards = self.missing(files), len(plan.shards)
+        missing = {shard: sites for shard, sites in all_missing.items() if is_chosen(shard)}
+        if notify and not all_missing:
+            notify(f"Using the stored recording of {len(plan.inputs)} inputs ({folder.path}).")
+        elif notify and len(all_missing) < n_shards:
+            n_finished = n_shards - len(all_missing)
+            notify(f"Resuming the recording: {n_finished} of {n_shards} shards are finished ({folder.path}).")
+        token_progress = TokenProgress(plan, missing, progress)
+        if engine is None:
+            for shard, sites in missing.items():
+                for key, file in self.record_shard(shard, sites, token_progress):
+                    files[key][shard] = file
+        elif missing:
+            from bertology.recording.engine_shards import record_in_workers
+
+            record_in_workers(self, missing, engine, token_progress, notify)
+            files = self.files()
+        return files
+
+    def record_shard(
+        self, shard_index: int, sites: Sequence[Site], token_progress: TokenProgress
     ) -> Iterator[tuple[str, Path]]:
+        """Record some sites of one shard; yields the key and the file of each site."""
         recorded: dict[str, list[Array]] = {site.storage_key: [] for site in sites}
-        needs_attention = _needs_attention(self._sites)
-        for indices in self._plan.shards[shard_index]:
+        needs_attention = _needs_attention(self.sites)
+        for indices in self.plan.shards[shard_index]:
             by_site = _record_batch(self._recording_pass, indices, sites, needs_attention=needs_attention)
             for key, arrays in by_site.items():
                 recorded[key].extend(arrays)
             token_progress.add(indices)
-        order = self._plan.order[shard_index]
+        order = self.plan.order[shard_index]
         for key in list(recorded):
-            yield key, write_shard(self._folder.path / key, shard_index, order, recorded.pop(key))
+            yield key, write_shard(self.folder.path / key, shard_index, order, recorded.pop(key))
 
     def _repair_function(self, site: Site) -> Callable[[int, Path], Path]:
         def repair(shard_index: int, corrupt_file: Path) -> Path:
             with suppress(OSError):
                 corrupt_file.unlink(missing_ok=True)
-            token_progress = _TokenProgress(self._plan, [shard_index], None)
-            return dict(self._record_shard(shard_index, [site], token_progress))[site.storage_key]
+            token_progress = TokenProgress(self.plan, [shard_index], None)
+            return dict(self.record_shard(shard_index, [site], token_progress))[site.storage_key]
 
         return repair
 
@@ -305,7 +327,7 @@ def _needs_attention(sites: Sequence[Site]) -> bool:
     return any(reads_attention(site) and not needs_gradient(site) for site in sites)
 
 
-class _TokenProgress:
+class TokenProgress:
     """Reports the number of recorded tokens to a progress callback."""
 
     def __init__(self, plan: RecordingPlan, shards: Iterable[int], progress: ProgressCallback | None) -> None:
@@ -317,9 +339,15 @@ class _TokenProgress:
             progress(0, self.total)
 
     def add(self, indices: Sequence[int]) -> None:
+        """Count the tokens of these inputs as recorded."""
         self.done += sum(len(self.plan.inputs[i].tokens) for i in indices)
         if self.progress:
             self.progress(self.done, self.total)
+
+    def describe(self, detail: str) -> None:
+        """Show a detail with the progress, such as the number of finished shards."""
+        if self.progress:
+            describe_step(self.progress, detail)
 
 
 class SiteCollector:

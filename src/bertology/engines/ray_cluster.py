@@ -1,0 +1,279 @@
+"""The Ray engine: actors of a Ray cluster, one for each GPU or group of cores. Ray is imported with the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import socket
+from collections import deque
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import Any
+
+from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, Task, TaskProgress, lost_worker
+from bertology.engines.pickling import dump_value, load_value
+from bertology.engines.task_runner import Answer, TaskRunner, load_error
+from bertology.errors import MachineError, Refusal
+from bertology.lazy import torch
+from bertology.progress import no_progress
+
+CORES_PER_WORKER = 4
+"""Cores of a worker without a GPU; a forward pass over batches of sentences gains little from more."""
+CONNECT_SECONDS = 5.0
+START_SECONDS = 120.0
+"""How long the cluster may take to start a worker while none runs."""
+WAIT_SECONDS = 1.0
+EXTRA = "pip install 'bertology[ray]'"
+
+
+class RayWorker:
+    """An actor: a `TaskRunner` on some node."""
+
+    def __init__(self, threads: int) -> None:
+        torch.set_num_threads(threads)
+        self._runner = TaskRunner()
+
+    def start(self, job: Job, payload: bytes) -> tuple[str, Answer]:
+        """The node, and the answer to a job, whose payload comes from the object store."""
+        from dataclasses import replace
+
+        return platform.node(), self._runner.start(replace(job, payload=payload))
+
+    def run(self, arguments: bytes) -> Answer:
+        """The answer to a task."""
+        return self._runner.run(arguments, no_progress)
+
+
+class RayEngine(Engine):
+    """Actors of the cluster at `address`; without one, of the cluster of this machine, or of one started for it."""
+
+    def __init__(self, address: str | None = None) -> None:
+        self.name = "ray" if address is None else f"ray:{address}"
+        self._ray = _import_ray()
+        self._actors: list[_Actor] = []
+        self._is_connected_here = not self._ray.is_initialized()
+        if self._is_connected_here:
+            _connect(self._ray, address)
+        self._resources = _worker_resources(self._ray)
+
+    @property
+    def n_workers(self) -> int:
+        """How many workers the cluster has room for now."""
+        return _n_workers(self._ray, self._resources)
+
+    def close(self) -> None:
+        """End all actors, and the connection if this engine made it."""
+        self._end_actors()
+        if self._is_connected_here and self._ray.is_initialized():
+            self._ray.shutdown()
+
+    def _end_actors(self) -> None:
+        actors, self._actors = self._actors, []
+        for actor in actors:
+            actor.end()
+
+    def outcomes(
+        self, job: Job, tasks: Sequence[Task], *, isolated: bool, progress: TaskProgress | None
+    ) -> Iterator[Outcome]:
+        """The outcomes as they come; a worker that is lost is replaced, and its task goes to the next free one."""
+        from dataclasses import replace
+
+        waiting: deque[tuple[Task, int]] = deque((task, 1) for task in tasks)
+        payload = self._ray.put(job.payload)
+        start = replace(job, payload=b"")
+        n_left, last_answer, is_complete = len(tasks), monotonic(), False
+        try:
+            while n_left:
+                n_busy = sum(actor.task is not None for actor in self._actors)
+                for _ in range(min(len(waiting) + n_busy, max(1, self.n_workers)) - len(self._actors)):
+                    self._actors.append(_Actor(self._ray, self._resources))
+                for actor in self._actors:
+                    if actor.pending is None:
+                        actor.give(start, payload, waiting)
+                for actor in self._ready():
+                    last_answer = monotonic()
+                    outcome = self._collect(actor, waiting, isolated=isolated)
+                    if outcome is not None:
+                        n_left -= 1
+                        yield outcome
+                if not any(actor.node for actor in self._actors) and monotonic() - last_answer > START_SECONDS:
+                    raise _no_worker(self._resources)
+            is_complete = True
+        finally:
+            if not is_complete:
+                self._end_actors()
+
+    def _ready(self) -> list[_Actor]:
+        pending = {actor.pending: actor for actor in self._actors if actor.pending is not None}
+        try:
+            ready, _ = self._ray.wait(list(pending), num_returns=1, timeout=WAIT_SECONDS)
+        except (self._ray.exceptions.RaySystemError, ConnectionError) as error:
+            raise _lost_cluster(error) from error
+        return [pending[reference] for reference in ready]
+
+    def _collect(self, actor: _Actor, waiting: deque[tuple[Task, int]], *, isolated: bool) -> Outcome | None:
+        """The outcome of the task of an actor that has answered; None if it has started, or if it was lost."""
+        task, tries = actor.task if actor.task is not None else (None, 0)
+        try:
+            kind, content = actor.answer()
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
+            self._actors.remove(actor)
+            actor.end()
+            if not self._ray.is_initialized():
+                raise _lost_cluster(error) from error
+            _refuse_missing_package(error)
+            if task is None:
+                return None
+            if tries < MAX_TRIES:
+                waiting.appendleft((task, tries + 1))
+                return None
+            return Outcome(task, error=lost_worker(task, type(error).__name__), node=actor.node)
+        if task is None:
+            if kind == "error":
+                raise load_error(content)
+            return None
+        if isolated:
+            self._actors.remove(actor)
+            actor.end()
+        if kind == "error":
+            return Outcome(task, error=load_error(content), node=actor.node)
+        return Outcome(task, load_value(content), node=actor.node)
+
+
+class _Actor:
+    """An actor with the answer it owes: to a job, or to a task with its number of tries."""
+
+    def __init__(self, ray: Any, resources: dict[str, float]) -> None:
+        threads = max(1, int(resources["num_cpus"]))
+        self._ray = ray
+        self._handle = ray.remote(**resources, max_restarts=0)(RayWorker).remote(threads)
+        self.job = ""
+        self.node = ""
+        self.task: tuple[Task, int] | None = None
+        self.pending: Any = None
+
+    def give(self, job: Job, payload: Any, waiting: deque[tuple[Task, int]]) -> None:
+        """Send the job if it is new to the actor, else the next task if there is one."""
+        if self.job != job.key:
+            self.job = job.key
+            self.pending = self._handle.start.remote(job, payload)
+        elif waiting:
+            self.task = waiting.popleft()
+            self.pending = self._handle.run.remote(dump_value(self.task[0].arguments, self.task[0].label))
+
+    def answer(self) -> Answer:
+        """The answer that has come; raises what Ray says if the actor was lost."""
+        value = self._ray.get(self.pending)
+        is_start, self.pending, self.task = self.task is None, None, None
+        if is_start:
+            self.node, value = value
+        return value
+
+    def end(self) -> None:
+        """End the actor."""
+        with contextlib.suppress(Exception):  # it may have ended, and the cluster with it
+            self._ray.kill(self._handle)
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray must not hide the GPUs of actors that ask for none: it would change what `--device cuda` finds.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise Refusal("Ray is not installed", "the package ray", f"Install it with {EXTRA}") from error
+    return ray
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    """Connect to the cluster within seconds, or refuse."""
+    if address is not None and address != "auto":
+        _check_reachable(address)
+    is_own = address is None and not os.environ.get("RAY_ADDRESS")
+    # A cluster for this run alone opens no port that others can reach.
+    own: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if is_own else {}
+    try:
+        ray.init(address=address, logging_level="ERROR", log_to_driver=False, **own)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        if "ersion mismatch" in str(error):
+            raise Refusal(
+                f"The Ray cluster has other versions than the driver ({_one_line(error)})",
+                "the same versions of Ray and Python everywhere",
+                "Install the versions of the cluster, or start the cluster with those of the driver",
+            ) from error
+        raise _unreachable(address or "auto", _one_line(error)) from error
+
+
+def _check_reachable(address: str) -> None:
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise Refusal(
+            f"The address of the Ray cluster is {address!r}",
+            "HOST:PORT as `ray start --head` prints it, ray://HOST:PORT, or auto",
+            "Write for example --engine ray:127.0.0.1:6379",
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise _unreachable(address, error.strerror or str(error)) from error
+
+
+def _unreachable(address: str, reason: str) -> Refusal:
+    return Refusal(
+        f"No Ray cluster answers at {address} ({reason})",
+        "the address of a running cluster",
+        "Start one with `ray start --head`, check the address, or leave it out to use this machine",
+    )
+
+
+def _refuse_missing_package(error: BaseException) -> None:
+    text = str(error)
+    if "No module named" in text:
+        missing = text.partition("No module named")[2].split("\n")[0].strip()
+        raise Refusal(
+            f"The workers of the Ray cluster cannot import {missing}",
+            "the packages of the driver on all nodes",
+            "Install bertology, with the versions of the driver, on all nodes",
+        ) from error
+
+
+def _lost_cluster(error: BaseException) -> MachineError:
+    return MachineError(
+        f"The connection to the Ray cluster was lost ({_one_line(error)})",
+        "a cluster that runs",
+        "Start it again, and run the same command: finished work is kept",
+    )
+
+
+def _no_worker(resources: dict[str, float]) -> MachineError:
+    needed = ", ".join(f"{value:g} {name.removeprefix('num_')}" for name, value in resources.items() if value)
+    return MachineError(
+        f"The Ray cluster has started no worker in {START_SECONDS:.0f} seconds (a worker needs {needed})",
+        "a cluster with free resources",
+        "Look at `ray status`; end other jobs, or add nodes, and run the same command: finished work is kept",
+    )
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _worker_resources(ray: Any) -> dict[str, float]:
+    """What each worker takes: a GPU where nodes have some, else a group of cores."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    with_gpu = [node for node in nodes if node.get("GPU", 0) >= 1]
+    cores = min((node.get("CPU", 1.0) for node in with_gpu or nodes), default=1.0)
+    if with_gpu:
+        return {"num_cpus": 1.0, "num_gpus": 1.0}
+    return {"num_cpus": max(1.0, min(float(CORES_PER_WORKER), cores)), "num_gpus": 0.0}
+
+
+def _n_workers(ray: Any, resources: dict[str, float]) -> int:
+    names = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    per_node = (
+        min(node.get(names[name], 0.0) // value for name, value in resources.items() if value) for node in alive
+    )
+    return int(sum(per_node))
