@@ -3,10 +3,11 @@
     python tests/mutation.py --count 300 --seed 0 --jobs 2 --log FILE
     python tests/mutation.py --count 300 --seed 0 --log FILE --write docs/mutation.md   # the table of a finished log
 
-The mutants are a random sample over PACKAGES, at most one a line. Each is tried in a process of its own on a copy of
-the package that differs in one file: first by the tests that import its module, then by all quick tests of its folder.
-The log has one line a mutant, so that an interrupted run goes on. Survivors that change nothing a user could see are
-listed with the reason in `equivalent_mutants.toml`.
+The mutants are a random sample over PACKAGES, at most one a line. First the quick tests of these packages run once,
+without a mistake, to see which of them execute which line. Then each mutant is tried in a process of its own on a copy
+of the package that differs in one file: first by the tests that execute its line, then by the others of their files,
+which may share what was computed. The log has one line a mutant, so that an interrupted run goes on. Survivors that
+change nothing a user could see are listed with the reason in `equivalent_mutants.toml`.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ import time
 import tomllib
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn
 
 from mutants import Mutant, mutants
 
@@ -42,6 +44,11 @@ SURVIVED, KILLED, BROKEN, NOT_TESTED = range(4)
 """Exit statuses of the process of a mutant."""
 SECONDS = 600
 """A mutant that takes longer is counted as noticed: it never ends."""
+OPTIONS = [
+    "-W", "ignore::pytest.PytestAssertRewriteWarning", "-q", "-m", "not slow", "--no-header", "-p", "no:cacheprovider",
+    "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT),
+]  # fmt: skip
+"""Arguments of pytest."""
 BROWSER = ("browser", "opened", "real_server")
 """Tests with these fixtures are left out: they take minutes for each mutant."""
 
@@ -75,15 +82,9 @@ def name_of(mutant: Mutant) -> str:
     return f"{mutant.file.relative_to(SOURCE)}: {before} -> {after}"
 
 
-def test_files(file: Path) -> tuple[list[Path], list[Path]]:
-    """The tests that import a module, and all others of its folder."""
-    module = ".".join(("bertology", *file.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
-    folder = TESTS.joinpath(*file.relative_to(SOURCE).parts[:-1])
-    quick = [test for test in sorted(TESTS.rglob("test_*.py")) if not _uses_browser(test)]
-    direct = [test for test in quick if f"from {module} import" in test.read_text("utf-8")]
-    direct.sort(key=lambda test: (test.stem != f"test_{file.stem}", folder not in test.parents))
-    others = [test for test in quick if folder in test.parents and test not in direct]
-    return direct[:6], others
+def test_files(package: str) -> list[Path]:
+    """The tests of a package: those in its folder, without those in a browser."""
+    return [test for test in sorted((TESTS / package).rglob("test_*.py")) if not _uses_browser(test)]
 
 
 def _uses_browser(test: Path) -> bool:
@@ -91,7 +92,7 @@ def _uses_browser(test: Path) -> bool:
     return any(f"{name}:" in text or f"import {name}" in text for name in BROWSER)
 
 
-def start(mutant: Mutant, folder: Path) -> int:
+def start(mutant: Mutant, folder: Path, coverage: Coverage) -> int:
     """Run the tests of a mutant in a new process group, and return its process id."""
     process = os.fork()
     if process:
@@ -101,7 +102,7 @@ def start(mutant: Mutant, folder: Path) -> int:
     os.dup2(output, 1)
     os.dup2(output, 2)
     try:
-        status = _run_tests(mutant, folder)
+        status = _run_tests(mutant, folder, coverage)
     except BaseException:
         traceback.print_exc()
         status = BROKEN
@@ -117,7 +118,7 @@ def _copy(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def _run_tests(mutant: Mutant, folder: Path) -> int:
+def _run_tests(mutant: Mutant, folder: Path, coverage: Coverage) -> int:
     """The exit status."""
     import pytest
 
@@ -128,39 +129,104 @@ def _run_tests(mutant: Mutant, folder: Path) -> int:
     target.write_text(mutant.apply(mutant.file.read_text("utf-8")), "utf-8")
     sys.path[:0] = [str(folder), str(TESTS)]
     os.environ["PYTHONPATH"] = str(folder)
-    options = [
-        "-W",
-        "ignore::pytest.PytestAssertRewriteWarning",
-        "-x",
-        "-q",
-        "-m",
-        "not slow",
-        "--no-header",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-        "--rootdir",
-        str(ROOT),
-    ]
-    statuses: list[int | pytest.ExitCode] = []
-    for number, files in enumerate(test_files(mutant.file)):
-        if files:
-            status = pytest.main([*options, f"--basetemp={folder / f'temporary{number}'}", *map(str, files)])
-            # A module that cannot be imported interrupts the collection.
-            if status in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
-                return KILLED
-            if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-                return BROKEN
-            statuses.append(status)
-    return SURVIVED if pytest.ExitCode.OK in statuses else NOT_TESTED
+    covering = coverage.tests_of(mutant)
+    if not covering:
+        return NOT_TESTED
+    files = sorted({ROOT / test.partition("::")[0] for test in covering})
+    order = {test: coverage.seconds.get(test, 0.0) for test in covering}
+    plugins = [_CoveringFirst(order)]
+    status = pytest.main([*OPTIONS, "-x", f"--basetemp={folder / 'temporary'}", *map(str, files)], plugins=plugins)
+    # A module that cannot be imported interrupts the collection.
+    if status in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
+        return KILLED
+    return SURVIVED if status == pytest.ExitCode.OK else BROKEN
+
+
+class _CoveringFirst:
+    """Runs the tests that execute the line first, the fastest of them at the very first."""
+
+    def __init__(self, order: Mapping[str, float]) -> None:
+        self.order = order
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items.sort(key=lambda item: self.order.get(item.nodeid, float("inf")))
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The tests that execute each line of each file, and the seconds that every test takes."""
+
+    lines: Mapping[str, Mapping[str, Sequence[str]]]
+    seconds: Mapping[str, float]
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that execute a mutant's line; for lines that run at import, all that execute its file."""
+        of_file = self.lines.get(str(mutant.file.relative_to(SOURCE)), {})
+        covering = of_file.get(str(mutant.line), [])
+        return list(covering) or sorted({test for tests in of_file.values() for test in tests})
+
+
+def measure_coverage(packages: Sequence[str], file: Path) -> Coverage:
+    """Run the tests of each package without a mistake, in a process of its own; read if it was measured before."""
+    for package in packages:
+        part = file.with_name(f"{file.name}.{package}.json")
+        if not part.exists():
+            process = os.fork()
+            if not process:
+                _cover(package, part)
+            _, status = os.waitpid(process, 0)
+            if os.waitstatus_to_exitcode(status):
+                sys.exit(f"The tests of {package} fail without a mistake: mend them first")
+    parts = [json.loads(file.with_name(f"{file.name}.{package}.json").read_text("utf-8")) for package in packages]
+    return Coverage(
+        {name: lines for part in parts for name, lines in part["lines"].items()},
+        {test: seconds for part in parts for test, seconds in part["seconds"].items()},
+    )
+
+
+def _cover(package: str, output: Path) -> NoReturn:
+    """Write which tests of a package execute which lines, and end this process."""
+    import coverage
+    import pytest
+
+    seconds: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="coverage") as folder:
+        measured = coverage.Coverage(
+            data_file=str(Path(folder) / "data"), source=[str(SOURCE / package)], config_file=False, messages=False
+        )
+
+        class Contexts:
+            def pytest_runtest_logstart(self, nodeid: str) -> None:
+                measured.switch_context(nodeid)
+
+            def pytest_runtest_logreport(self, report: Any) -> None:
+                seconds[report.nodeid] += report.duration
+
+        sys.path[:0] = [str(SOURCE.parent), str(TESTS)]
+        measured.start()
+        files = map(str, test_files(package))
+        status = pytest.main([*OPTIONS, f"--basetemp={folder}/temporary", *files], plugins=[Contexts()])
+        measured.stop()
+        data = measured.get_data()
+        lines = {
+            str(Path(name).relative_to(SOURCE)): {
+                str(line): sorted(filter(None, contexts)) for line, contexts in data.contexts_by_lineno(name).items()
+            }
+            for name in data.measured_files()
+        }
+    if status == pytest.ExitCode.OK:
+        output.write_text(json.dumps({"lines": lines, "seconds": seconds}), "utf-8")
+    sys.stdout.flush()
+    os._exit(int(status))
 
 
 def controls(chosen: Sequence[Mutant]) -> list[Mutant]:
-    """For the first file of each package a mutant that changes nothing: it must survive, or a test fails by itself."""
-    first = {mutant.file.relative_to(SOURCE).parts[0]: mutant.file for mutant in reversed(chosen)}
-    return [Mutant(file, 1, 0, 0, "") for file in first.values()]
+    """For the first mutant of each package one that changes nothing: it must survive, or a test fails by itself."""
+    first = {mutant.file.relative_to(SOURCE).parts[0]: mutant for mutant in reversed(chosen)}
+    return [Mutant(mutant.file, mutant.line, 0, 0, "") for mutant in first.values()]
 
 
-def run(chosen: Sequence[Mutant], jobs: int, log: Path) -> None:
+def run(chosen: Sequence[Mutant], jobs: int, log: Path, coverage: Coverage) -> None:
     """Try every mutant that the log does not have yet."""
     done = {outcome.name for outcome in read_log(log)}
     pending = [mutant for mutant in chosen if name_of(mutant) not in done]
@@ -169,7 +235,7 @@ def run(chosen: Sequence[Mutant], jobs: int, log: Path) -> None:
         while pending or running:
             while pending and len(running) < jobs:
                 mutant, folder = pending.pop(0), Path(tempfile.mkdtemp(dir=scratch))
-                running[start(mutant, folder)] = mutant, folder, time.monotonic()
+                running[start(mutant, folder, coverage)] = mutant, folder, time.monotonic()
             time.sleep(0.2)
             for process, (mutant, folder, began) in list(running.items()):
                 seconds = time.monotonic() - began
@@ -271,7 +337,8 @@ def main() -> None:
     if not arguments.write:
         for module in PRELOADED:
             importlib.import_module(module)
-        run([*controls(chosen), *chosen], arguments.jobs, arguments.log)
+        coverage = measure_coverage(arguments.packages, arguments.log)
+        run([*controls(chosen), *chosen], arguments.jobs, arguments.log, coverage)
     names = {name_of(mutant) for mutant in chosen}
     outcomes = read_log(arguments.log)
     wrong = [o.name for o in outcomes if o.status == "broken" or (o.name not in names and o.status != "survived")]
