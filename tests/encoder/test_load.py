@@ -154,9 +154,27 @@ def test_code_in_the_directory_is_never_run(bert: Path) -> None:
     (bert / "evil.py").write_text("raise SystemExit('ran')\n")
     auto_map = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModel", "AutoModelForMaskedLM", "AutoTokenizer")}
     _edit_config(bert, auto_map=auto_map)
-    assert load(str(bert)).task_heads == {"mlm"}
+    with pytest.warns(LoadWarning, match=r"names code of its own \(.*evil\.AutoConfig.*\), which is never run"):
+        assert load(str(bert)).task_heads == {"mlm"}
     _edit_config(bert, auto_map=auto_map, model_type="evil", architectures=["EvilModel"])
-    assert "code that comes with a model is never run" in _refused(bert)
+    with pytest.warns(LoadWarning, match="which is never run"):
+        assert "code that comes with a model is never run" in _refused(bert)
+
+
+def test_an_index_of_weights_names_files_of_the_folder_only(bert: Path) -> None:
+    weights = load_file(bert / "model.safetensors")
+    outside = bert.parent / "outside.safetensors"
+    (bert / "model.safetensors").rename(outside)
+    for shard in ("../outside.safetensors", str(outside), "sub/../../outside.safetensors"):
+        index = {"metadata": {}, "weight_map": dict.fromkeys(weights, shard)}
+        (bert / "model.safetensors.index.json").write_text(json.dumps(index))
+        assert "names a file outside of the folder" in _refused(bert), shard
+    (bert / "model.safetensors.index.json").write_text('{"weight_map": [1]}')
+    assert "weight_map" in _refused(bert)
+    outside.rename(bert / "part.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "part.safetensors")}
+    (bert / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert load(str(bert)).task_heads == {"mlm"}
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "empty", "longer"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from annotated_types import Interval
 from pydantic import Field, TypeAdapter
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SAFETENSORS_FILES = ("model.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+INDEX_FILES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+"""Files that say which file has which weights."""
 TOKENISER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 
 MAX_HEADER_BYTES = 100_000_000
@@ -62,6 +64,8 @@ def validate_checkpoint(folder: Path, *, allow_pickle: bool) -> None:
             HUGGING_FACE_FORMAT,
             "Save the tokeniser in the same directory with its save_pretrained()",
         )
+    for name in INDEX_FILES:
+        _refuse_files_outside(folder / name)
     if any((folder / name).is_file() for name in SAFETENSORS_FILES):
         shapes = {name: shape for file in sorted(folder.glob("*.safetensors")) for name, shape in _read_shapes(file)}
         _refuse_other_sizes(folder, shapes)
@@ -79,6 +83,22 @@ def validate_checkpoint(folder: Path, *, allow_pickle: bool) -> None:
             HUGGING_FACE_FORMAT,
             "If you trust its source, add --allow-pickle; or convert it once to safetensors",
         )
+
+
+def _refuse_files_outside(index: Path) -> None:
+    """Refuse an index of weights that names files elsewhere: `..`, or an absolute path."""
+    if not index.is_file():
+        return
+    names = read_json_object(index, "an index of the files of the weights").get("weight_map")
+    if not isinstance(names, dict):
+        raise Refusal(f"{index} has no weight_map", "the name of a file for each weight", "Copy the folder again")
+    for name in set(map(str, cast("dict[str, Any]", names).values())):
+        if PurePosixPath(name).name != name or PureWindowsPath(name).name != name:
+            raise Refusal(
+                f"{index} names a file outside of the folder ({shorten_value(name)})",
+                "files of the folder itself",
+                "Copy the files into the folder, if you trust where they come from",
+            )
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 import transformers
 from transformers.utils import logging as transformers_logging
 
-from bertology.encoder.checkpoint_validation import HUGGING_FACE_FORMAT, validate_checkpoint
+from bertology.encoder.checkpoint_validation import HUGGING_FACE_FORMAT, read_config, validate_checkpoint
 from bertology.encoder.families import find_family
 from bertology.encoder.huggingface import HuggingFaceEncoder, from_config, task_head_fields, wrap
 from bertology.encoder.tokens import refuse_panics
 from bertology.errors import LoadWarning, Refusal
 from bertology.lazy import torch
 from bertology.machine_errors import raise_machine_error
+from bertology.number_ranges import shorten_value
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,11 +31,19 @@ def load_directory(
 ) -> HuggingFaceEncoder:
     """Load a local directory: safetensors only, unless pickle is allowed; code in the directory is never run.
 
-    A checkpoint without any weight of the language-model head that its configuration names, as sentence encoders are
-    distributed, is loaded as a bare encoder, with a `LoadWarning`.
+    A model whose configuration names code of its own (`auto_map`) is loaded by the class of transformers, with a
+    `LoadWarning`; without such a class it is refused. A checkpoint without any weight of the language-model head that
+    its configuration names, as sentence encoders are distributed, is loaded as a bare encoder, with a `LoadWarning`.
     """
     folder = Path(path)
     validate_checkpoint(folder, allow_pickle=allow_pickle)
+    if own_code := read_config(folder).get("auto_map"):
+        warnings.warn(
+            f"{name or folder} names code of its own ({_describe_code(own_code)}), which is never run; the class of "
+            "transformers is loaded instead.",
+            LoadWarning,
+            stacklevel=2,
+        )
     load_pretrained = partial(
         _load_pretrained,
         folder,
@@ -74,6 +83,12 @@ def load_directory(
             HUGGING_FACE_FORMAT,
             "Save the tokeniser again with its save_pretrained()",
         ) from error
+
+
+def _describe_code(auto_map: Any) -> str:
+    """The modules that an `auto_map` names, in few words whatever it holds."""
+    values = list(cast("Mapping[str, Any]", auto_map).values()) if isinstance(auto_map, Mapping) else [auto_map]
+    return shorten_value(", ".join(dict.fromkeys(str(value) for value in values)))
 
 
 def encoder_from_weights(
