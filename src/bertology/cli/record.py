@@ -50,15 +50,10 @@ def record_command(
     max_hours: options.MaxHours = options.MAX_HOURS,
 ) -> None:
     """Record, and print the directory."""
-    from bertology.analyses import registry
-    from bertology.engines.engine import open_engine
     from bertology.recording.plan import RecordingConfig
     from bertology.recording.recorder import record
     from bertology.recording.slices import parse_slice, record_slice
 
-    if slice is not None:
-        parse_slice(slice)
-    registry.load_all()
     texts = reading.read(corpus)
     encoder = loading.load(model)
     config = RecordingConfig(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertology.encoder.tokens import TokenisedInput
@@ -126,6 +127,8 @@ LOGIT_SITES: dict[str, RawSite] = {
 HIDDEN_SITES = frozenset({"hidden", "hidden.words"})
 """Sites of hidden states: the only ones that static vectors have."""
 
+DECLARATIONS = "bertology.analyses.registry"
+"""The module that imports all analyses, and with them the declarations of reduced sites."""
 _reductions: dict[str, ReducedSite] = {}
 
 
@@ -168,10 +171,18 @@ def reductions() -> dict[str, ReducedSite]:
     return dict(sorted(_reductions.items()))
 
 
+def _sites_by_name() -> dict[str, Site]:
+    return {**RAW_SITES, **LOGIT_SITES, **_reductions}
+
+
 def resolve_sites(names: Iterable[str | Site], task_heads: frozenset[str] = frozenset()) -> tuple[Site, ...]:
     """The sites of these names; `logits` stands for all task heads of the encoder."""
-    sites: dict[str, Site] = {}
-    by_name: dict[str, Site] = {**RAW_SITES, **LOGIT_SITES, **_reductions}
+    names, sites = list(names), dict[str, Site]()
+    by_name = _sites_by_name()
+    if any(isinstance(name, str) and name != "logits" and name not in by_name for name in names):
+        # Analyses declare reduced sites where they use them, and import this module.
+        import_module(DECLARATIONS).load_all()
+        by_name = _sites_by_name()
     for name in names:
         if not isinstance(name, str):
             named: tuple[Site, ...] = (name,)
