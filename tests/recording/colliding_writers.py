@@ -6,13 +6,14 @@ Everything is imported once and the processes are forks, so that forty collision
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from tests.forks import REFUSED, run_together
 from tests.recording.material import mixed, tiny
 
 from bertology.encoder.encoder import Encoder
@@ -21,31 +22,27 @@ from bertology.errors import Refusal
 from bertology.recording.manifest import open_recording
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
+from bertology.recording.recording import Recording
 
 N_RUNS = 40
 CORPUS = mixed(12)
 SITES = ["attention", "hidden"]
-START_SECONDS = 0.02
-"""Both processes of a pair wait for the same moment, so long after the second was started."""
-REFUSED = 2
 
 
-def _start_writer(encoder: Encoder, folder: Path, tokens_per_batch: int, start: float) -> int:
-    child = os.fork()
-    if child:
-        return child
-    status = 1
+def _record(encoder: Encoder, folder: Path, tokens_per_batch: int) -> int:
     try:
-        while time.monotonic() < start:
-            pass
         record(encoder, CORPUS, SITES, config=RecordingConfig(tokens_per_batch=tokens_per_batch), folder=folder)
-        status = 0
     except Refusal as refusal:
-        status = REFUSED if "another model, corpus or configuration" in str(refusal) else 1
-    except BaseException as error:
-        os.write(2, repr(error).encode())
-    finally:
-        os._exit(status)
+        return REFUSED if "another model, corpus or configuration" in str(refusal) else 1
+    return 0
+
+
+def _save(recording: Recording, folder: Path) -> int:
+    try:
+        recording.save(folder)
+    except Refusal as refusal:
+        return REFUSED if "is not empty" in str(refusal) else 1
+    return 0
 
 
 def _is_right(folder: Path, encoder: Encoder) -> bool:
@@ -62,15 +59,27 @@ def collide(root: Path, encoders: tuple[Encoder, Encoder]) -> dict[str, int]:
     """How the pairs ended: the sorted statuses of both, and whether what lies there is what the winner recorded."""
     counts: Counter[str] = Counter()
     for number in range(N_RUNS):
-        folder, start = root / str(number), time.monotonic() + START_SECONDS
-        children = [_start_writer(encoder, folder, 48 + 16 * i, start) for i, encoder in enumerate(encoders)]
-        statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        folder = root / str(number)
+        statuses = run_together([partial(_record, each, folder, 48 + 16 * i) for i, each in enumerate(encoders)])
         winner = encoders[statuses.index(0)] if 0 in statuses else encoders[0]
         try:
             is_right = _is_right(folder, winner)
         except Refusal:
             is_right = False
         counts[f"{sorted(statuses)} {'right' if is_right else 'wrong'}"] += 1
+    return dict(counts)
+
+
+def collide_saved(root: Path, encoders: tuple[Encoder, Encoder]) -> dict[str, int]:
+    """How pairs that save recordings of two models as .npz files ended, and whether all files are of the winner."""
+    recordings = [record(encoder, CORPUS, ["attention"]) for encoder in encoders]
+    counts: Counter[str] = Counter()
+    for number in range(N_RUNS):
+        folder = root / str(number)
+        statuses = run_together([partial(_save, recording, folder) for recording in recordings])
+        winner = encoders[statuses.index(0)].name if 0 in statuses else ""
+        names = {str(np.load(file)["model"][0]) for file in folder.glob("*.npz")}
+        counts[f"{sorted(statuses)} {'right' if names == {winner} else 'wrong'}"] += 1
     return dict(counts)
 
 
@@ -81,5 +90,9 @@ if __name__ == "__main__":
         each.fingerprint  # noqa: B018  # computed once, before the forks
         record(each, CORPUS[:1], SITES)
     root = Path(sys.argv[1])
-    outcomes = {"other": collide(root / "other", (first, second)), "same": collide(root / "same", (first, first))}
+    outcomes = {
+        "other": collide(root / "other", (first, second)),
+        "same": collide(root / "same", (first, first)),
+        "saved": collide_saved(root / "saved", (first, second)),
+    }
     print(json.dumps(outcomes))

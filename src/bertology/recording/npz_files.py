@@ -38,6 +38,7 @@ from bertology.corpus.stored_examples import check_example
 from bertology.corpus.text_files import ParseError
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal, unknown_name
+from bertology.folder_lock import folder_lock
 from bertology.input_files import load_arrays, parse_json_text, read_bytes, unreadable
 from bertology.recording.from_arrays import from_arrays
 from bertology.recording.recording import Recording
@@ -318,9 +319,14 @@ def save_arrays(recording: Recording, folder: Path) -> Path:
             "sentences, pairs or questions",
             "Record the corpus into a folder with `bertology record`",
         )
-    if folder.exists() and any(folder.iterdir()):
-        raise Refusal(f"{folder} is not empty", "a new folder", "Choose another folder, or empty this one")
-    folder.mkdir(parents=True, exist_ok=True)
+    with folder_lock(folder):  # a second writer waits, and then finds the files of the first
+        if any(folder.iterdir()):
+            raise Refusal(f"{folder} is not empty", "a new folder", "Choose another folder, or empty this one")
+        _write_arrays(recording, folder, sites)
+    return folder
+
+
+def _write_arrays(recording: Recording, folder: Path, sites: Sequence[str]) -> None:
     width = len(str(len(recording)))
     lines: list[str] = []
     for index, recorded in enumerate(recording.inputs):
@@ -340,7 +346,6 @@ def save_arrays(recording: Recording, folder: Path) -> Path:
         example = replace(recording.corpus[recorded.example_index], segments=recorded.text.segments)
         lines.append(json.dumps({"file": name, **_example_to_json(example)}, ensure_ascii=False))
     write_atomically(folder / ANNOTATIONS_FILE, "".join(f"{line}\n" for line in lines).encode())
-    return folder
 
 
 def _example_to_json(example: Example) -> dict[str, Any]:
