@@ -31,6 +31,7 @@ from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
 from bertology.claims.run import run_inputs_for
 from bertology.claims.verdict import Measurement
 from bertology.corpus.corpus import Corpus, Example
+from bertology.encoder.threads import single_thread
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, Table
@@ -193,7 +194,8 @@ def _run_on_text(index: int, runs: Sequence[ClaimRun], inputs: RunInputs, corpus
         random_baseline=False,
         store=None,
     )
-    report = run_all(list(requests.values()), single)
+    with single_thread():
+        report = run_all(list(requests.values()), single)
     outcomes = zip(requests, report.outcomes, strict=True)
     return {key: outcome for key, outcome in outcomes if isinstance(outcome, Result)}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from bertology.encoder.threads import single_thread
 from bertology.errors import Refusal
 from bertology.results.result import Result
 from bertology.views.page import fragment, page_script
@@ -33,7 +34,9 @@ def attention_view_fragment(encoder: Encoder, corpus: Corpus, results: Sequence[
     example = next((example for example in candidates if _has_suitable_length(encoder, example)), None)
     if example is None:
         return ""
-    return _fragment(view(encoder, example, neurons=False, results=labelling_results(results, encoder)), texts)
+    with single_thread():
+        shown = view(encoder, example, neurons=False, results=labelling_results(results, encoder))
+    return _fragment(shown, texts)
 
 
 def recorded_view_fragment(recording: Recording, results: Sequence[Result] = (), texts: str = "") -> str:

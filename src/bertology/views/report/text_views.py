@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from bertology.claims.run import run_inputs_for
+from bertology.encoder.threads import single_thread
 from bertology.errors import Refusal
 from bertology.results.result import Result
 from bertology.views.annotations import model_fingerprint
@@ -88,7 +89,8 @@ def _view(inputs: RunInputs, index: int, results: Sequence[Result]) -> View | No
     if len(encoder.tokenise([example.text_inputs[0]])[0]) > min(MAX_TOKENS, encoder.max_length):
         return None
     try:
-        return view(encoder, example, neurons=False, results=labelling_results(results, encoder))
+        with single_thread():
+            return view(encoder, example, neurons=False, results=labelling_results(results, encoder))
     except Refusal:  # an encoder that gives no attention weights
         return None
 
