@@ -9,7 +9,7 @@ import typer
 from annotated_types import Interval
 
 from bertology.cli import options
-from bertology.cli.completion import complete_analysis, complete_model, complete_paper
+from bertology.cli.completion import complete_analysis, complete_model
 from bertology.errors import Refusal, count_noun
 from bertology.number_ranges import COUNT_OR_ZERO, PROPORTION
 
@@ -32,14 +32,7 @@ def atlas_command(
     format: options.Format = None,
     skip_malformed: options.SkipMalformed = False,
     limit: options.Limit = None,
-    paper: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Only claims of this paper, such as clark2019; may be repeated.",
-            autocompletion=complete_paper,
-        ),
-    ] = None,
+    paper: options.Papers = None,
     claims: Annotated[
         Path | None,
         typer.Option(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertology.cli import options
-from bertology.cli.completion import complete_model, complete_paper
+from bertology.cli.completion import complete_model
 from bertology.errors import Refusal
 from bertology.number_ranges import COUNT_OR_ZERO, PROPORTION
 
@@ -147,14 +147,7 @@ def claims_command(
     ] = None,
     arguments: ClaimsOptions = ClaimsOptions(),
     loading: options.ModelOptions = options.ModelOptions(),
-    paper: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Only claims of this paper, such as clark2019; may be repeated.",
-            autocompletion=complete_paper,
-        ),
-    ] = None,
+    paper: options.Papers = None,
     fail_on: Annotated[
         Literal["fails", "inconclusive"] | None,
         typer.Option(

@@ -16,7 +16,7 @@ import typer
 from annotated_types import Interval
 from typer.models import ParameterInfo
 
-from bertology.cli.completion import complete_corpus, complete_format, complete_model
+from bertology.cli.completion import complete_corpus, complete_format, complete_model, complete_paper
 from bertology.errors import Refusal
 from bertology.input_files import check_path, path_exists
 from bertology.lazy import torch
@@ -143,6 +143,15 @@ MaxHours = Annotated[
         "--max-hours",
         metavar="N",
         help="Refuse work that is estimated, before it starts, to take longer than this many hours.",
+    ),
+]
+Papers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--paper",
+        metavar="KEY",
+        help="Only claims of this paper, such as clark2019; may be repeated.",
+        autocompletion=complete_paper,
     ),
 ]
 Objective = Annotated[
