@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tests.planted_claims import write_claims
 
 import bertology
 from bertology.atlas import build
@@ -17,33 +18,10 @@ from bertology.corpus.read import load_corpus
 from bertology.errors import MachineError, Refusal
 from bertology.progress import no_progress
 
-CLAIMS = """
-citation = "Nobody 2026. Planted."
-
-[[claim]]
-id = "first-is-lower"
-statement = "The last layer has a higher entropy than 0."
-section = "1"
-published_value = "none"
-analysis = "attention/entropy"
-test = { kind = "greater", left = { measure = "entropy", layers = { last = 1 } }, right = 0.0 }
-
-[[claim]]
-id = "some-head-is-narrow"
-statement = "A head gives the next token more than half."
-section = "1"
-published_value = "none"
-analysis = "attention/targets"
-unit = "percent"
-test = { kind = "any head", measure = "attention to next token", threshold = 0.5, baselines = ["uniform attention"] }
-"""
-
 
 @pytest.fixture
 def claims_file(tmp_path: Path) -> Path:
-    file = tmp_path / "planted.toml"
-    file.write_text(CLAIMS)
-    return file
+    return write_claims(tmp_path / "planted.toml")
 
 
 def test_what_cannot_be_judged_is_named_and_a_resumed_atlas_is_the_same(tmp_path: Path, claims_file: Path) -> None:
@@ -76,7 +54,7 @@ def test_what_cannot_be_judged_is_named_and_a_resumed_atlas_is_the_same(tmp_path
     verdicts = {(each["finding"], each["model"]): each for each in record["verdicts"]}
     narrow = verdicts["some-head-is-narrow", "tiny"]
     assert narrow["heads"] == 8 and narrow["random_best_head"] == pytest.approx(narrow["best_head"], abs=0.05)
-    [entropy] = [each for each in record["differences"] if each["finding"] == "first-is-lower"]
+    [entropy] = [each for each in record["differences"] if each["finding"] == "entropy-above-zero"]
     assert entropy["is_paired"] and entropy["first"] == "tiny"
 
 
@@ -92,8 +70,8 @@ def test_a_stored_model_is_found_without_loading_it(
 def test_what_an_analysis_tests_is_left_out(tmp_path: Path, claims_file: Path) -> None:
     arguments: dict[str, Any] = {"claims": claims_file, "limit": 12, "max_unknown": 1.0, "store": tmp_path / "store"}
     content = bertology.atlas(["tiny"], "english", without="attention/targets", **arguments)
-    assert [claim.id for claim in content.claims] == ["first-is-lower"]
-    assert [finding.id for finding in content["tiny"].findings] == ["first-is-lower"]
+    assert [claim.id for claim in content.claims] == ["entropy-above-zero"]
+    assert [finding.id for finding in content["tiny"].findings] == ["entropy-above-zero"]
     assert content.options["without"] == ["attention/targets"]
     with pytest.raises(Refusal, match="attention/target"):
         bertology.atlas(["tiny"], "english", without="attention/target", **arguments)
