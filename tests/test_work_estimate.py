@@ -35,7 +35,7 @@ def test_more_bytes_than_are_free_are_refused_whatever_the_hours(tmp_path: Path)
     free = shutil.disk_usage(tmp_path).free
     missing = tmp_path / "not" / "there" / "yet"
     check_work("Recording", WorkEstimate(1.0, 0.5 * free), 12.0, folder=missing)
-    with pytest.raises(CostError, match="the disk of .* has") as refused:
+    with pytest.raises(CostError, match=r"the disk of .* has") as refused:
         check_work("Recording", WorkEstimate(1.0, 2 * free), 1e6, folder=missing)
     assert "--float16" in refused.value.remedy and "larger disk" in refused.value.remedy
     with pytest.raises(CostError, match="that memory has"):

@@ -48,9 +48,9 @@ def _recognise(error: BaseException) -> MachineError | None:
 
 
 def disk_full(problem: str) -> MachineError:
-    """A disk without space, and what to do."""
+    """A disk without space, or a quota or limit of files that is reached, and what to do."""
     return MachineError(
         problem,
-        "more free space",
+        "more free space, and no quota or limit (of files, or of the size of a file: `ulimit -f`) that is reached",
         "Free some space and run the same command again: finished work is kept and not repeated",
     )

@@ -13,7 +13,7 @@ from bertology.errors import CostError
 
 MAX_HOURS = 12.0
 """Work that is estimated to take longer is refused, unless `--max-hours` allows it."""
-TOLD_SECONDS = 60.0
+MESSAGE_SECONDS = 60.0
 """Work that takes less is not worth a message."""
 SMALL_BYTES = 256e6
 """Less is written without asking whether the disk has space for it."""
@@ -48,10 +48,10 @@ def check_work(
     Bytes are kept in the `folder`, or in memory without one.
     """
     size = f", and {format_bytes(work.n_bytes)} to keep" if work.n_bytes >= 1e6 else ""
-    told = f"{title} takes about {format_duration(work.seconds)} on this machine{size}"
+    message = f"{title} takes about {format_duration(work.seconds)} on this machine{size}"
     if work.seconds > 3600 * max_hours:
         raise CostError(
-            told,
+            message,
             f"at most {format_hours(max_hours)}",
             f"Use fewer texts (--limit) or a smaller model, or allow it with --max-hours {_allowing_hours(work)}; in "
             f"Python: max_hours={_allowing_hours(work)}",
@@ -60,13 +60,13 @@ def check_work(
     if work.n_bytes > free:
         place = "memory" if folder is None else f"the disk of {folder}"
         raise CostError(
-            told,
+            message,
             f"at most the {format_bytes(free)} that {place} has",
             "Use fewer texts (--limit), reduced sites such as attention.entropy instead of attention, or float16 "
             f"(--float16); or {'record into a folder' if folder is None else 'choose a folder on a larger disk'}",
         )
-    if notify is not None and work.seconds > TOLD_SECONDS:
-        notify(f"{told}.")
+    if notify is not None and work.seconds > MESSAGE_SECONDS:
+        notify(f"{message}.")
 
 
 def format_duration(seconds: float) -> str:

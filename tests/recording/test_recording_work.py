@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import bertology
 
 from bertology.corpus.corpus import Corpus, Example
 from bertology.corpus.read import load_corpus
@@ -21,6 +20,7 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import estimate_missing, record
 from bertology.recording.recording_work import estimate_recording
 from bertology.recording.sites import resolve_sites
+from command import bertology
 
 SITES = ("attention", "hidden", "hidden.words", "query")
 
@@ -82,7 +82,7 @@ def test_ten_million_sentences_are_refused_at_once() -> None:
     sentence = load_corpus("english", limit=1)[0]
     corpus = Corpus((sentence,) * 10**7, name="huge")
     start = time.monotonic()
-    with pytest.raises(CostError, match="Recording tiny on huge takes about .* (hours|TB|GB)"):
+    with pytest.raises(CostError, match=r"Recording tiny on huge takes about .* (hours|TB|GB)"):
         record(load("tiny"), corpus, ["attention"], max_hours=0.5)
     assert time.monotonic() - start < 60
     with pytest.raises(CostError, match="TB to keep"):

@@ -11,7 +11,7 @@ from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.recording.recorder import estimate_missing
 from bertology.recording.recording_work import count_words_per_input, estimate_recording
 from bertology.recording.sites import resolve_sites
-from bertology.work_estimate import TOLD_SECONDS, WorkEstimate
+from bertology.work_estimate import MESSAGE_SECONDS, WorkEstimate
 
 if TYPE_CHECKING:
     from bertology.analyses.run import RunInputs
@@ -41,7 +41,7 @@ def estimate_missing_run(requests: Sequence[tuple[Analysis, Mapping[str, Any]]],
     from bertology.analyses.run import stored_result
 
     work = estimate_run(requests, inputs)
-    is_small = work.seconds < TOLD_SECONDS and not work.n_bytes
+    is_small = work.seconds < MESSAGE_SECONDS and not work.n_bytes
     if is_small or inputs.store is None or not inputs.store.is_dir():
         return work
     missing = [request for request in requests if stored_result(request[0], inputs, request[1]) is None]

@@ -14,7 +14,7 @@ from bertology.encoder.load import as_encoder, load
 from bertology.errors import Refusal
 from bertology.recording.plan import WORK_PER_SECOND, RecordingConfig
 from bertology.recording.recording_work import TOKENS_PER_WORD, count_words_per_input
-from bertology.work_estimate import TOLD_SECONDS, WorkEstimate
+from bertology.work_estimate import MESSAGE_SECONDS, WorkEstimate
 
 PASSES = 10
 """More forward passes than the claims make over the corpus; only for what is not measured."""
@@ -25,7 +25,7 @@ def estimate_atlas(models: Sequence[Any], task: JudgingTask, n_processes: int) -
     pending = [model for model in models if not isinstance(model, str) or stored_model(model, task) is None]
     sizes = {index: _file_bytes(model) for index, model in enumerate(pending)}
     rough = _rough_seconds(task, sum(sizes.values()), len(pending))
-    if rough < TOLD_SECONDS and all(sizes.values()):
+    if rough < MESSAGE_SECONDS and all(sizes.values()):
         return WorkEstimate(rough / n_processes)
     for index, model in enumerate(pending):
         try:

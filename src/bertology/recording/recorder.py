@@ -38,7 +38,7 @@ from bertology.recording.store import RecordingFolder, recording_hash
 from bertology.statistics.pairs import StatisticNeeds
 from bertology.statistics.triton.accumulate import FusedAccumulator, can_fuse, supports_fused
 from bertology.statistics.word_states import word_weights
-from bertology.work_estimate import MAX_HOURS, TOLD_SECONDS, WorkEstimate, check_work
+from bertology.work_estimate import MAX_HOURS, MESSAGE_SECONDS, WorkEstimate, check_work
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,15 +92,19 @@ def prepare_shards(
     corpus: Corpus,
     sites: Sequence[Site],
     config: RecordingConfig,
-    *,
-    store: Path | None,
-    folder: Path | None,
-) -> ShardWriter:
-    """The writer of the shards of a recording, whose plan is in its folder: read from there, or made and saved."""
-    summary = encoder_summary(encoder)
-    key = {"encoder": summary.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
-    recording_folder = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
-    plan = load_plan(recording_folder, key, corpus)
+    store: Path | None = None,
+    folder: Path | None = None,
+) -> WorkEstimate:
+    """The work of a recording, without the shards that are recorded already."""
+    work = estimate_recording(encoder, corpus, sites, config)
+    if work.seconds < MESSAGE_SECONDS and not work.n_bytes:
+        return work
+    is_new = store is None or not store.is_dir() if folder is None else not folder.is_dir()
+    if is_new:  # nothing is stored; the key of a large corpus takes long
+        return work
+    key = {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+    stored = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
+    plan = load_plan(stored, key, corpus)
     if plan is None:
         plan = make_plan(encoder, corpus, config)
         plan = save_description(recording_folder, key, summary, corpus, plan, config)
