@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="number of sentences")
     parser.add_argument("--without", nargs="*", metavar="ANALYSIS", help="leave out what these test")
     parser.add_argument("--store", type=Path, default=default_root())
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--engine", default=None)
     given = parser.parse_args()
     chosen = [model for model in MODELS[given.corpus] if not given.models or model.name in given.models]
     sources = {model: str(model.find(given.folders)) for model in chosen}
@@ -115,7 +115,7 @@ def main() -> None:
         without=LEFT_OUT[given.corpus] if given.without is None else given.without,
         limit=given.limit or LIMITS[given.corpus],
         store=given.store,
-        n_processes=given.processes,
+        engine=given.engine,
     )
     for each in content.not_judged:
         print(f"{each.name} could not be judged. {each.reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from jsonschema import Draft202012Validator
 from tests.planted_claims import write_claims
 
 import bertology
-from bertology.atlas import build
+from bertology.atlas import build, workers
 from bertology.atlas.judging import JudgingTask, judge_source
 from bertology.atlas.schema import atlas_schema
 from bertology.corpus.read import load_corpus
-from bertology.errors import MachineError, Refusal
+from bertology.errors import Refusal
 from bertology.progress import no_progress
 
 
@@ -63,7 +64,7 @@ def test_a_stored_model_is_found_without_loading_it(
 ) -> None:
     arguments: dict[str, Any] = {"claims": claims_file, "limit": 12, "max_unknown": 1.0, "store": tmp_path / "store"}
     first = bertology.atlas(["tiny"], "english", **arguments)
-    monkeypatch.setattr(build, "judge_in_process", None)
+    monkeypatch.setattr(build, "judge_in_workers", None)
     assert bertology.atlas(["tiny"], "english", **arguments).models == first.models
 
 
@@ -79,14 +80,22 @@ def test_what_an_analysis_tests_is_left_out(tmp_path: Path, claims_file: Path) -
         bertology.atlas(["tiny"], "english", without=["attention/targets", "attention/entropy"], **arguments)
 
 
-def test_a_killed_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bertology.atlas import worker
+def test_a_killed_process_is_named_and_the_others_are_judged(
+    tmp_path: Path, claims_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process of one model ends in the middle, each time that it is tried."""
+    monkeypatch.setattr(workers, "judge_task", judge_or_end)
+    arguments: dict[str, Any] = {"claims": claims_file, "limit": 12, "max_unknown": 1.0, "store": tmp_path / "store"}
+    content = bertology.atlas(["random:tiny@4", "tiny"], "english", engine="local:2", **arguments)
+    assert [model.name for model in content.models] == ["tiny"]
+    [failed] = content.not_judged
+    assert failed.name == "random:tiny@4" and failed.is_failure and "ended with status 3" in failed.reason
 
-    monkeypatch.setattr(worker, "WORKER", "this")  # ends without an answer
-    monkeypatch.setattr(json, "loads", lambda line: {})  # pyright: ignore[reportUnknownLambdaType]
-    task = JudgingTask(load_corpus("english", limit=2))
-    with pytest.raises(MachineError, match="ended with status 0"):
-        worker.judge_in_process("tiny", task, no_progress, processes=worker.WorkerProcesses(), threads=1)
+
+def judge_or_end(task: JudgingTask, source: str, progress: Any) -> Any:
+    if source == "random:tiny@4":
+        os._exit(3)
+    return judge_source(source, task, progress)
 
 
 def test_mistakes_are_refused(tmp_path: Path) -> None:

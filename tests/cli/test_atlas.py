@@ -37,8 +37,8 @@ def test_models_and_options_are_handed_on_and_what_failed_is_told(
         "clark2019",
         "--limit",
         "7",
-        "--processes",
-        "2",
+        "--engine",
+        "local:2",
         "--without",
         "probes/pipeline",
         "-o",
@@ -47,7 +47,7 @@ def test_models_and_options_are_handed_on_and_what_failed_is_told(
     result = bertology("atlas", *words)
     [(models, arguments)] = calls
     assert models == ["mini", "random:mini", "odd", "mini"] and arguments["examples"] == 7
-    assert arguments["papers"] == ["clark2019"] and arguments["n_processes"] == 2 and arguments["limit"] == 7
+    assert arguments["papers"] == ["clark2019"] and arguments["engine"] == "local:2" and arguments["limit"] == 7
     assert arguments["without"] == ["probes/pipeline"]
     assert (result.status, result.out) == (0, f"{file}\n")
     assert "odd could not be judged. There is no model" in result.err and "judged once" in result.err

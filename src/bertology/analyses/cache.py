@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertology.analyses.cache_key import cache_key
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
-from bertology.errors import DamagedFileWarning
-from bertology.progress import ProgressCallback, ProgressFactory, no_progress
+from bertology.engines.engine import Engine, Outcome, Task, raise_failures
+from bertology.errors import DamagedFileWarning, count_noun
+from bertology.progress import ProgressCallback, ProgressFactory, describe_step, no_progress
 
 FOLDER = "analysis_cache"
 
@@ -22,6 +23,8 @@ FOLDER = "analysis_cache"
 class AnalysisCache:
     """Stores finished parts in a directory (without one, nothing is stored) and reports progress.
 
+    Independent parts (`call_all`) are computed by the workers of the engine, if there is one.
+
     What is stored is found again only if the function, the content of every argument, the code of bertology and the
     versions of the libraries are the same. Repeated runs that are estimated to take longer than `max_hours` are refused
     (None: no bound).
@@ -29,7 +32,7 @@ class AnalysisCache:
 
     directory: Path | None = None
     progress: ProgressFactory | None = None
-    max_hours: float | None = None
+    engine: Engine | None = None
 
     def progress_meter(self, title: str) -> ProgressCallback:
         """A progress display with this title."""
@@ -46,6 +49,51 @@ class AnalysisCache:
             raise TypeError(f"{function} is not a function of a module, so that its arguments do not tell its value")
         handed_on = {} if progress is None else {"progress": progress}
         return self.get_or_compute(function, arguments, lambda: function(**arguments, **handed_on))
+
+    def call_all(
+        self,
+        function: Callable[..., Any],
+        /,
+        arguments: Sequence[Mapping[str, Any]],
+        *,
+        meter: ProgressCallback,
+        hand_on_progress: bool = False,
+    ) -> list[Any]:
+        """The value of `call` for each of these arguments, with progress over all of them.
+
+        With `hand_on_progress` the function takes `progress` and reports within each call.
+        """
+        if self.engine is not None and self.directory is not None:
+            self._compute_in_workers(function, arguments, meter, hand_on_progress)
+        values: list[Any] = []
+        for step, each in enumerate(arguments):
+            progress = step_progress(meter, step, len(arguments)) if hand_on_progress else None
+            values.append(self.call(function, progress=progress, **each))
+            meter(len(values), len(arguments))
+        return values
+
+    def _compute_in_workers(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[Mapping[str, Any]],
+        meter: ProgressCallback,
+        hand_on_progress: bool,
+    ) -> None:
+        """Store the values that are missing, if there are several."""
+        missing = [step for step, each in enumerate(arguments) if self.lookup(function, each) is None]
+        if len(missing) < 2 or self.engine is None or self.directory is None:
+            return
+        name = getattr(function, "__qualname__", str(function))
+        tasks = [Task(f"part {step + 1} of {len(arguments)} ({name})", (step,)) for step in missing]
+        shared = (self.directory, function, list(arguments), hand_on_progress)
+        failures: list[Outcome] = []
+        self.directory.mkdir(parents=True, exist_ok=True)
+        describe_step(meter, count_noun(min(self.engine.n_workers, len(tasks)), "workers"))
+        for n_done, outcome in enumerate(self.engine.run(compute_part, shared, tasks, folder=self.directory), 1):
+            meter(n_done, len(tasks))
+            if outcome.error is not None:
+                failures.append(outcome)
+        raise_failures(failures)
 
     def lookup(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """The stored value of a function for these arguments; None if there is none, or if it is damaged."""
@@ -93,6 +141,12 @@ class AnalysisCache:
         """The file of a key."""
         assert self.directory is not None, "called only with a store"
         return self.directory / FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}{suffix}"
+
+
+def compute_part(shared: tuple[Path, Callable[..., Any], Sequence[Mapping[str, Any]], bool], step: int) -> None:
+    """Compute and store one value of `AnalysisCache.call_all`, in a worker."""
+    directory, function, arguments, hand_on_progress = shared
+    AnalysisCache(directory).call(function, progress=no_progress if hand_on_progress else None, **arguments[step])
 
 
 def warn_of_damage(error: DamagedFileError) -> None:

@@ -49,7 +49,7 @@ class RecordingsByRole:
     @property
     def cache(self) -> AnalysisCache:
         """The cache for finished parts of an analysis, with its progress."""
-        return AnalysisCache(self._inputs.store, self._progress, self._inputs.max_hours)
+        return AnalysisCache(self._inputs.store, self._progress, self._inputs.engine)
 
     def __getitem__(self, role: str) -> Recording | None:
         if role not in self._recordings:

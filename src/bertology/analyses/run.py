@@ -26,7 +26,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder, describe_changes, describe_encoder, describe_numbers
 from bertology.encoder.load import as_encoder
-from bertology.engines.engine import Engine, refuse_without_store
+from bertology.engines.engine import Engine
 from bertology.errors import Refusal
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory, no_progress
@@ -136,7 +136,6 @@ def build_run_inputs(
     config: RecordingConfig | None = None,
     store: str | Path | None = None,
     random_baseline: bool = True,
-    engine: Engine | None = None,
     models_follow: bool = False,
     title: str,
 ) -> RunInputs:
@@ -152,7 +151,6 @@ def build_run_inputs(
         )
     if recording is not None and (encoder is not None or models_follow or corpus is not None):
         raise Refusal("Both a recording and a model or corpus were given", "one of them", "Remove one")
-    refuse_without_store(engine, store)
     return RunInputs(
         corpus=recording.corpus if recording is not None else as_corpus(corpus),
         encoder=None if encoder is None else as_encoder(encoder),
@@ -161,7 +159,6 @@ def build_run_inputs(
         config=config or RecordingConfig(),
         store=None if store is None else Path(store),
         random_baseline=random_baseline,
-        engine=engine,
     )
 
 
@@ -195,14 +192,15 @@ def run_all(
     cache_results: bool = False,
     progress_estimate: ProgressEstimate | None = None,
     raise_refusals: bool = False,
-    is_checked: bool = False,
+    use_engine: bool = True,
 ) -> RunReport:
     """Run several analyses with one forward pass over the corpus per encoder.
 
     `progress` takes the title of a step and returns its callback. With `cache_results` each result is stored as soon
     as it is computed, so that a second run resumes where the first was stopped. `progress_estimate` is updated as
     steps finish. With `raise_refusals` an analysis that does not fit is refused, where this is known before the first
-    forward pass. `is_checked` says that the caller has compared the work with `inputs.max_hours`.
+    forward pass. If the inputs have an engine, its workers run the analyses, and results are cached; `use_engine` is
+    false where they have run already.
     """
     estimate = progress_estimate or ProgressEstimate()
     before = dict(estimate.elapsed)
@@ -211,9 +209,13 @@ def run_all(
     if raise_refusals and (first := next(filter(None, refusals), None)) is not None:
         raise first
     runnable = [request for request, refusal in zip(resolved, refusals, strict=True) if refusal is None]
-    if inputs.max_hours is not None and not is_checked:
-        names = ", ".join(dict.fromkeys(analysis.name for analysis, _ in runnable))
-        check_run_work(names, [(runnable, inputs)], inputs.max_hours, notify, cache_results=cache_results)
+    passes: list[ForwardPass] = []
+    engine = None if inputs.encoder is None or inputs.recording is not None else inputs.engine
+    if engine is not None and use_engine:
+        from bertology.analyses.engine_runs import compute_in_workers
+
+        callbacks: dict[str, Any] = {"progress": progress, "notify": notify, "progress_estimate": estimate}
+        passes = compute_in_workers([(runnable, inputs)], engine, **callbacks)
     recordings = RecordingsByRole(runnable, inputs, progress, notify, estimate)
     outcomes: list[Result | Refusal] = []
     for (analysis, options), refusal in zip(resolved, refusals, strict=True):
@@ -223,46 +225,23 @@ def run_all(
         callback = progress(analysis.name) if progress is not None and len(runnable) > 1 else no_progress
         callback(0, 1)
         try:
-            outcomes.append(_cached_result(analysis, options, inputs, recordings, cache_results))
+            outcomes.append(_cached_result(analysis, options, inputs, recordings, cache_results or engine is not None))
         except Refusal as refused:
             raise_machine_error(refused)
             outcomes.append(refused)
         callback(1, 1)
     elapsed = {name: seconds - before.get(name, 0.0) for name, seconds in estimate.elapsed.items()}
     return RunReport(
-        tuple(outcomes), tuple(recordings.passes), {name: seconds for name, seconds in elapsed.items() if seconds > 0}
+        tuple(outcomes),
+        (*passes, *recordings.passes),
+        {name: seconds for name, seconds in elapsed.items() if seconds > 0},
     )
 
 
-def check_run_work(
-    title: str,
-    batches: Sequence[tuple[Sequence[Request], RunInputs]],
-    max_hours: float,
-    notify: NotifyFunction | None,
-    *,
-    cache_results: bool = True,
-) -> None:
-    """Tell the work of several runs, or refuse it, before the first of them starts; see `work_estimate`."""
-    store = next((inputs.store for _, inputs in batches), None)
-    check_work(title, estimate_runs(batches, cache_results=cache_results), max_hours, folder=store, notify=notify)
-
-
-def estimate_runs(
-    batches: Sequence[tuple[Sequence[Request], RunInputs]], *, cache_results: bool = True
-) -> WorkEstimate:
-    """The work of several runs, without what is stored; results are stored with `cache_results`."""
-    estimate = estimate_missing_run if cache_results else estimate_run
-    resolved = [
-        ([(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests], inputs)
-        for requests, inputs in batches
-    ]
-    return sum((estimate(requests, inputs) for requests, inputs in resolved), WorkEstimate())
-
-
-def is_runnable(request: Request, inputs: RunInputs) -> bool:
-    """Whether an analysis fits the model and the corpus, as far as is known before a forward pass."""
-    analysis, options = request
-    return check_runnable(analysis, _resolve_options(analysis, options, inputs), inputs) is None
+def runnable_requests(requests: Sequence[Request], inputs: RunInputs) -> list[Request]:
+    """The analyses that fit the model and the corpus, with all their options."""
+    resolved = [(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests]
+    return [(analysis, options) for analysis, options in resolved if check_runnable(analysis, options, inputs) is None]
 
 
 def estimate_run_seconds(requests: Sequence[Request], inputs: RunInputs) -> float:

@@ -19,6 +19,7 @@ from bertology.analyses.run import (
     with_partner,
 )
 from bertology.encoder.load import as_encoder
+from bertology.engines.engine import Engine, open_engine, refuse_without_store
 from bertology.errors import Refusal, unknown_name
 from bertology.number_ranges import HOURS
 from bertology.progress import ProgressFactory
@@ -55,7 +56,7 @@ def run(
     store: str | Path | None = None,
     like: str | None = None,
     random_baseline: bool = True,
-    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
+    engine: Engine | str | None = None,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
     **options: Any,
@@ -70,9 +71,9 @@ def run(
     `against` is the model (beside a recording: a recording) to compare with, or a list of models; layer curves then
     become one matrix of models by layers, other results are by model. With a `store` (a directory) recordings are kept
     and reused. `like` is a paper, for example clark2019, whose definitions are used where `options` do not say
-    otherwise; the published numbers are then in the provenance of the result. Work that is estimated to take longer
-    than `max_hours` for a model is refused before it starts (None: no bound). `options` are the options of the
-    analyses; of several analyses, each takes those it has.
+    otherwise; the published numbers are then in the provenance of the result. With an `engine` (`local:4`, `ray`,
+    `ray:ADDRESS`) and a `store`, its workers record and analyse. `options` are the options of the analyses; of several
+    analyses, each takes those it has.
     """
     names = [analysis] if isinstance(analysis, str) else list(dict.fromkeys(analysis))
     if not names:
@@ -103,15 +104,18 @@ def run(
             "several of one kind",
             "Name one model with --model, or one with --against",
         )
+    refuse_without_store(None if engine == "local" else engine, store)
     callbacks: dict[str, Any] = {"progress": progress, "notify": notify}
     by_analysis: dict[str, Result | Results[Result]]
-    if partners is not None:
-        by_analysis = dict(zip(names, run_against_all(requests, inputs, partners, **callbacks), strict=True))
-    elif models is not None:
-        by_analysis = _run_models(requests, with_partner(inputs, against), models, callbacks)
-    else:
-        results = run_all(requests, with_partner(inputs, against), raise_refusals=True, **callbacks).results()
-        by_analysis = dict(zip(names, results, strict=True))
+    with open_engine(engine) as opened:
+        inputs = replace(inputs, engine=opened)
+        if partners is not None:
+            by_analysis = dict(zip(names, run_against_all(requests, inputs, partners, **callbacks), strict=True))
+        elif models is not None:
+            by_analysis = _run_models(requests, with_partner(inputs, against), models, callbacks)
+        else:
+            results = run_all(requests, with_partner(inputs, against), raise_refusals=True, **callbacks).results()
+            by_analysis = dict(zip(names, results, strict=True))
     if like is not None:
         by_analysis = _with_published(by_analysis, like, options)
     return by_analysis[names[0]] if isinstance(analysis, str) else Results(by_analysis, "analysis")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,13 +14,14 @@ from bertology.atlas.judged_model import JudgedModel, NotJudged
 from bertology.atlas.judging import JudgingTask, judge_model, stored_model
 from bertology.atlas.model_names import short_names
 from bertology.atlas.page import atlas_page
-from bertology.atlas.worker import WorkerProcesses, judge_in_process
+from bertology.atlas.workers import judge_in_workers
 from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
 from bertology.corpus.read import as_corpus
 from bertology.encoder.load import as_encoder
-from bertology.errors import MachineError, Refusal, count_noun
-from bertology.number_ranges import COUNT, COUNT_OR_ZERO, HOURS, PROPORTION, REPETITIONS
+from bertology.engines.engine import Engine
+from bertology.errors import ExplainedError, MachineError, Refusal
+from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
 from bertology.work_estimate import MAX_HOURS, check_work
@@ -48,26 +48,23 @@ def atlas(
     dtype: str = "float32",
     allow_pickle: bool = False,
     store: str | Path | None = None,
-    n_processes: Annotated[int, REPETITIONS] = 1,
-    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
+    engine: Engine | str | None = None,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
 ) -> Atlas:
     """Judge the findings for each model on the same sentences, and compare the models.
 
     `models` are names, paths or models in memory, as `bertology.load` takes them. Each name is judged in a process of
-    its own, `n_processes` at a time, and kept in the `store` (a directory); one that cannot be judged is named with the
-    reason, and the others go on. With `output`, a page that opens offline (.html), or all numbers (.json), is written.
-    `device`, `dtype` and `allow_pickle` say how named models are loaded. An atlas that is estimated to take longer than
-    `max_hours` is refused before it starts (None: no bound). The other arguments are those of `bertology.claims`.
+    its own, one at a time or as many as the `engine` has workers (`local:4`, `ray`, `ray:ADDRESS`), and kept in the
+    `store` (a directory); one that cannot be judged is named with the reason, and the others go on. With `output`, a
+    page that opens offline (.html), or all numbers (.json), is written. `device`, `dtype` and `allow_pickle` say how
+    named models are loaded. The other arguments are those of `bertology.claims`.
     """
     file = None if output is None else Path(output)
     if file is not None and file.suffix not in SUFFIXES:
         raise Refusal(f"The suffix of {file.name} says no format", f"one of: {', '.join(SUFFIXES)}", "Change it")
     if file is not None:
         check_writable(file)
-    if n_processes < 1:
-        raise Refusal(f"{n_processes} processes were asked for", "1 or more", "Change n_processes")
     texts = as_corpus(DEFAULT_CORPUS if corpus is None else corpus)
     arguments: dict[str, Any] = {
         "papers": [papers] if isinstance(papers, str) else list(papers),
@@ -91,11 +88,7 @@ def atlas(
             "No finding was chosen", "at least one", "Name another paper or file of claims, or leave out fewer"
         )
     distinct, messages = _without_repeats(models)
-    if max_hours is not None:
-        work = estimate_atlas(distinct, task, n_processes)
-        title = f"An atlas of {count_noun(len(distinct), 'models')}"
-        check_work(title, work, max_hours, folder=task.store, notify=notify)
-    outcomes = _judge_all(distinct, task, n_processes, progress)
+    outcomes = _judge_all(distinct, task, engine, progress)
     judged = [outcome for outcome in outcomes if isinstance(outcome, JudgedModel)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, NotJudged)]
     if not judged:
@@ -151,37 +144,29 @@ def _same_weights(models: Sequence[JudgedModel]) -> list[str]:
 
 
 def _judge_all(
-    models: Sequence[Any], task: JudgingTask, n_processes: int, progress: ProgressFactory | None
+    models: Sequence[Any], task: JudgingTask, engine: Engine | str | None, progress: ProgressFactory | None
 ) -> list[JudgedModel | NotJudged]:
     """Judge the models, those that are stored without loading them; models in memory are judged in this process."""
-    threads, processes = max(1, available_cores() // n_processes), WorkerProcesses()
-
-    def judge(model: Any) -> JudgedModel | NotJudged:
-        name = model if isinstance(model, str) else getattr(model, "name", type(model).__name__)
-        try:
-            if not isinstance(model, str):
-                encoder = as_encoder(model)
-                callback = progress(encoder.name) if progress is not None else no_progress
-                return judge_model(encoder, encoder.name, task, callback)
-            stored = stored_model(model, task)
-            if stored is not None:
-                return stored
-            callback = progress(model) if progress is not None else no_progress
-            callback(0, 1)
-            return judge_in_process(model, task, callback, processes=processes, threads=threads)
-        except Refusal as refusal:
-            return NotJudged(name=name, reason=str(refusal))
-        except MachineError as error:
-            return NotJudged(name=name, reason=str(error), is_failure=True)
-
-    in_memory = {index: judge(model) for index, model in enumerate(models) if not isinstance(model, str)}
-    with ThreadPoolExecutor(n_processes) as pool:
-        futures = {index: pool.submit(judge, model) for index, model in enumerate(models) if isinstance(model, str)}
-        try:
-            named = {index: future.result() for index, future in futures.items()}
-        except BaseException:  # interrupted or terminated: the pool would wait for all models
-            processes.close()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    outcomes = in_memory | named
+    outcomes: dict[int, JudgedModel | NotJudged] = {}
+    waiting: dict[str, int] = {}
+    for index, model in enumerate(models):
+        if not isinstance(model, str):
+            outcomes[index] = _judge_here(model, task, progress)
+        elif (stored := stored_model(model, task)) is not None:
+            outcomes[index] = stored
+        else:
+            waiting[model] = index
+    if waiting:
+        judged = judge_in_workers(list(waiting), task, engine, progress)
+        outcomes |= {waiting[source]: outcome for source, outcome in judged.items()}
     return [outcomes[index] for index in range(len(models))]
+
+
+def _judge_here(model: Any, task: JudgingTask, progress: ProgressFactory | None) -> JudgedModel | NotJudged:
+    try:
+        encoder = as_encoder(model)
+        callback = progress(encoder.name) if progress is not None else no_progress
+        return judge_model(encoder, encoder.name, task, callback)
+    except ExplainedError as error:
+        name = getattr(model, "name", type(model).__name__)
+        return NotJudged(name=name, reason=str(error), is_failure=isinstance(error, MachineError))

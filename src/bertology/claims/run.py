@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypedDict, Unpack, overload
 
 from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
+from bertology.analyses.engine_runs import compute_in_workers
 from bertology.analyses.run import (
     ForwardPass,
     NotifyFunction,
@@ -25,6 +26,7 @@ from bertology.analyses.run import (
     estimate_runs,
     is_runnable,
     run_all,
+    runnable_requests,
     with_partner,
 )
 from bertology.claims.catalogue import all_claims, read_claims
@@ -37,8 +39,9 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import as_encoder
 from bertology.encoder.tokens import SpecialToken
-from bertology.errors import Refusal, count_noun, unknown_name
-from bertology.number_ranges import COUNT, COUNT_OR_ZERO, HOURS, PROPORTION
+from bertology.engines.engine import Engine, open_engine, refuse_without_store
+from bertology.errors import Refusal, unknown_name
+from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION
 from bertology.recording.overflow import Overflow
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import ComputedArrays, Recording
@@ -82,7 +85,7 @@ class ClaimsArguments(TypedDict, total=False):
     max_unknown: float
     overflow: Overflow | None
     store: str | Path | None
-    max_hours: float | None
+    engine: Engine | str | None
     progress: ProgressFactory | None
     notify: NotifyFunction | None
 
@@ -110,7 +113,7 @@ def claims(
     max_unknown: Annotated[float, PROPORTION] = MAX_UNKNOWN,
     overflow: Overflow | None = None,
     store: str | Path | None = None,
-    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
+    engine: Engine | str | None = None,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
 ) -> ClaimResults | ClaimResultsByModel:
@@ -126,8 +129,7 @@ def claims(
     language, and say so, unless `fill` is false. A corpus of which the tokeniser does not know more than the share
     `max_unknown` is refused. `overflow` says what is done with inputs longer than the model allows; if it is not given,
     they are skipped, and interventions treat them as in training. With a `store` (a directory) recordings and results
-    are kept and reused. Work that is estimated to take longer than `max_hours` for a model is refused before it starts
-    (None: no bound).
+    are kept and reused. With an `engine` (`local:4`, `ray`, `ray:ADDRESS`) its workers record and analyse.
     """
     left_out = [without] if isinstance(without, str) else list(without)
     selected = select_claims(
@@ -149,6 +151,7 @@ def claims(
         models_follow=is_list,
         title="claims",
     )
+    refuse_without_store(None if engine == "local" else engine, store)
     if limit is not None and recording is None and inputs.corpus is not None:
         inputs = replace(inputs, corpus=inputs.corpus[:limit])
     inputs = with_partner(inputs, against)
@@ -164,8 +167,8 @@ def claims(
         "overflow": overflow,
     }
 
-    def test(model: Encoder | None) -> ClaimResults:
-        model_inputs = inputs if model is None else replace(inputs, encoder=model)
+    def test(model: Encoder | None, opened: Engine | None) -> ClaimResults:
+        model_inputs = replace(inputs, encoder=inputs.encoder if model is None else model, engine=opened)
         filling = _filling_corpus(model_inputs.corpus, limit) if fill and model_inputs.encoder is not None else None
         judged = judge_claims(
             selected,
@@ -176,11 +179,14 @@ def claims(
             max_unknown=max_unknown,
             overflow=overflow,
         )
-        return replace(judged, options=options)
+        # An engine that was opened here is closed when the results are used.
+        kept = engine if isinstance(engine, Engine) else None
+        return replace(judged, options=options, inputs=replace(judged.inputs, engine=kept))
 
-    if not is_list:
-        return test(None)
-    by_model = [test(as_encoder(model)) for model in encoder]
+    with open_engine(engine) as opened:
+        if not is_list:
+            return test(None, opened)
+        by_model = [test(as_encoder(model), opened) for model in encoder]
     names = unique_names([results.inputs.model_names["recording"] for results in by_model])
     return ClaimResultsByModel(dict(zip(names, by_model, strict=True)))
 
@@ -289,10 +295,12 @@ def judge_claims(
         plan.check_work(f"Testing {count_noun(len(claims), 'claims')} on {names}", inputs.max_hours, notify)
     total = sum(batch.estimated_seconds for batch in batches)
     estimate = ProgressEstimate(progress("everything") if progress else None, total)
-    passes: list[ForwardPass] = []
+    passes = _compute_in_workers(batches, progress=progress, notify=notify)
     filled: set[str] = set()
 
-    def run_batch(batch: _AnalysisBatch, expected_seconds: float) -> dict[str, Result | Refusal]:
+    def run_batch(
+        batch: _AnalysisBatch, expected_seconds: float, *, use_engine: bool = False
+    ) -> dict[str, Result | Refusal]:
         with estimate.stage(expected_seconds):
             report = run_all(
                 list(batch.requests.values()),
@@ -301,7 +309,7 @@ def judge_claims(
                 notify=notify,
                 cache_results=True,
                 progress_estimate=estimate,
-                is_checked=True,
+                use_engine=use_engine,
             )
         passes.extend(report.passes)
         return dict(zip(batch.requests, report.outcomes, strict=True))
@@ -314,7 +322,8 @@ def judge_claims(
             continue
         refused = replace(refused, inputs=replace(refused.inputs, corpus=filling))
         if _unreadable(refused.inputs, max_unknown) is None:
-            again = {key: outcome for key, outcome in run_batch(refused, 0.0).items() if isinstance(outcome, Result)}
+            repeated = run_batch(refused, 0.0, use_engine=True)
+            again = {key: outcome for key, outcome in repeated.items() if isinstance(outcome, Result)}
             outcomes |= again
             filled |= again.keys()
     return ClaimResults(
@@ -332,60 +341,19 @@ def judge_claims(
     )
 
 
-@dataclass(frozen=True)
-class RunPlan:
-    """What judging claims will run: batches of analyses, and what is known before about those that do not apply."""
-
-    batches: list[_AnalysisBatch]
-    refused: Mapping[str, Refusal]
-    other_languages: Mapping[str, Refusal]
-    unknown_tokens: tuple[UnknownTokens, ...]
-
-    def check_work(self, title: str, max_hours: float, notify: NotifyFunction | None) -> None:
-        """Tell the work of all batches, or refuse it."""
-        check_run_work(title, self.runnable(), max_hours, notify)
-
-    def runnable(self) -> list[tuple[list[Request], RunInputs]]:
-        """The analyses of each batch that fit its model and corpus."""
-        return [
-            ([request for request in batch.requests.values() if is_runnable(request, batch.inputs)], batch.inputs)
-            for batch in self.batches
-        ]
-
-
-def estimate_claims(
-    claims: Sequence[Claim], inputs: RunInputs, *, max_unknown: float, overflow: Overflow | None
-) -> WorkEstimate:
-    """The work of judging claims for a model, without what is stored."""
-    return estimate_runs(_plan_runs(claims, inputs, max_unknown, overflow).runnable())
-
-
-def _plan_runs(claims: Sequence[Claim], inputs: RunInputs, max_unknown: float, overflow: Overflow | None) -> RunPlan:
-    """The analyses that the claims need, in batches of one model and corpus; an unreadable corpus is refused."""
-    unknown_tokens = _count_unknown_tokens(inputs)
-    for count in unknown_tokens:
-        count.check(max_unknown)
-    other_languages = _other_languages(claims, inputs.corpus)
-    runs = [run for claim in claims if claim.id not in other_languages for run in claim.all_runs.values()]
-    outcomes: dict[str, Refusal] = {}
-    batches: list[_AnalysisBatch] = []
-    for target, corpus in dict.fromkeys((run.target, run.corpus) for run in runs):
-        batch_runs = {_run_key(run): run for run in runs if (run.target, run.corpus) == (target, corpus)}
-        if target == "against" and inputs.against is None and inputs.against_recording is None:
-            outcomes |= dict.fromkeys(batch_runs, NO_FINE_TUNED_MODEL)
-            continue
-        known, unknown = _declared_analyses(batch_runs, overflow)
-        outcomes |= unknown
-        batch_inputs = _with_corpus(_select_target(inputs, target), corpus)
-        if corpus is not None and batch_inputs.encoder is None and batch_inputs.recording is None:
-            recordable = [key for key, (analysis, _) in known.items() if "encoder" not in analysis.required_inputs]
-            outcomes |= dict.fromkeys(recordable, _no_stimuli_refusal(corpus))
-            known = {key: request for key, request in known.items() if key not in recordable}
-        if corpus is not None and (refusal := _unreadable(batch_inputs, max_unknown)) is not None:
-            outcomes |= dict.fromkeys(known, refusal)
-            continue
-        batches.append(_AnalysisBatch.sorted_by_cost(known, batch_inputs))
-    return RunPlan(batches, outcomes, other_languages, unknown_tokens)
+def _compute_in_workers(
+    batches: Sequence[_AnalysisBatch], *, progress: ProgressFactory | None, notify: NotifyFunction | None
+) -> list[ForwardPass]:
+    """Have the engine of the inputs, if there is one, compute the results of all batches; returns the passes made."""
+    runnable = [
+        (runnable_requests(list(batch.requests.values()), batch.inputs), batch.inputs)
+        for batch in batches
+        if batch.inputs.encoder is not None and batch.inputs.recording is None
+    ]
+    engine = runnable[0][1].engine if runnable else None
+    if engine is None:
+        return []
+    return compute_in_workers(runnable, engine, progress=progress, notify=notify)
 
 
 def _count_unknown_tokens(inputs: RunInputs) -> tuple[UnknownTokens, ...]:

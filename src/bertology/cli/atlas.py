@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from annotated_types import Interval
 
 from bertology.cli import options
 from bertology.cli.completion import complete_analysis, complete_model
@@ -77,11 +76,7 @@ def atlas_command(
         Literal["error", "skip", "truncate", "window"] | None,
         typer.Option(help="Inputs longer than a model allows: stop, skip, truncate, or split into windows."),
     ] = None,
-    processes: Annotated[
-        int,
-        Interval(ge=1, le=1024),
-        typer.Option(metavar="N", help="Models that are judged at a time, each in its own process."),
-    ] = 1,
+    engine: options.EngineName = None,
     loading: options.ModelOptions = options.ModelOptions(),
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON with every number instead of HTML.")] = False,
     output: Annotated[
@@ -116,8 +111,7 @@ def atlas_command(
             dtype=loading.dtype,
             allow_pickle=loading.allow_pickle,
             store=options.store_directory(store, no_store=no_store),
-            n_processes=processes,
-            max_hours=max_hours,
+            engine=engine,
             progress=progress,
             notify=options.print_message,
         )

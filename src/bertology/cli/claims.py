@@ -91,6 +91,7 @@ class ClaimsOptions:
             "[default: skip; interventions treat them as in training]"
         ),
     ] = None
+    engine: options.EngineName = None
     store: options.Store = None
     no_store: options.NoStore = False
     max_hours: options.MaxHours = options.MAX_HOURS
@@ -130,7 +131,7 @@ class ClaimsOptions:
             "max_unknown": self.max_unknown_tokens,
             "overflow": self.overflow,
             "store": options.store_directory(self.store, no_store=self.no_store),
-            "max_hours": self.max_hours,
+            "engine": self.engine,
             "progress": progress,
             "notify": options.print_message,
         }

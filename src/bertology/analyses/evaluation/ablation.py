@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bertology.analyses.cache import AnalysisCache, step_progress
+from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.evaluation.evaluation import Evaluation, EvaluationBatch
 from bertology.analyses.evaluation.score_change import Scores
 from bertology.arrays import BoolArray
@@ -90,12 +90,10 @@ class AblationRunner:
         """Scores of the intact model, then of each intervention, on all examples; finished batches are cached."""
         meter = cache.progress_meter(f"{len(interventions)} interventions on {self.encoder.name}")
         scores = np.zeros((1 + len(interventions), 3, len(evaluation.examples)))
-        for index, batch in enumerate(evaluation.batches):
-            progress = step_progress(meter, index, len(evaluation.batches))
-            scores[:, :, batch.examples] = cache.call(
-                batch_scores, runner=self, batch=batch, interventions=interventions, progress=progress
-            )
-            progress(len(interventions), len(interventions))
+        arguments = [{"runner": self, "batch": batch, "interventions": interventions} for batch in evaluation.batches]
+        values = cache.call_all(batch_scores, arguments, meter=meter, hand_on_progress=True)
+        for batch, batch_values in zip(evaluation.batches, values, strict=True):
+            scores[:, :, batch.examples] = batch_values
         return [Scores.from_arrays(*arrays) for arrays in scores]
 
     def outputs(

@@ -32,10 +32,7 @@ def predict_all(
 ) -> list[SeedPredictions]:
     """Predictions of a classifier on each feature, trained on the first `train_size` examples of each seed; cached."""
     meter = cache.progress_meter(f"training {len(vectors)} classifiers, {len(dataset.seed_splits)} seeds each")
-    predictions: list[SeedPredictions] = []
-    for features in vectors:
-        predictions.append(
-            cache.call(fit_predict, dataset=dataset, vectors=features, classifier=classifier, size=train_size)
-        )
-        meter(len(predictions), len(vectors))
-    return predictions
+    arguments = [
+        {"dataset": dataset, "vectors": features, "classifier": classifier, "size": train_size} for features in vectors
+    ]
+    return cache.call_all(fit_predict, arguments, meter=meter)

@@ -34,21 +34,18 @@ class ScoreGrid:
         """(seed, example, feature, classifier, size, 2) counts of all cells."""
         total = len(vectors) * len(classifiers) * len(sizes)
         meter = self.cache.progress_meter(f"training {total} classifiers, {len(self.dataset.seed_splits)} seeds each")
-        cells: list[CorrectTotal] = []
-        for features in vectors:
-            for classifier in classifiers:
-                for size in sizes:
-                    cells.append(self.cell(features, classifier, size))
-                    meter(len(cells), total)
-        stacked = np.stack(cells, 2)
+        arguments = [
+            self._cell_arguments(features, classifier, size)
+            for features in vectors
+            for classifier in classifiers
+            for size in sizes
+        ]
+        counts = self.cache.call_all(train_and_count, arguments, meter=meter)
+        stacked = np.stack([np.array(cell) for cell in counts], 2)
         return stacked.reshape(*stacked.shape[:2], len(vectors), len(classifiers), len(sizes), 2)
 
-    def cell(self, vectors: WordFeatures, classifier: DownstreamClassifier, size: int) -> CorrectTotal:
-        """(seed, example, 2) counts after training on `size` examples, from the cache or computed now."""
-        counts = self.cache.call(
-            train_and_count, dataset=self.dataset, features=vectors, classifier=classifier, train_size=size
-        )
-        return np.array(counts)
+    def _cell_arguments(self, vectors: WordFeatures, classifier: DownstreamClassifier, size: int) -> dict[str, Any]:
+        return {"dataset": self.dataset, "features": vectors, "classifier": classifier, "train_size": size}
 
     def baselines(self, size: int) -> Mapping[str, CorrectTotal]:
         """(seed, example, 2) counts of baselines without features, each from the training examples of a seed."""

@@ -16,7 +16,8 @@ from bertology.claims.claim_results import ClaimResults
 from bertology.claims.example_texts import example_texts
 from bertology.claims.run import ClaimsArguments, claims
 from bertology.encoder.builtin import BUILT_IN_MODELS
-from bertology.errors import CostError, Refusal, unknown_name
+from bertology.engines.engine import open_engine
+from bertology.errors import Refusal, unknown_name
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory
 from bertology.public_functions import check_arguments
@@ -70,9 +71,11 @@ def write_report(
         raise unknown_name("format of a report", format, WRITERS)
     check_arguments(claims, dict(arguments))
     check_writable(output)
-    results = claims(encoder, corpus, **arguments)
     notify = arguments.get("notify")
-    content = build_report(results, progress=arguments.get("progress"), notify=notify)
+    with open_engine(arguments.get("engine")) as engine:
+        arguments["engine"] = engine
+        results = claims(encoder, corpus, **arguments)
+        content = build_report(results, progress=arguments.get("progress"), notify=notify)
     if notify is not None:
         for line in filter(None, (content.passes_summary, content.timing_summary)):
             notify(line)

@@ -1,0 +1,96 @@
+"""Run independent analyses in the workers of an engine: each stores its result, and the run finds it in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bertology.analyses.declaration import Analysis
+from bertology.analyses.progress_estimate import ProgressEstimate, count_words
+from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
+from bertology.engines.engine import Engine, Outcome, Task, raise_failures
+from bertology.errors import Refusal, count_noun
+from bertology.progress import ProgressFactory, describe_step, no_progress
+
+if TYPE_CHECKING:
+    from bertology.analyses.run import NotifyFunction, Request, RunInputs
+
+Batch = tuple[Sequence["Request"], "RunInputs"]
+"""Analyses that share their forward passes, with all options, and the inputs of all of them."""
+
+
+def compute_in_workers(
+    batches: Sequence[Batch],
+    engine: Engine,
+    *,
+    progress: ProgressFactory | None = None,
+    notify: NotifyFunction | None = None,
+    progress_estimate: ProgressEstimate | None = None,
+) -> list[ForwardPass]:
+    """Store the results of all analyses that have none in the store; returns the forward passes made.
+
+    The recordings are made first, with the sites of all analyses of a batch, as without an engine. Analyses that store
+    parts of their own (`cache`) are left to the run itself, which has these parts computed by workers. A refusal is
+    left to the run too.
+    """
+    from bertology.analyses.run import ROLE_NAMES
+
+    passes: list[ForwardPass] = []
+    tasks: list[tuple[float, Task]] = []
+    for number, (requests, inputs) in enumerate(batches):
+        missing = [(analysis, options) for analysis, options in requests if _is_missing(analysis, options, inputs)]
+        if not missing:
+            continue
+        recordings = RecordingsByRole(requests, inputs, progress, notify, progress_estimate or ProgressEstimate())
+        with suppress(Refusal):
+            for role in dict.fromkeys(
+                role for analysis, _ in missing for role in analysis.inputs if role in ROLE_NAMES
+            ):
+                recordings[role]
+        passes += recordings.passes
+        names, n_words = inputs.model_names, count_words(inputs.corpus)
+        place = (
+            f"{' and '.join(names.values())} on {inputs.corpus.name if inputs.corpus is not None else 'a recording'}"
+        )
+        tasks += [
+            (analysis.cost.estimate(n_words), Task(f"{analysis.name} of {subject}", (number, analysis, dict(options))))
+            for analysis, options in missing
+        ]
+    if len(tasks) < 2:
+        return passes
+    longest_first = [task for _, task in sorted(tasks, key=lambda each: -each[0])]
+    shared = tuple(replace(inputs, engine=None) for _, inputs in batches)
+    _run_tasks(engine, shared, longest_first, progress)
+    return passes
+
+
+def _run_tasks(
+    engine: Engine, shared: tuple[RunInputs, ...], tasks: Sequence[Task], progress: ProgressFactory | None
+) -> None:
+    store = shared[0].store
+    assert store is not None, "an engine has a store"
+    store.mkdir(parents=True, exist_ok=True)
+    bar = progress("analyses") if progress is not None else no_progress
+    describe_step(bar, count_noun(min(engine.n_workers, len(tasks)), "workers"))
+    bar(0, len(tasks))
+    failures: list[Outcome] = []
+    for n_done, outcome in enumerate(engine.run(compute_task, shared, tasks, folder=store), 1):
+        bar(n_done, len(tasks))
+        if outcome.error is not None:
+            failures.append(outcome)
+    raise_failures(failures)
+
+
+def compute_task(shared: Sequence[RunInputs], number: int, analysis: Analysis, options: Mapping[str, Any]) -> None:
+    """Run one analysis, in a worker, and store its result; a refusal is found again by the run itself."""
+    from bertology.analyses.run import run_all
+
+    run_all([(analysis, options)], shared[number], cache_results=True)
+
+
+def _is_missing(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> bool:
+    from bertology.analyses.run import stored_result
+
+    return "cache" not in analysis.inputs and stored_result(analysis, inputs, options) is None
