@@ -50,10 +50,8 @@ def compute_in_workers(
             ):
                 recordings[role]
         passes += recordings.passes
-        names, n_words = inputs.model_names, count_words(inputs.corpus)
-        place = (
-            f"{' and '.join(names.values())} on {inputs.corpus.name if inputs.corpus is not None else 'a recording'}"
-        )
+        models, n_words = " and ".join(inputs.model_names.values()), count_words(inputs.corpus)
+        subject = f"{models} on {inputs.corpus.name}" if inputs.corpus is not None else models
         tasks += [
             (analysis.cost.estimate(n_words), Task(f"{analysis.name} of {subject}", (number, analysis, dict(options))))
             for analysis, options in missing

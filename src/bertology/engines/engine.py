@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bertology.atomic_files import partial_file
+from bertology.atomic_files import partial_file, remove_stale_partials
 from bertology.engines.runtime import runtime_versions
 from bertology.errors import ExplainedError, MachineError, Refusal, count_noun
 from bertology.machine_errors import find_machine_error
@@ -128,6 +128,8 @@ class Engine(ABC):
 def _token(folder: Path) -> Generator[tuple[str, str]]:
     """A file with a random token in the folder, for workers to read, while the block runs."""
     token = secrets.token_hex(16)
+    if folder.is_dir():
+        remove_stale_partials(folder)  # of drivers that were killed
     with partial_file(folder, f"engine-{token[:8]}") as (stream, file):
         stream.write(token.encode())
         stream.flush()

@@ -1,0 +1,117 @@
+"""Engines by name, failures of tasks in words, and what a worker must share with its driver."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertology.engines import task_runner
+from bertology.engines.engine import Job, Outcome, Task, open_engine, parse_engine, raise_failures
+from bertology.engines.local import LocalEngine
+from bertology.engines.pickling import dump_value, load_value
+from bertology.engines.runtime import runtime_versions
+from bertology.engines.task_runner import TaskRunner, load_error
+from bertology.errors import MachineError, Refusal
+from bertology.progress import no_progress
+
+
+@pytest.mark.parametrize(
+    "text", ["", "local:", "local:0", "local:-1", "local:1025", "local:two", "ray:", "dask", "Local:2", "ray :x"]
+)
+def test_nonsense_is_refused(text: str) -> None:
+    with pytest.raises(Refusal, match="engine"):
+        parse_engine(text)
+
+
+def test_local_is_this_process_and_a_given_engine_stays_open() -> None:
+    assert parse_engine("local") is None
+    engine = parse_engine("local:3")
+    assert isinstance(engine, LocalEngine) and engine.n_workers == 3 and engine.name == "local:3"
+    closed: list[str] = []
+    engine.close = lambda: closed.append("closed")
+    with open_engine(engine) as opened:
+        assert opened is engine
+    assert closed == []
+
+
+@pytest.mark.parametrize("address", ["nowhere", "host:", "host:x", "127.0.0.1:99999", ":1"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(Refusal, match="The address of the Ray cluster"):
+        parse_engine(f"ray:{address}")
+
+
+def test_an_address_that_nobody_answers_is_refused_within_seconds() -> None:
+    with pytest.raises(Refusal, match=r"No Ray cluster answers at 127.0.0.1:9 \(Connection refused\)"):
+        parse_engine("ray:127.0.0.1:9")
+
+
+def test_ray_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(Refusal, match=r"Ray is not installed.*bertology\[ray\]"):
+        parse_engine("ray")
+
+
+def make_job(folder: Path, value: Any = 7) -> Job:
+    (folder / "token").write_text("secret")
+    payload = dump_value((add, value), "a test")
+    return Job("key", payload, str(folder), "token", "secret", runtime_versions())
+
+
+def add(shared: int, number: int) -> int:
+    if number < 0:
+        raise Refusal("a negative number", "a positive one", "Change it")
+    return shared + number
+
+
+def start_error(job: Job) -> Exception:
+    kind, content = TaskRunner().start(job)
+    assert kind == "error"
+    return load_error(content)
+
+
+def test_a_worker_checks_versions_and_folder_before_it_loads_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(tmp_path)
+    runner = TaskRunner()
+    assert runner.start(job) == ("value", b"")
+    kind, content = runner.run(dump_value((3,), "arguments"), no_progress)
+    assert (kind, load_value(content)) == ("value", 10)
+    kind, content = runner.run(dump_value((-3,), "arguments"), no_progress)
+    error = load_error(content)
+    assert kind == "error" and isinstance(error, Refusal) and error.problem == "a negative number"
+
+    broken = replace(job, payload=b"not a pickle")  # never read
+    older = start_error(replace(broken, versions={**job.versions, "torch": "2.0.0"}))
+    assert isinstance(older, Refusal)
+    assert f"on {platform.node()}" in str(older) and "instead of 2.0.0" in str(older) and "torch" in str(older)
+    for other in (replace(broken, folder=str(tmp_path / "elsewhere")), replace(broken, token="another")):
+        unseen = start_error(other)
+        assert isinstance(unseen, Refusal) and f"does not see the folder {other.folder}" in str(unseen)
+
+    def deny(path: Path, mode: int) -> bool:
+        return not mode & os.W_OK
+
+    monkeypatch.setattr(task_runner.os, "access", deny)
+    denied = start_error(broken)
+    assert isinstance(denied, Refusal) and "has no permission to write into the folder" in str(denied)
+
+
+def test_failures_are_one_error_that_names_them() -> None:
+    raise_failures([])
+    failed = [Outcome(Task(f"shard {number}", ()), error=ValueError("odd\nlength"), node="a") for number in range(5)]
+    with pytest.raises(MachineError) as caught:
+        raise_failures(failed)
+    assert caught.value.problem == (
+        "shard 0 failed on a: ValueError: odd length (4 further tasks failed too: shard 1; shard 2 ...)"
+    )
+    full = OSError(28, "No space left on device", "/store/x")
+    with pytest.raises(MachineError, match=r"shard 1 failed on b: There is no space left on the disk \(/store/x\)"):
+        raise_failures([Outcome(Task("shard 1", ()), error=full, node="b")])
+    with pytest.raises(Refusal, match="a negative number"):
+        raise_failures([Outcome(Task("shard 1", ()), error=Refusal("a negative number", "x", "y"))])

@@ -1,0 +1,114 @@
+"""A recording by workers: the same bytes as in one process, and a shard that fails is named while the others finish."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from bertology.encoder.encoder import Encoder, ModelInputs
+from bertology.engines.engine import Engine, Outcome, Task
+from bertology.engines.local import LocalEngine
+from bertology.errors import MachineError, Refusal
+from bertology.recording import plan
+from bertology.recording.plan import RecordingConfig
+from bertology.recording.recorder import record
+from recording.material import mixed, tiny
+
+CORPUS, SITES, CONFIG = mixed(80), ["attention", "hidden"], RecordingConfig(tokens_per_batch=64)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+class FailingEncoder:
+    """An encoder that cannot run on batches with the longest inputs."""
+
+    def __init__(self, inner: Encoder) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def tokenise(self, inputs: Any) -> Any:
+        return self.inner.tokenise(inputs)
+
+    def forward(self, batch: ModelInputs, **options: Any) -> Any:
+        if batch.input_ids.shape[1] > 40:
+            raise ValueError("too long for this planted model")
+        return self.inner.forward(batch, **options)
+
+
+@pytest.mark.slow
+def test_bytes_are_those_of_one_process_and_a_failing_shard_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "SHARD_BYTES", 32 * 1024)
+    record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "one")
+    messages: list[str] = []
+    with LocalEngine(2) as engine:
+        record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "two", engine=engine, notify=messages.append)
+        assert digests(tmp_path / "two") == digests(tmp_path / "one")
+        failing = cast(Encoder, FailingEncoder(tiny()))
+        with pytest.raises(MachineError, match=r"first input: .*ValueError: too long for this planted model"):
+            record(failing, CORPUS, SITES, config=CONFIG, folder=tmp_path / "three", engine=engine)
+    n_shards = len(list((tmp_path / "one" / "hidden").iterdir()))
+    assert messages[0] == f"Recording {n_shards} shards of tiny in 2 workers (local:2)."
+    assert messages[1].startswith(f"Recorded {n_shards} of {n_shards} shards of tiny in 2 workers (local:2): ")
+    kept = digests(tmp_path / "three")
+    assert 2 * n_shards > sum(name.endswith(".safetensors") for name in kept) > n_shards
+    assert kept.items() <= digests(tmp_path / "one").items()
+
+
+class HereEngine(Engine):
+    """Runs tasks in this process."""
+
+    name = "here"
+    n_workers = 1
+
+    def __init__(self, before: Callable[[Task], None]) -> None:
+        self.before = before
+
+    def close(self) -> None:
+        pass
+
+    def outcomes(self, job: Any, tasks: Any, *, isolated: bool, progress: Any) -> Any:
+        from bertology.engines.pickling import load_value
+
+        function, shared = load_value(job.payload)
+        for task in tasks:
+            try:
+                self.before(task)
+                yield Outcome(task, function(shared, *task.arguments), node="here")
+            except Exception as error:
+                yield Outcome(task, error=error, node="here")
+
+
+def test_a_full_disk_of_one_node_is_told_and_what_is_finished_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "SHARD_BYTES", 32 * 1024)
+
+    def fill_disk(task: Task) -> None:
+        if task.arguments[0] == 1:
+            raise OSError(28, "No space left on device", "/scratch")
+
+    with pytest.raises(MachineError) as caught:
+        record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "r", engine=HereEngine(fill_disk))
+    assert "shard 2 of" in caught.value.problem and "failed on here: There is no space left" in caught.value.problem
+    done = HereEngine(lambda task: tasks.append(task.arguments[0]))
+    tasks: list[int] = []
+    record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "r", engine=done)
+    assert tasks == [1]
+
+
+def test_an_engine_needs_a_folder() -> None:
+    with pytest.raises(Refusal, match="An engine was given, and no store"):
+        record(tiny(), CORPUS, SITES, engine="local:2")
