@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from bertology.errors import MachineError, Refusal
 from bertology.machine_errors import DISK_FULL, disk_full
+from bertology.store_paths import RemotePath, StorePath, download_folder
 
 DIGEST_LENGTH = 32
 CHUNK_BYTES = 2**20
@@ -54,11 +55,13 @@ def check_writable(path: Path) -> None:
 
 
 @contextmanager
-def partial_file(folder: Path, name: str) -> Generator[tuple[BinaryIO, Path]]:
-    """Open a hidden temporary file in `folder`, for the caller to rename; removed if it was not renamed.
+def partial_file(folder: StorePath, name: str) -> Generator[tuple[BinaryIO, Path]]:
+    """Open a hidden temporary file in `folder`, for the caller to `publish`; removed if it was not renamed.
 
-    The name holds machine and process, so that `remove_stale_partials` can recognise abandoned files.
+    The name holds machine and process, so that `remove_stale_partials` can recognise abandoned files. What is to be
+    uploaded lies in the folder of downloads meanwhile.
     """
+    folder = download_folder() if isinstance(folder, RemotePath) else folder
     partial = folder / f".{name}.{_machine_id()}-{os.getpid()}.partial"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,13 +74,21 @@ def partial_file(folder: Path, name: str) -> Generator[tuple[BinaryIO, Path]]:
         raise write_error(folder, error) from error
 
 
+def publish(partial: Path, path: StorePath) -> None:
+    """Let a complete temporary file appear under its name: by renaming it, or by uploading it."""
+    if isinstance(path, RemotePath):
+        path.upload(partial)
+    else:
+        partial.replace(path)
+
+
 @contextmanager
-def atomic_writer(path: Path) -> Generator[BinaryIO]:
+def atomic_writer(path: StorePath) -> Generator[BinaryIO]:
     """A stream whose content replaces `path` when the block ends without an error; missing folders are created."""
     with partial_file(path.parent, path.name) as (stream, partial):
         yield stream
         _sync(stream)
-        partial.replace(path)
+        publish(partial, path)
 
 
 @contextmanager
@@ -104,8 +115,12 @@ def write_atomically(path: Path, content: bytes) -> Path:
     return path
 
 
-def write_if_absent(path: Path, content: bytes) -> None:
+def write_if_absent(path: StorePath, content: bytes) -> None:
     """Write a file unless it exists: if two processes try, the first one wins."""
+    if isinstance(path, RemotePath):
+        with suppress(FileExistsError):
+            path.create_bytes(content)
+        return
     with partial_file(path.parent, path.name) as (stream, partial):
         stream.write(content)
         _sync(stream)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertology.atomic_files import DIGEST_LENGTH, atomic_writer, digest_bytes
+from bertology.store_paths import StorePath
 
 _START, _END = b'{"digest": "', b'", '
 _HEADER_LENGTH = len(_START) + DIGEST_LENGTH + len(_END)
@@ -26,7 +26,7 @@ class DamagedFileError(ValueError):
     """A file whose content is not what was written."""
 
 
-def write_checked_json(file: Path, content: Mapping[str, Any], *, indent: int | None = None) -> None:
+def write_checked_json(file: StorePath, content: Mapping[str, Any], *, indent: int | None = None) -> None:
     """Write an object with at least one field as JSON whose first field is a digest of all that follows it."""
     text = json.dumps(dict(content), indent=indent, ensure_ascii=False).encode("utf-8", "surrogatepass")
     rest = text[1:].lstrip()
@@ -34,7 +34,7 @@ def write_checked_json(file: Path, content: Mapping[str, Any], *, indent: int | 
         stream.write(_START + digest_bytes(rest).encode() + _END + rest)
 
 
-def read_checked_json(file: Path) -> dict[str, Any]:
+def read_checked_json(file: StorePath) -> dict[str, Any]:
     """The object that `write_checked_json` wrote, without its digest; `DamagedFileError` if it is another."""
     content = file.read_bytes()
     rest = content[_HEADER_LENGTH:]
@@ -43,14 +43,14 @@ def read_checked_json(file: Path) -> dict[str, Any]:
     return json.loads(b"{" + rest)
 
 
-def write_checked_bytes(file: Path, content: bytes) -> None:
+def write_checked_bytes(file: StorePath, content: bytes) -> None:
     """Write bytes after a line that holds their digest."""
     with atomic_writer(file) as stream:
         stream.write(_MAGIC + digest_bytes(content).encode() + b"\n")
         stream.write(content)
 
 
-def read_checked_bytes(file: Path) -> bytes:
+def read_checked_bytes(file: StorePath) -> bytes:
     """The bytes that `write_checked_bytes` wrote; `DamagedFileError` if they are others."""
     content = file.read_bytes()
     rest = content[_MAGIC_LENGTH:]
@@ -59,7 +59,7 @@ def read_checked_bytes(file: Path) -> bytes:
     return rest
 
 
-def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> str:
+def write_arrays(file: StorePath, arrays: Mapping[str, NDArray[Any]]) -> str:
     """Write arrays as .npz; returns the digest of the file."""
     content: dict[str, Any] = dict(arrays)
     buffer = io.BytesIO()
@@ -69,7 +69,7 @@ def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> str:
     return digest_bytes(buffer.getvalue())
 
 
-def read_arrays(file: Path, digest: str) -> dict[str, NDArray[Any]]:
+def read_arrays(file: StorePath, digest: str) -> dict[str, NDArray[Any]]:
     """The arrays of the file with this digest; `DamagedFileError` if it is missing or another one."""
     try:
         content = file.read_bytes()

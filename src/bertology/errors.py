@@ -47,8 +47,10 @@ class Refusal(ExplainedError):
 class MachineError(ExplainedError):
     """The machine cannot go on, whatever the input: no space, no memory, a folder that cannot be written.
 
-    It is no `Refusal`: it says nothing about a model, and ends the command.
+    It is no `Refusal`: it says nothing about a model, and ends the command with its `status`.
     """
+
+    status = 1
 
 
 class CostError(ExplainedError):

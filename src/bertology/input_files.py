@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from bertology.arrays import Array
 from bertology.errors import Refusal
+from bertology.store_paths import refuse_address
 
 MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4096
 MAX_JSON_BYTES = 2**30
@@ -44,6 +45,7 @@ _KIND_NAMES = {
 
 def check_path(path: Path) -> Path:
     """The path, unless no file can have such a name."""
+    refuse_address(path)
     if not _is_possible(str(path)):
         name = shorten_name(path)
         raise Refusal(

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from bertology.errors import Refusal, unknown_name
 from bertology.number_ranges import check_number, range_of_hint, shorten_value
 from bertology.progress import ProgressCallback, is_interactive, progress_bars
+from bertology.store_paths import RemotePath
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,6 +27,7 @@ DESCRIPTIONS: Mapping[Any, str] = {
     float: "a number",
     bool: "True or False",
     Path: "a path",
+    RemotePath: "an address",
     type(None): "None",
 }
 MAX_CHECKED_ITEMS = 100

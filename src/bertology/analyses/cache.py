@@ -7,14 +7,13 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bertology.analyses.cache_key import cache_key
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
-from bertology.engines.engine import Engine, Outcome, Task, raise_failures
-from bertology.errors import DamagedFileWarning, count_noun
-from bertology.progress import ProgressCallback, ProgressFactory, describe_step, no_progress
+from bertology.errors import DamagedFileWarning
+from bertology.progress import ProgressCallback, ProgressFactory, no_progress
+from bertology.store_paths import StorePath
 
 FOLDER = "analysis_cache"
 
@@ -30,7 +29,7 @@ class AnalysisCache:
     (None: no bound).
     """
 
-    directory: Path | None = None
+    directory: StorePath | None = None
     progress: ProgressFactory | None = None
     engine: Engine | None = None
 
@@ -137,7 +136,7 @@ class AnalysisCache:
         """Store the value of a key."""
         write_checked_json(self.file(key, ".json"), {"key": key, "value": value})
 
-    def file(self, key: Mapping[str, Any], suffix: str) -> Path:
+    def file(self, key: Mapping[str, Any], suffix: str) -> StorePath:
         """The file of a key."""
         assert self.directory is not None, "called only with a store"
         return self.directory / FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}{suffix}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ from bertology.progress import ProgressFactory
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
+from bertology.store_paths import StorePath, store_path
 
 Unit = Literal["word", "sentence"]
 
@@ -63,7 +63,7 @@ def states(
     unit: Unit | None = None,
     pooling: SentencePooling = "mean",
     config: RecordingConfig | None = None,
-    store: str | Path | None = None,
+    store: str | StorePath | None = None,
     progress: ProgressFactory | None = None,
 ) -> ProbeStates:
     """The hidden states of words or sentences at every layer, with a label of the corpus and groups for splitting.
@@ -97,7 +97,7 @@ def probe(
     layer: Annotated[int | Literal["best"], LAYER] = "best",
     random_baseline: bool = True,
     config: RecordingConfig | None = None,
-    store: str | Path | None = None,
+    store: str | StorePath | None = None,
     progress: ProgressFactory | None = None,
     **options: Any,
 ) -> LayerProbe:
@@ -122,7 +122,7 @@ def probe(
         recording=recording,
         untrained_recording=None if untrained is None else _record(untrained, texts, unit, config, store, progress),
         config=config or RecordingConfig(),
-        store=None if store is None else Path(store),
+        store=None if store is None else store_path(store),
         random_baseline=random_baseline,
     )
     dataset = _dataset(recording, model, unit, values)
@@ -165,7 +165,7 @@ def _record(
     corpus: Corpus,
     unit: Unit,
     config: RecordingConfig | None,
-    store: str | Path | None,
+    store: str | StorePath | None,
     progress: ProgressFactory | None,
 ) -> Recording:
     return record(
@@ -173,7 +173,7 @@ def _record(
         corpus,
         (WORD_SITE if unit == "word" else "hidden",),
         config=config or RecordingConfig(),
-        store=None if store is None else Path(store),
+        store=None if store is None else store_path(store),
         progress=None if progress is None else progress(f"recording {encoder.name}"),
     )
 

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.atomic_files import digest_file
 from bertology.checked_files import DamagedFileError, write_arrays
+from bertology.download_cache import checked_copy
 from bertology.results.shapes import ResampledValues
+from bertology.store_paths import StorePath
 
 
-def save_resamples(file: Path, resampled: ResampledValues) -> str:
+def save_resamples(file: StorePath, resampled: ResampledValues) -> str:
     """Write the values, named by series and measure; returns the digest of the file."""
     names = np.array([json.dumps(key) for key in resampled])
     return write_arrays(file, {"names": names, **{str(i): values for i, values in enumerate(resampled.values())}})
 
 
-def load_resamples(file: Path, digest: str) -> ResampledValues:
+def load_resamples(file: StorePath, digest: str) -> ResampledValues:
     """The values, each read when it is looked up; `DamagedFileError` if the file is not the one with this digest."""
-    if not file.is_file() or digest_file(file) != digest:
-        raise DamagedFileError(f"{file} is {'damaged' if file.is_file() else 'missing'}")
-    return _StoredResamples(file)
+    try:
+        return _StoredResamples(file, digest)
+    except FileNotFoundError as error:
+        raise DamagedFileError(f"{file} is missing") from error
 
 
 class _StoredResamples(Mapping[tuple[str, str], NDArray[np.floating]]):
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        with np.load(file, allow_pickle=False) as arrays:
+    def __init__(self, file: StorePath, digest: str) -> None:
+        self._file, self._digest = file, digest
+        self._copy = checked_copy(file, digest)
+        with np.load(self._copy, allow_pickle=False) as arrays:
             self._positions = {tuple(json.loads(name)): index for index, name in enumerate(arrays["names"])}
 
     def __getitem__(self, key: tuple[str, str]) -> NDArray[np.floating]:
         position = self._positions[key]
-        with np.load(self._file, allow_pickle=False) as arrays:
+        if not self._copy.is_file():  # copies of remote files are deleted when there are too many
+            self._copy = checked_copy(self._file, self._digest)
+        with np.load(self._copy, allow_pickle=False) as arrays:
             return arrays[str(position)]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:

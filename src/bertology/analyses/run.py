@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from bertology.analyses import registry
@@ -34,7 +33,7 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import Recording, check_same_inputs
 from bertology.results.result import Result, sample_sizes, versions
 from bertology.results.shapes import Examples, Shape, UnmeasuredShape
-from bertology.work_estimate import WorkEstimate, check_work
+from bertology.store_paths import StorePath, store_path
 
 ROLE_NAMES = {"recording": "model", "randomised": "untrained", "against": "against"}
 """The recordings an analysis may use, and their names under `inputs` in a result."""
@@ -61,7 +60,7 @@ class RunInputs:
     against_recording: Recording | None = None
     untrained_recording: Recording | None = None
     config: RecordingConfig = field(default_factory=RecordingConfig)
-    store: Path | None = None
+    store: StorePath | None = None
     random_baseline: bool = True
     engine: Engine | None = None
 
@@ -134,7 +133,7 @@ def build_run_inputs(
     recording: Recording | None = None,
     untrained: Recording | None = None,
     config: RecordingConfig | None = None,
-    store: str | Path | None = None,
+    store: str | StorePath | None = None,
     random_baseline: bool = True,
     models_follow: bool = False,
     title: str,
@@ -157,7 +156,7 @@ def build_run_inputs(
         recording=recording,
         untrained_recording=untrained,
         config=config or RecordingConfig(),
-        store=None if store is None else Path(store),
+        store=None if store is None else store_path(store),
         random_baseline=random_baseline,
     )
 
@@ -302,7 +301,7 @@ def _cached_result(
     return _with_stored_resamples(json.loads(json.dumps(value)), file)
 
 
-def _with_stored_resamples(stored: Mapping[str, Any], file: Path) -> Result:
+def _with_stored_resamples(stored: Mapping[str, Any], file: StorePath) -> Result:
     """A stored result with its resampled values, whose digest it holds."""
     result = Result.from_json(stored["result"])
     if isinstance(result.data, UnmeasuredShape):

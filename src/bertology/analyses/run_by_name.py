@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any, overload
+from typing import Any, overload
 
 from bertology.analyses import registry
 from bertology.analyses.checkpoints import run_against_all
@@ -27,7 +26,7 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import Recording
 from bertology.results.result import Result
 from bertology.results.results import Results, unique_names
-from bertology.work_estimate import MAX_HOURS
+from bertology.store_paths import StorePath
 
 
 @overload
@@ -53,7 +52,7 @@ def run(
     against: Any = None,
     untrained: Recording | None = None,
     config: RecordingConfig | None = None,
-    store: str | Path | None = None,
+    store: str | StorePath | None = None,
     like: str | None = None,
     random_baseline: bool = True,
     engine: Engine | str | None = None,

@@ -24,7 +24,7 @@ from bertology.errors import ExplainedError, MachineError, Refusal
 from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
-from bertology.work_estimate import MAX_HOURS, check_work
+from bertology.store_paths import StorePath, store_path
 
 AtlasFormat = Literal["html", "json"]
 SUFFIXES: dict[str, AtlasFormat] = {".html": "html", ".json": "json"}
@@ -47,8 +47,8 @@ def atlas(
     device: str = "cpu",
     dtype: str = "float32",
     allow_pickle: bool = False,
-    store: str | Path | None = None,
-    engine: Engine | str | None = None,
+    store: str | StorePath | None = None,
+    n_processes: Annotated[int, REPETITIONS] = 1,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
 ) -> Atlas:
@@ -81,7 +81,7 @@ def atlas(
         # The corpus that fills in for what the given one lacks has the same limit.
         arguments | {"limit": limit},
         {"device": device, "dtype": dtype, "allow_pickle": allow_pickle},
-        None if store is None else Path(store),
+        None if store is None else store_path(store),
     )
     if not task.claims:
         raise Refusal(

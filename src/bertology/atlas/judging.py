@@ -22,6 +22,7 @@ from bertology.encoder.builtin import BUILT_IN_MODELS, MODELS
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.load import load
 from bertology.progress import ProgressCallback, no_progress
+from bertology.store_paths import StorePath
 from bertology.views.report.findings import Finding
 from bertology.views.report.strips import finding_strip
 
@@ -41,7 +42,7 @@ class JudgingTask:
     corpus: Corpus
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     loading: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    store: Path | None = None
+    store: StorePath | None = None
 
     @property
     def claims(self) -> tuple[Claim, ...]:

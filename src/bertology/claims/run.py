@@ -47,7 +47,7 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import ComputedArrays, Recording
 from bertology.results.result import Result
 from bertology.results.results import unique_names
-from bertology.work_estimate import MAX_HOURS, WorkEstimate
+from bertology.store_paths import StorePath
 
 DEFAULT_CORPUS = "english"
 MAX_UNKNOWN = 0.1
@@ -84,8 +84,7 @@ class ClaimsArguments(TypedDict, total=False):
     fill: bool
     max_unknown: float
     overflow: Overflow | None
-    store: str | Path | None
-    engine: Engine | str | None
+    store: str | StorePath | None
     progress: ProgressFactory | None
     notify: NotifyFunction | None
 
@@ -112,8 +111,7 @@ def claims(
     fill: bool = True,
     max_unknown: Annotated[float, PROPORTION] = MAX_UNKNOWN,
     overflow: Overflow | None = None,
-    store: str | Path | None = None,
-    engine: Engine | str | None = None,
+    store: str | StorePath | None = None,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
 ) -> ClaimResults | ClaimResultsByModel:

@@ -18,6 +18,7 @@ from bertology.cli.list_command import describe_plugin, plugin_rows
 from bertology.cli.store import format_bytes
 from bertology.errors import ExplainedError
 from bertology.lazy import torch
+from bertology.store_paths import local_folder
 
 HELP = "Check the installation: versions, devices, store, extras, plug-ins, and a small run with a known number."
 
@@ -26,6 +27,7 @@ EXTRAS = {
     "datasets": "corpora from Hugging Face datasets",
     "figures": "figures as PNG and PDF (SVG and HTML need nothing)",
     "notebook": "the attention view as a notebook widget",
+    "remote": "stores behind addresses such as s3://bucket/folder",
     "serve": "the workbench, `bertology serve`",
 }
 """What each optional extra gives to a user."""
@@ -51,12 +53,14 @@ class Check:
 
 def doctor_command(
     store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory of the store (default: the user's cache directory).")
+        str | None, typer.Option(metavar="DIR", help="Directory of the store (default: the user's cache directory).")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Print every check; exit status 1 if something is broken."""
-    checks = list(run_checks(store))
+    directory = options.store_directory(store, no_store=False)
+    assert directory is not None, "there is a default store"
+    checks = list(run_checks(local_folder(directory, "`bertology doctor`")))
     is_broken = any(check.state == "broken" for check in checks)
     if as_json:
         typer.echo(json.dumps({"ok": not is_broken, "checks": [asdict(c) for c in checks]}, ensure_ascii=False))

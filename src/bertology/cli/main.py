@@ -124,7 +124,7 @@ def _stop_with(error: Exception) -> None:
     """Print what is wrong with the machine or with what was given; any other exception is a mistake of the program."""
     failure = find_machine_error(error)
     if failure is not None:
-        _stop(f"bertology: {failure}", 1)
+        _stop(f"bertology: {failure}", failure.status)
     if isinstance(error, PermissionError):
         # Files are opened in many places, and the cause is always the same.
         problem = f"{error.filename} cannot be read or written"

@@ -22,7 +22,7 @@ from bertology.input_files import check_path, path_exists
 from bertology.lazy import torch
 from bertology.number_ranges import COUNT, HOURS, MAX_COUNT, NumberRange, check_number, range_of_hint
 from bertology.progress import progress_bars as progress_bars
-from bertology.work_estimate import MAX_HOURS as MAX_HOURS
+from bertology.store_paths import StorePath, store_path
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus
@@ -93,15 +93,16 @@ Format = Annotated[
 SkipMalformed = Annotated[bool, typer.Option("--skip-malformed", help="Skip malformed examples and report how many.")]
 Limit = Annotated[int | None, COUNT, typer.Option(metavar="N", help="Read only the first N examples of the corpus.")]
 RecordingDir = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--recording",
         metavar="DIR",
-        help="Analyse an existing recording, or a directory of .npz files, instead of --model and --corpus.",
+        help="Analyse an existing recording (a directory, or an address such as s3://bucket/folder), or a directory of "
+        ".npz files, instead of --model and --corpus.",
     ),
 ]
 AgainstRecordingDir = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--against-recording",
         metavar="DIR",
@@ -109,7 +110,7 @@ AgainstRecordingDir = Annotated[
     ),
 ]
 UntrainedRecordingDir = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--untrained-recording",
         metavar="DIR",
@@ -132,8 +133,12 @@ AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Load pickled weights. They can execute code: only for files you trust.")
 ]
 Store = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Directory for recordings and results (default: the user's cache directory)."),
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Directory, or address such as s3://bucket/folder, for recordings and results (default: the user's cache "
+        "directory).",
+    ),
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not read or write the store.")]
 MaxHours = Annotated[
@@ -336,11 +341,19 @@ def _check_paths(value: Any) -> None:
             check_path(path)
 
 
-def store_directory(store: Path | None, *, no_store: bool) -> Path | None:
-    """The directory of the store: the given one, or the default; None with --no-store."""
+def store_directory(store: str | None, *, no_store: bool) -> StorePath | None:
+    """The directory or address of the store: the given one, or the default; None with --no-store."""
     from bertology.recording.store import default_root
 
-    return None if no_store else store or default_root()
+    if no_store:
+        return None
+    return default_root() if store is None else output_folder(store)
+
+
+def output_folder(text: str) -> StorePath:
+    """The folder of a recording or a store, local or at an address; one that cannot be is refused."""
+    path = store_path(text)
+    return check_path(path) if isinstance(path, Path) else path
 
 
 def expand_models(names: list[str], *, keep_repeats: bool = False) -> list[str]:

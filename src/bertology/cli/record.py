@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,7 +25,12 @@ def record_command(
     sites: Annotated[
         str, typer.Option(metavar="SITES", help="Sites to record, comma-separated; see `bertology list sites`.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory to write to.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Directory, or address such as s3://bucket/folder, to write to."
+        ),
+    ],
     reading: options.CorpusOptions = options.CorpusOptions(),
     overflow: options.OverflowOption = "error",
     max_length: options.MaxLength = None,
@@ -54,30 +58,23 @@ def record_command(
     from bertology.recording.recorder import record
     from bertology.recording.slices import parse_slice, record_slice
 
+    folder = options.output_folder(output)
+    registry.load_all()
     texts = reading.read(corpus)
     encoder = loading.load(model)
     config = RecordingConfig(
         overflow=overflow, max_length=max_length, half_precision=float16, objective=objective, seed=seed
     )
-    with open_engine(engine) as opened, options.progress_bars() as progress:
-        arguments: dict[str, Any] = {
-            "config": config,
-            "folder": output,
-            "engine": opened,
-            "progress": progress(f"recording {encoder.name}"),
-            "notify": options.print_message,
-        }
-        names = [name.strip() for name in sites.split(",") if name.strip()]
-        if slice is not None:
-            report = record_slice(encoder, texts, names, slice=slice, **arguments)
-            state = "complete" if report.is_complete else "other slices record the rest"
-            options.print_message(
-                f"{output}: recorded {count_noun(report.recorded, 'shards')} of slice {slice}; {report.finished} of "
-                f"{count_noun(report.shards, 'shards')} are there, {state}"
-            )
-            typer.echo(str(output))
-            return
-        recording = record(encoder, texts, names, **arguments)
+    with options.progress_bars() as progress:
+        recording = record(
+            encoder,
+            texts,
+            [name.strip() for name in sites.split(",") if name.strip()],
+            config=config,
+            folder=folder,
+            progress=progress(f"recording {encoder.name}"),
+            notify=options.print_message,
+        )
     counts = ", ".join(f"{count} {name}" for name, count in recording.counts.items())
-    options.print_message(f"{output}: {len(recording)} inputs at {', '.join(sorted(recording.sites))} ({counts})")
-    typer.echo(str(output))
+    options.print_message(f"{folder}: {len(recording)} inputs at {', '.join(sorted(recording.sites))} ({counts})")
+    typer.echo(str(folder))

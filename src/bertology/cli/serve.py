@@ -11,6 +11,7 @@ from bertology.cli import options
 from bertology.cli.claims import DEFAULT_AGAINST
 from bertology.cli.completion import complete_model
 from bertology.errors import Refusal
+from bertology.store_paths import local_folder
 
 HELP = "Serve a live workbench for one sentence, one head, one hypothesis; it opens in the browser."
 DEFAULT_PORT = 8000
@@ -67,6 +68,7 @@ def serve_command(
     partner = DEFAULT_AGAINST if model is None and against is None else against
     directory = options.store_directory(store, no_store=False)
     assert directory is not None, "there is a default store"
+    directory = local_folder(directory, "`bertology serve`, which keeps its jobs there,")
     serve(
         [model or options.DEFAULT_MODEL, *(allow or [])],
         [corpus or options.DEFAULT_CORPUS, *(allow_corpus or [])],

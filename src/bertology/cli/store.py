@@ -16,6 +16,7 @@ import typer
 from bertology.checked_files import read_checked_json
 from bertology.cli import options
 from bertology.errors import Refusal, count_noun
+from bertology.store_paths import local_folder
 
 if TYPE_CHECKING:
     from bertology.recording.store import RecordingFolder
@@ -70,14 +71,14 @@ def store_command(
         False
     ),
     store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory of the store (default: the user's cache directory).")
+        str | None, typer.Option(metavar="DIR", help="Directory of the store (default: the user's cache directory).")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """List, measure or prune the store; conditions of `prune` are combined by "and"."""
-    from bertology.recording.store import default_root
-
-    root = store or default_root()
+    directory = options.store_directory(store, no_store=False)
+    assert directory is not None, "there is a default store"
+    root = local_folder(directory, "`bertology store`")
     seconds, size = _parse_age(older_than), _parse_size(larger_than)
     if action != "prune" and (dry_run or older_than or larger_than):
         raise Refusal(

@@ -19,6 +19,7 @@ from bertology.recording.recording import EncoderSummary, Recording
 from bertology.recording.shards import ShardReader
 from bertology.recording.store import FORMAT_VERSION, MANIFEST, RecordingFolder
 from bertology.recording.stored_description import TOKEN_ARRAYS, TOKEN_COUNTS, parse_input
+from bertology.store_paths import StorePath, store_path
 
 CORPUS_FILE = "corpus.jsonl"
 INPUTS_FILE = "inputs.jsonl"
@@ -95,18 +96,20 @@ def _write_description(
     return RecordingPlan(plan.inputs, _manifest_shards(written), written["counts"])
 
 
-def open_recording(path: str | Path) -> Recording:
-    """The recording in a folder, with all complete sites; no model is loaded.
+def open_recording(path: str | StorePath) -> Recording:
+    """The recording in a folder, or at an address such as s3://bucket/folder, with all complete sites.
 
-    The folder was written by `bertology record`, or holds .npz files from another program (see `npz_files`).
+    No model is loaded. The folder was written by `bertology record`, or is a local one that holds .npz files from
+    another program (see `npz_files`).
     """
-    folder = RecordingFolder(check_path(Path(path)))
-    refuse_links(folder.path)
+    folder = RecordingFolder(store_path(path))
+    if isinstance(folder.path, Path):
+        refuse_links(check_path(folder.path))
     manifest = folder.manifest()
     if manifest is None:
         from bertology.recording.npz_files import has_arrays, open_arrays
 
-        if has_arrays(folder.path):
+        if isinstance(folder.path, Path) and has_arrays(folder.path):
             return open_arrays(folder.path)
         raise Refusal(
             f"{path} holds no recording (neither {MANIFEST} nor .npz files)",
@@ -131,7 +134,7 @@ def open_recording(path: str | Path) -> Recording:
     return Recording(encoder, corpus, plan.inputs, complete, manifest["config"], plan.counts, incomplete)
 
 
-def _refuse_corrupt(shard_index: int, file: Path) -> Path:
+def _refuse_corrupt(shard_index: int, file: StorePath) -> StorePath:
     raise Refusal(
         f"{file} is damaged: its bytes do not match the digest in its name",
         "an unchanged shard",

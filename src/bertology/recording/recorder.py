@@ -38,7 +38,7 @@ from bertology.recording.store import RecordingFolder, recording_hash
 from bertology.statistics.pairs import StatisticNeeds
 from bertology.statistics.triton.accumulate import FusedAccumulator, can_fuse, supports_fused
 from bertology.statistics.word_states import word_weights
-from bertology.work_estimate import MAX_HOURS, MESSAGE_SECONDS, WorkEstimate, check_work
+from bertology.store_paths import StorePath, store_path
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,20 +56,19 @@ def record(
     sites: Iterable[str | Site],
     *,
     config: RecordingConfig = RecordingConfig(),
-    store: str | Path | None = None,
-    folder: str | Path | None = None,
-    engine: Engine | str | None = None,
+    store: str | StorePath | None = None,
+    folder: str | StorePath | None = None,
     progress: ProgressCallback | None = None,
     notify: MessageCallback | None = None,
 ) -> Recording:
     """Record activations of `encoder` on `corpus` at `sites`; both are whatever `bertology.run` takes.
 
     With a `store` (a root folder), shards are stored under a content hash, finished shards are never recomputed, and
-    sites recorded earlier are shared; `folder` names the recording's own folder instead. Without either, arrays stay in
-    memory. With an `engine` (`local:4`, `ray`, `ray:ADDRESS`) its workers record the shards, the same bytes as here.
+    sites recorded earlier are shared; `folder` names the recording's own folder instead. Both may be addresses, such as
+    s3://bucket/folder. Without either, arrays stay in memory.
     """
     encoder, corpus = as_encoder(encoder), as_corpus(corpus)
-    store, folder = (None if path is None else Path(path) for path in (store, folder))
+    store, folder = (None if path is None else store_path(path) for path in (store, folder))
     resolved = resolve_sites(sites, encoder.task_heads)
     check_sites_available(encoder, resolved, config)
     arrays: dict[str, Any]
@@ -79,11 +78,14 @@ def record(
         recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
         arrays = _record_in_memory(recording_pass, resolved, progress)
     else:
-        writer = prepare_shards(encoder, corpus, resolved, config, store=store, folder=folder)
-        plan = writer.plan
-        with open_engine(engine) as opened:
-            arrays = writer.record(progress, notify, opened)
-    summary = encoder_summary(encoder)
+        key = {"encoder": summary.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+        recording_folder = RecordingFolder(folder or (store or Path()) / recording_hash(key))
+        plan = load_plan(recording_folder, key, corpus)
+        if plan is None:
+            plan = make_plan(encoder, corpus, config)
+            plan = save_description(recording_folder, key, summary, corpus, plan, config)
+        recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
+        arrays = _ShardWriter(recording_pass, resolved, recording_folder).record(progress, notify)
     return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts, store=store)
 
 
@@ -117,7 +119,7 @@ def find_recording(
     sites: Iterable[str | Site],
     *,
     config: RecordingConfig = RecordingConfig(),
-    store: Path,
+    store: StorePath,
 ) -> Recording | None:
     """The recording of an encoder and a corpus in a store, if all shards of these sites are there; nothing is run."""
     resolved = resolve_sites(sites, encoder.task_heads)
@@ -236,38 +238,9 @@ class ShardWriter:
             for site in self.sites
         }
 
-    def record_missing(
-        self,
-        progress: ProgressCallback | None,
-        notify: MessageCallback | None,
-        engine: Engine | None = None,
-        is_chosen: Callable[[int], bool] = lambda shard: True,
-    ) -> dict[str, dict[int, Path]]:
-        """Record the missing shards, or those of them that are chosen; returns the finished shards of each site."""
-        plan, folder, files = self.plan, self.folder, self.files()
-        all_missing, n_shards = self.missing(files), len(plan.shards)
-        missing = {shard: sites for shard, sites in all_missing.items() if is_chosen(shard)}
-        if notify and not all_missing:
-            notify(f"Using the stored recording of {len(plan.inputs)} inputs ({folder.path}).")
-        elif notify and len(all_missing) < n_shards:
-            n_finished = n_shards - len(all_missing)
-            notify(f"Resuming the recording: {n_finished} of {n_shards} shards are finished ({folder.path}).")
-        token_progress = TokenProgress(plan, missing, progress)
-        if engine is None:
-            for shard, sites in missing.items():
-                for key, file in self.record_shard(shard, sites, token_progress):
-                    files[key][shard] = file
-        elif missing:
-            from bertology.recording.engine_shards import record_in_workers
-
-            record_in_workers(self, missing, engine, token_progress, notify)
-            files = self.files()
-        return files
-
-    def record_shard(
-        self, shard_index: int, sites: Sequence[Site], token_progress: TokenProgress
-    ) -> Iterator[tuple[str, Path]]:
-        """Record some sites of one shard; yields the key and the file of each site."""
+    def _record_shard(
+        self, shard_index: int, sites: Sequence[Site], token_progress: _TokenProgress
+    ) -> Iterator[tuple[str, StorePath]]:
         recorded: dict[str, list[Array]] = {site.storage_key: [] for site in sites}
         needs_attention = _needs_attention(self.sites)
         for indices in self.plan.shards[shard_index]:
@@ -279,8 +252,8 @@ class ShardWriter:
         for key in list(recorded):
             yield key, write_shard(self.folder.path / key, shard_index, order, recorded.pop(key))
 
-    def _repair_function(self, site: Site) -> Callable[[int, Path], Path]:
-        def repair(shard_index: int, corrupt_file: Path) -> Path:
+    def _repair_function(self, site: Site) -> Callable[[int, StorePath], StorePath]:
+        def repair(shard_index: int, corrupt_file: StorePath) -> StorePath:
             with suppress(OSError):
                 corrupt_file.unlink(missing_ok=True)
             token_progress = TokenProgress(self.plan, [shard_index], None)

@@ -16,6 +16,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.recording.sites import RAW_SITES, ReducedSite, Site, needs_gradient, reductions, unpadded_shape
+from bertology.store_paths import StorePath, local_folder, store_path
 
 if TYPE_CHECKING:
     from bertology.encoder.token_batch import RecordedInput
@@ -76,7 +77,7 @@ class Recording:
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     incomplete_sites: Mapping[str, str] = field(default_factory=dict[str, str])
-    store: Path | None = None
+    store: StorePath | None = None
 
     @classmethod
     def from_arrays(
@@ -146,7 +147,7 @@ class Recording:
         """Write attention, hidden states, tokens, words and annotations to a folder that --recording reads."""
         from bertology.recording.npz_files import save_arrays
 
-        return save_arrays(self, Path(folder))
+        return save_arrays(self, local_folder(store_path(folder), "Recording.save"))
 
     def __repr__(self) -> str:
         inputs = "1 input" if len(self) == 1 else f"{len(self)} inputs"

@@ -20,7 +20,9 @@ import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from bertology.arrays import Array, IntArray, LazySequence
-from bertology.atomic_files import DIGEST_LENGTH, digest_file, partial_file
+from bertology.atomic_files import DIGEST_LENGTH, partial_file, publish
+from bertology.download_cache import checked_copy, keep_copy
+from bertology.store_paths import RemotePath, StorePath
 
 SHARD_NAME = re.compile(r"(\d{5,})-([0-9a-f]{32})\.safetensors")
 DTYPES = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
@@ -64,7 +66,9 @@ class CorruptShardError(Exception):
     """A shard whose bytes do not match the digest in its name."""
 
 
-def write_shard(folder: Path, shard_index: int, input_indices: Sequence[int], arrays: Sequence[Array]) -> Path:
+def write_shard(
+    folder: StorePath, shard_index: int, input_indices: Sequence[int], arrays: Sequence[Array]
+) -> StorePath:
     """Write one site's arrays of some inputs; the file appears when it is complete."""
     tail = [np.asarray([array.shape for array in arrays], np.int64), np.asarray(input_indices, np.int64)]
     header = _header(arrays[0].dtype, sum(array.size for array in arrays), tail)
@@ -74,8 +78,10 @@ def write_shard(folder: Path, shard_index: int, input_indices: Sequence[int], ar
             digest.update(part)
             stream.write(part)
         stream.flush()
-        target = folder / f"{shard_index:05d}-{digest.hexdigest()[:DIGEST_LENGTH]}.safetensors"
-        partial.replace(target)
+        name = digest.hexdigest()[:DIGEST_LENGTH]
+        target = folder / f"{shard_index:05d}-{name}.safetensors"
+        publish(partial, target)
+        keep_copy(partial, target, name)
     return target
 
 
@@ -99,8 +105,13 @@ def _bytes(array: Array) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def is_complete(file: Path) -> bool:
-    """Whether a file is as long as its header says: detects a half-written shard without reading it."""
+def is_complete(file: StorePath) -> bool:
+    """Whether a file is as long as its header says: detects a half-written shard without reading it.
+
+    An object store shows complete files only.
+    """
+    if isinstance(file, RemotePath):
+        return True
     try:
         start, fields = _read_header(file)
         return file.stat().st_size == start + max(field["data_offsets"][1] for field in fields.values())
@@ -127,19 +138,17 @@ class _Shard:
         return self.values[self.starts[row] : self.starts[row + 1]].reshape(tuple(self.shapes[row]))
 
 
-def open_shard(file: Path, input_indices: Sequence[int]) -> _Shard:
-    """Memory-map a shard after checking all its bytes against the digest in its name."""
-    name = SHARD_NAME.fullmatch(file.name)
+def open_shard(shard_file: StorePath, input_indices: Sequence[int]) -> _Shard:
+    """Memory-map a shard, or the local copy of a remote one, after checking all its bytes by the digest in its name."""
+    name = SHARD_NAME.fullmatch(shard_file.name)
+    if name is None:
+        raise CorruptShardError(shard_file)
     try:
-        if name is None or digest_file(file) != name[2]:
-            raise CorruptShardError(file)
-    except OSError as error:
-        raise CorruptShardError(file) from error
-    try:
+        file = checked_copy(shard_file, name[2])
         start, header = _read_header(file)
         fields = _Header.model_validate(header)
     except (OSError, ValueError, RecursionError) as error:
-        raise CorruptShardError(file) from error
+        raise CorruptShardError(shard_file) from error
 
     def memory_map(field: _Field) -> Array:
         dtype, shape = DTYPES[field.dtype], tuple(field.shape)
@@ -148,7 +157,7 @@ def open_shard(file: Path, input_indices: Sequence[int]) -> _Shard:
         return np.memmap(file, dtype, "r", offset=start + field.data_offsets[0], shape=shape)
 
     if start + fields.inputs.data_offsets[1] != file.stat().st_size:
-        raise CorruptShardError(file)
+        raise CorruptShardError(shard_file)
     shapes = np.array(memory_map(fields.shapes))
     ends = np.cumsum([math.prod(shape) for shape in shapes.tolist()], dtype=object)
     if (
@@ -158,7 +167,7 @@ def open_shard(file: Path, input_indices: Sequence[int]) -> _Shard:
         or (shapes < 0).any()
         or (ends[-1] if len(ends) else 0) != fields.values.shape[0]
     ):
-        raise CorruptShardError(file)
+        raise CorruptShardError(shard_file)
     return _Shard(memory_map(fields.values), shapes, np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)]))
 
 
@@ -171,9 +180,9 @@ class ShardReader(LazySequence[Array]):
 
     def __init__(
         self,
-        files: Mapping[int, Path],
+        files: Mapping[int, StorePath],
         order: Sequence[Sequence[int]],
-        repair: Callable[[int, Path], Path],
+        repair: Callable[[int, StorePath], StorePath],
         check: Callable[[int, Array], None] | None = None,
     ) -> None:
         """`order[s]` lists the input indices of shard s in the order in which they were written.

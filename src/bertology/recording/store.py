@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from bertology.errors import Refusal
 from bertology.input_files import describe_error
 from bertology.recording.shards import SHARD_NAME, is_complete
 from bertology.recording.stored_description import check_manifest
+from bertology.store_paths import StorePath, home_folder
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
@@ -35,10 +35,7 @@ WORKBENCH_FOLDER = "workbench"
 
 def default_root() -> Path:
     """`$BERTOLOGY_HOME/recordings`, or `recordings` in the user's cache folder."""
-    home = os.environ.get("BERTOLOGY_HOME")
-    cache = os.environ.get("XDG_CACHE_HOME")
-    base = Path(home) if home else (Path(cache) if cache else Path.home() / ".cache") / "bertology"
-    return base / "recordings"
+    return home_folder() / "recordings"
 
 
 def recording_hash(key: Mapping[str, Any]) -> str:
@@ -51,7 +48,7 @@ def recording_hash(key: Mapping[str, Any]) -> str:
 class RecordingFolder:
     """The folder of one recording."""
 
-    path: Path
+    path: StorePath
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest, or None if there is no recording; refused if it is damaged or of another format."""
@@ -114,13 +111,13 @@ class RecordingFolder:
                 raise self._damage_refusal(name, f"line {number}: {describe_error(error)}") from error
         return values
 
-    def shards(self, site: str) -> dict[int, Path]:
+    def shards(self, site: str) -> dict[int, StorePath]:
         """The complete shards of a site by index.
 
         Only file lengths are checked here; the digest is checked when a shard is first read.
         """
         folder = self.path / site
-        files: dict[int, Path] = {}
+        files: dict[int, StorePath] = {}
         for file in sorted(folder.iterdir()) if folder.is_dir() else ():
             name = SHARD_NAME.fullmatch(file.name)
             if name is not None and is_complete(file):
@@ -130,8 +127,8 @@ class RecordingFolder:
     def remove_leftovers(self, site: str) -> None:
         """Remove partial and incomplete shards from a site's folder; unrelated files stay."""
         folder = self.path / site
-        if not folder.is_dir():
-            return
+        if not isinstance(folder, Path) or not folder.is_dir():
+            return  # an object store shows complete files only
         remove_stale_partials(folder)
         for file in folder.iterdir():
             if SHARD_NAME.fullmatch(file.name) and not is_complete(file):
