@@ -26,11 +26,11 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"
 
-N_SENTENCES = 120
-SHARD_BYTES = 96 * 1024
+N_SENTENCES = 60
+SHARD_BYTES = 48 * 1024
 SITES = ["attention", "hidden"]
 OBJECT_STORE_BYTES = 80 * 2**20
-WAIT_SECONDS = 300.0
+WAIT_SECONDS = 1800.0
 MAX_PAUSE = 0.1
 WORKER_TITLE = b"ray::RayWorker"
 

@@ -36,6 +36,7 @@ VALID: dict[str, dict[str, Any]] = {
     "atlas": {"models": ["tiny"], "corpus": TEXTS},
     "report": {"encoder": "tiny", "corpus": TEXTS},
     "record": {"encoder": "tiny", "corpus": TEXTS, "sites": ["hidden"]},
+    "record_slice": {"encoder": "tiny", "corpus": TEXTS, "sites": ["hidden"], "slice": "1/2"},
     "finetune": {"model": "tiny", "data": "english", "task": "token", "output": "out"},
     "probe": {"encoder": "tiny", "corpus": "english", "label": "pos"},
     "states": {"encoder": "tiny", "corpus": "english", "label": "pos"},

@@ -43,6 +43,7 @@ _MODULES = {
     "open_recording": "bertology.recording.manifest",
     "read": "bertology.corpus.read",
     "record": "bertology.recording.recorder",
+    "record_slice": "bertology.recording.slices",
     "reduction": "bertology.recording.sites",
     "run": "bertology.analyses.run_by_name",
     "compare": "bertology.analyses.compare",
@@ -116,6 +117,7 @@ if TYPE_CHECKING:
     from bertology.recording.recorder import record as record
     from bertology.recording.recording import Recording as Recording
     from bertology.recording.sites import reduction as reduction
+    from bertology.recording.slices import record_slice as record_slice
     from bertology.results.result import Result as Result
     from bertology.results.shapes import Head as Head
     from bertology.results.shapes import HeadGrid as HeadGrid

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from bertology.encoder.encoder import Encoder, ModelInputs
-from bertology.engines.engine import Engine, Outcome, Task
+from bertology.engines.engine import Task
 from bertology.engines.local import LocalEngine
 from bertology.errors import MachineError, Refusal
 from bertology.recording import plan
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
+from engines.here_engine import HereEngine
 from recording.material import mixed, tiny
 
 CORPUS, SITES, CONFIG = mixed(80), ["attention", "hidden"], RecordingConfig(tokens_per_batch=64)
@@ -65,30 +65,6 @@ def test_bytes_are_those_of_one_process_and_a_failing_shard_is_named_once(
     kept = digests(tmp_path / "three")
     assert 2 * n_shards > sum(name.endswith(".safetensors") for name in kept) > n_shards
     assert kept.items() <= digests(tmp_path / "one").items()
-
-
-class HereEngine(Engine):
-    """Runs tasks in this process."""
-
-    name = "here"
-    n_workers = 1
-
-    def __init__(self, before: Callable[[Task], None]) -> None:
-        self.before = before
-
-    def close(self) -> None:
-        pass
-
-    def outcomes(self, job: Any, tasks: Any, *, isolated: bool, progress: Any) -> Any:
-        from bertology.engines.pickling import load_value
-
-        function, shared = load_value(job.payload)
-        for task in tasks:
-            try:
-                self.before(task)
-                yield Outcome(task, function(shared, *task.arguments), node="here")
-            except Exception as error:
-                yield Outcome(task, error=error, node="here")
 
 
 def test_a_full_disk_of_one_node_is_told_and_what_is_finished_is_kept(

@@ -21,8 +21,8 @@ from bertology.progress import no_progress
 CORES_PER_WORKER = 4
 """Cores of a worker without a GPU; a forward pass over batches of sentences gains little from more."""
 CONNECT_SECONDS = 5.0
-START_SECONDS = 120.0
-"""How long the cluster may take to start a worker while none runs."""
+START_SECONDS = 600.0
+"""How long the cluster may take to start a worker while none runs; a busy machine imports torch for minutes."""
 WAIT_SECONDS = 1.0
 EXTRA = "pip install 'bertology[ray]'"
 

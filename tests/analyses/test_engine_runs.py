@@ -1,0 +1,128 @@
+"""Analyses in workers: the same results as in one process, found in the store, and the same page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bertology
+from bertology.analyses import registry
+from bertology.analyses.cache import AnalysisCache
+from bertology.analyses.run import RunInputs, run_all
+from bertology.corpus.read import load_corpus
+from bertology.encoder.load import load
+from bertology.engines.engine import Task
+from bertology.engines.local import LocalEngine
+from bertology.errors import MachineError, Refusal
+from bertology.progress import no_progress
+from engines.here_engine import HereEngine
+
+NAMES = ("attention/entropy", "attention/targets", "geometry/contextuality")
+CLAIMS = """
+citation = "Nobody 2026. Planted."
+
+[[claim]]
+id = "entropy-above-zero"
+statement = "The last layer has a higher entropy than 0."
+section = "1"
+published_value = "none"
+analysis = "attention/entropy"
+test = { kind = "greater", left = { measure = "entropy", layers = { last = 1 } }, right = 0.0 }
+
+[[claim]]
+id = "some-head-is-narrow"
+statement = "A head gives the next token more than half."
+section = "1"
+published_value = "none"
+analysis = "attention/targets"
+unit = "percent"
+test = { kind = "any head", measure = "attention to next token", threshold = 0.5, baselines = ["uniform attention"] }
+"""
+
+
+def results_in(store: Path, **engine: Any) -> list[Any]:
+    inputs = RunInputs(corpus=load_corpus("english", limit=12), encoder=load("tiny"), store=store, **engine)
+    report = run_all([(registry.get(name), {}) for name in NAMES], inputs, cache_results=True)
+    return [result.to_json() for result in report.results()]
+
+
+def test_results_are_those_of_one_process_and_are_computed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = results_in(tmp_path / "one")
+    engine = HereEngine()
+    assert json.dumps(results_in(tmp_path / "two", engine=engine)) == json.dumps(expected)
+    shards = [label for label in engine.labels if label.startswith("shard")]
+    analyses = [label for label in engine.labels if " of tiny on " in label]
+    assert len(shards) == 2, "of the model, and of the untrained one"
+    assert sorted(analyses) == [f"{name} of tiny on english" for name in NAMES]
+    again = HereEngine()
+    assert results_in(tmp_path / "two", engine=again) == expected and again.labels == []
+
+
+def test_a_failing_analysis_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    def fail(task: Task) -> None:
+        if task.label.startswith("attention/targets"):
+            raise ValueError("planted")
+
+    with pytest.raises(MachineError, match="attention/targets of tiny on english failed on here: ValueError: planted"):
+        results_in(tmp_path, engine=HereEngine(fail))
+    engine = HereEngine()
+    results_in(tmp_path, engine=engine)
+    assert engine.labels == [], "one analysis is left, which needs no worker"
+
+
+@pytest.mark.slow
+def test_workers_find_the_keys_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What processes store is what this process looks up: it runs no analysis itself."""
+    expected = results_in(tmp_path / "one")
+    calls: list[str] = []
+    from bertology.analyses import run
+
+    compute = run._compute_result  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(run, "_compute_result", lambda *given: (calls.append(given[0].name), compute(*given))[1])
+    with LocalEngine(2) as engine:
+        assert results_in(tmp_path / "two", engine=engine) == expected
+    assert calls == []
+
+
+def test_a_page_has_the_same_bytes_with_an_engine(tmp_path: Path) -> None:
+    (tmp_path / "planted.toml").write_text(CLAIMS)
+
+    def write(name: str, **engine: Any) -> bytes:
+        return bertology.report(
+            "tiny", "english", output=tmp_path / f"{name}.html", claims=tmp_path / "planted.toml", limit=12,
+            max_unknown=1.0, store=tmp_path / name, **engine,
+        ).read_bytes()  # fmt: skip
+
+    engine = HereEngine()
+    assert write("two", engine=engine) == write("one")
+    assert any("attention/targets of tiny" in label for label in engine.labels)
+
+
+def square(number: int) -> int:
+    return number**2
+
+
+def test_independent_parts_are_computed_by_workers(tmp_path: Path) -> None:
+    engine = HereEngine()
+    arguments = [{"number": number} for number in range(4)]
+    cache = AnalysisCache(tmp_path, engine=engine)
+    assert cache.call(square, number=2) == 4
+    reported: list[tuple[int, int]] = []
+    assert cache.call_all(square, arguments, meter=lambda *given: reported.append(given)) == [0, 1, 4, 9]
+    assert engine.labels == [f"part {number} of 4 (square)" for number in (1, 2, 4)]
+    assert reported[-1] == (4, 4)
+    assert AnalysisCache(None).call_all(square, arguments, meter=no_progress) == [0, 1, 4, 9]
+
+
+def test_an_engine_needs_a_store() -> None:
+    for function in (
+        lambda: bertology.run("attention/entropy", "tiny", "english", engine="local:2"),
+        lambda: bertology.claims("tiny", "english", engine="local:2"),
+    ):
+        with pytest.raises(Refusal, match="An engine was given, and no store"):
+            function()
