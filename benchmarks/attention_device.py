@@ -116,7 +116,7 @@ def running_text(inputs: int, tokens: int) -> Corpus:
 
 def full_texts(encoder: HuggingFaceEncoder, inputs: int, tokens: int, config: RecordingConfig) -> Corpus:
     """Texts that have exactly `tokens` tokens when truncated after a word."""
-    planned_inputs = make_plan(encoder, running_text(8 * inputs, tokens), config).inputs
+    planned_inputs = make_plan(encoder, running_text(2 * inputs, tokens), config).inputs
     full = [sentence_from_words(planned.text.words) for planned in planned_inputs if len(planned.tokens) == tokens]
     assert len(full) >= inputs
     return corpus_from_sentences(full[:inputs], name="running text")

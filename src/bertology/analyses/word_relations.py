@@ -10,9 +10,10 @@ expression), or are neighbours and a collocation of a given corpus.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import Annotated
 
 import numpy as np
@@ -60,24 +61,20 @@ class WordRelations:
         corpus = _load_corpus(self.collocation_corpus).fingerprint if self.collocation_corpus else ""
         return hashlib.sha256(f"{table}/{corpus}".encode()).hexdigest()[:12]
 
-    def lemma_ids(self, recorded_input: RecordedInput) -> IntArray:
-        """(word,) an index for each lemma, or form, of the input; -1 for words without a letter or digit."""
-        forms = [word.lower() for word in recorded_input.text.words]
-        lemmas = word_annotations(recorded_input, "lemmas")
-        ids: dict[str, int] = {}
-        return np.array(
-            [
-                ids.setdefault(form if lemma is None else lemma.lower(), len(ids)) if _is_alphanumeric(form) else -1
-                for form, lemma in zip(forms, lemmas, strict=True)
-            ],
-            np.int64,
-        )
+    def lemma_ids(self, recorded_inputs: Sequence[RecordedInput]) -> IntArray:
+        """(word,) an index for each lemma, or form, of all inputs; -1 for words without a letter or digit."""
+        words = chain.from_iterable(recorded_input.text.words for recorded_input in recorded_inputs)
+        lemmas = chain.from_iterable(word_annotations(recorded_input, "lemmas") for recorded_input in recorded_inputs)
+        keys = list(map(_lemma_key, words, lemmas))
+        ids: dict[str | None, int] = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+        ids[None] = -1
+        return np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys))
 
     def similar_pairs(self, recorded_input: RecordedInput) -> WordPairs:
         """Pairs of words with a letter or digit whose vectors are similar, including each word with itself."""
         if not self.word_vectors:
             return NO_PAIRS
-        alphanumeric = self.lemma_ids(recorded_input) >= 0
+        alphanumeric = self.lemma_ids([recorded_input]) >= 0
         similar = _cosines(recorded_input, self.word_vectors) >= self.min_cosine
         return np.argwhere(similar & alphanumeric[:, None] & alphanumeric[None, :])
 
@@ -101,8 +98,10 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
     In *New York City*, annotated as flat, both last words depend on the first and are siblings.
     """
     relations = word_annotations(recorded_input, "relations")
+    if not any(map(_is_multiword, relations)):
+        return []
     governors = [
-        governor if governor is not None and (relation or "").split(":")[0] in MULTIWORD_RELATIONS else ROOT
+        governor if governor is not None and _is_multiword(relation) else ROOT
         for governor, relation in zip(word_governors(recorded_input), relations, strict=True)
     ]
     by_top: dict[int, list[int]] = {}
@@ -115,9 +114,18 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
     return list(by_top.values())
 
 
-@lru_cache(maxsize=2**16)
-def _is_alphanumeric(form: str) -> bool:
-    return any(character.isalnum() for character in form)
+@lru_cache(maxsize=2**12)
+def _is_multiword(relation: str | None) -> bool:
+    return (relation or "").split(":")[0] in MULTIWORD_RELATIONS
+
+
+@lru_cache(maxsize=2**18)
+def _lemma_key(word: str, lemma: str | None) -> str | None:
+    """The lower-cased lemma, or form, that related words share; None for words without a letter or digit."""
+    form = word.lower()
+    if not any(character.isalnum() for character in form):
+        return None
+    return form if lemma is None else lemma.lower()
 
 
 def segment_of_words(recorded_input: RecordedInput) -> Array:

@@ -84,6 +84,8 @@ class TextInput:
     @property
     def words(self) -> tuple[str, ...]:
         """The words of all segments in order: the word axis of a recording."""
+        if len(self.segments) == 1:
+            return self.segments[0].words
         return tuple(word for segment in self.segments for word in segment.words)
 
 

@@ -20,6 +20,10 @@ ROOT = -1
 CharacterOffsets = tuple[tuple[int, int], ...]
 WordSplitting = Literal["text", "spaces"]
 NON_SPACE = re.compile(r"\S+")
+_UNCOMMON = re.compile(r"[^\u0000-\u02ff\u2010-\u205f\u20a0-\u20cf\u2100-\u214f]")
+"""Characters outside blocks without combining marks and without scripts written without spaces."""
+_COMMON_WORD = re.compile(r"\w+(?:['’-]\w+)*|\S")
+"""A word of a text without uncommon characters; a regular expression is several times faster than a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,8 @@ def _sentence_from_offsets(text: str, offsets: CharacterOffsets, id: str) -> Sen
 
 
 def _word_spans(text: str) -> list[tuple[int, int]]:
+    if _UNCOMMON.search(text) is None:
+        return [match.span() for match in _COMMON_WORD.finditer(text)]
     spans: list[tuple[int, int]] = []
     position = 0
     while position < len(text):

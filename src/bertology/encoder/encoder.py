@@ -27,11 +27,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelInputs:
-    """Token ids, token types and attention mask of a batch, padded on the right: each (batch, token)."""
+    """Token ids, token types and attention mask of a batch, padded on the right: each (batch, token).
+
+    `known_padding` says whether there is padding, where this is known without asking the device.
+    """
 
     input_ids: Tensor
     token_type_ids: Tensor
     attention_mask: Tensor
+    known_padding: bool | None = None
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether some inputs are padded; waits for the device if this is not known."""
+        return not bool(self.attention_mask.all()) if self.known_padding is None else self.known_padding
 
 
 @dataclass(frozen=True)

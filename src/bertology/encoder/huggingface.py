@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
@@ -354,14 +355,13 @@ class HuggingFaceEncoder:
         """Tokens of each input, special tokens included, without truncation; refused if the model has no such token."""
         tokenised = self.tokeniser.tokenise(inputs)
         n_embeddings: int = self.model.get_input_embeddings().weight.shape[0]
-        for tokens in tokenised:
-            if len(tokens.ids) and int(tokens.ids.max()) >= n_embeddings:
-                raise Refusal(
-                    f"The tokeniser of {self.name} gives the token {int(tokens.ids.max())}, and the model has "
-                    f"{n_embeddings} embeddings",
-                    "the tokeniser that the model was trained with",
-                    "Copy tokeniser and weights of one model into the directory again",
-                )
+        highest = int(np.concatenate([tokens.ids for tokens in tokenised]).max(initial=-1)) if tokenised else -1
+        if highest >= n_embeddings:
+            raise Refusal(
+                f"The tokeniser of {self.name} gives the token {highest}, and the model has {n_embeddings} embeddings",
+                "the tokeniser that the model was trained with",
+                "Copy tokeniser and weights of one model into the directory again",
+            )
         return tokenised
 
     def batch(self, texts: str | Sequence[str | tuple[str, str]]) -> ModelInputs:
@@ -415,7 +415,7 @@ class HuggingFaceEncoder:
     def forward_without_hook(self, batch: ModelInputs, *, hidden: bool = False, logits: bool = True) -> ModelOutput:
         """Run one forward pass with the model's own attention implementation, without hook and gates."""
         arguments: dict[str, Any] = {"input_ids": self._padded_input_ids(batch), "attention_mask": batch.attention_mask}
-        if self.device != "cpu" and bool(batch.attention_mask.all()):
+        if self.device != "cpu" and not batch.has_padding:
             del arguments["attention_mask"]  # attention without a mask is faster on a GPU
         if self._takes_token_types:
             arguments["token_type_ids"] = batch.token_type_ids

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bertology.arrays import BoolArray
+from bertology.arrays import BoolArray, IntArray
 from bertology.corpus.corpus import TextInput
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import ModelInputs
@@ -134,20 +134,29 @@ class TokenBatch:
     @cached_property
     def model_inputs(self) -> ModelInputs:
         """Unmasked inputs of the encoder."""
-        return ModelInputs(self._pad("ids", 0), self._pad("type_ids", 0), self.token_mask.long())
+        has_padding = any(len(recorded.tokens) < self.padded_length for recorded in self.inputs)
+        return ModelInputs(self._pad("ids", 0), self._pad("type_ids", 0), self.token_mask.long(), has_padding)
 
     def pad_flags(self, flags: Sequence[BoolArray]) -> Tensor:
         """(batch, token) booleans from one array per input, padded with False."""
         padded = np.zeros((len(self.inputs), self.padded_length), np.bool_)
-        for row, flag in enumerate(flags):
-            padded[row, : len(flag)] = flag
+        padded[self.is_token] = np.concatenate(flags)
         return torch.from_numpy(padded).to(self.device)
 
-    def _pad(self, field: str, filler: int) -> Tensor:
+    def padded_array(self, field: str, filler: int) -> IntArray:
+        """(batch, token) a field of `TokenisedInput`, on the host."""
         padded = np.full((len(self.inputs), self.padded_length), filler, np.int64)
-        for row, recorded in enumerate(self.inputs):
-            padded[row, : len(recorded.tokens)] = getattr(recorded.tokens, field)
-        return torch.from_numpy(padded).to(self.device)
+        padded[self.is_token] = np.concatenate([getattr(recorded.tokens, field) for recorded in self.inputs])
+        return padded
+
+    @cached_property
+    def is_token(self) -> BoolArray:
+        """`token_mask` on the host."""
+        lengths = np.array([len(recorded.tokens) for recorded in self.inputs])
+        return np.arange(self.padded_length) < lengths[:, None]
+
+    def _pad(self, field: str, filler: int) -> Tensor:
+        return torch.from_numpy(self.padded_array(field, filler)).to(self.device)
 
 
 WordAnnotation = Literal["pos", "xpos", "relations", "lemmas", "morphology"]

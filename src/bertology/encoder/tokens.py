@@ -107,21 +107,26 @@ def align_tokens(tokens: CharacterOffsets, words: CharacterOffsets, text: str) -
     white space only (a lone SentencePiece underline, or a space trimmed by RoBERTa's tokeniser) belongs to the word
     around it, else to the next word. A token that touches no word gets -1.
     """
-    token_spans, word_spans = _offset_array(tokens), _offset_array(words)
+    word_ids, is_straddling = _align_offsets(_offset_array(tokens), _offset_array(words), text)
+    return WordAlignment(tuple(word_ids.tolist()), int(is_straddling.sum()))
+
+
+def _align_offsets(token_spans: IntArray, word_spans: IntArray, text: str) -> tuple[IntArray, BoolArray]:
+    """The word of each token, see `align_tokens`, and whether it covers more than one."""
     start, end = _trim_whitespace(token_spans, text)
     blank = start == end
     start, end = np.where(blank, token_spans.T, (start, end))
     first, last = np.searchsorted(word_spans[:, 1], start, "right"), np.searchsorted(word_spans[:, 0], end, "left")
     has_one_word = (last - first == 1) | ((last <= first) & blank & (first < len(word_spans)))
-    word_ids: list[int] = np.where(has_one_word, first, NO_WORD).tolist()
-    n_straddling = 0
+    word_ids = np.where(has_one_word, first, NO_WORD)
+    is_straddling = np.zeros(len(word_ids), np.bool_)
     for token in np.flatnonzero(last - first > 1).tolist():
         candidates = word_spans[first[token] : last[token]]
         overlaps = (text[max(start[token], low) : min(end[token], high)] for low, high in candidates.tolist())
         counts = [len(overlap if blank[token] else "".join(overlap.split())) for overlap in overlaps]
-        n_straddling += sum(count > 0 for count in counts) > 1
-        word_ids[token] = int(first[token]) + counts.index(max(counts))
-    return WordAlignment(tuple(word_ids), n_straddling)
+        is_straddling[token] = sum(count > 0 for count in counts) > 1
+        word_ids[token] = first[token] + counts.index(max(counts))
+    return word_ids, is_straddling
 
 
 def _offset_array(offsets: CharacterOffsets) -> IntArray:
@@ -210,48 +215,97 @@ class Tokeniser:
 
     def tokenise(self, inputs: Sequence[TextInput]) -> list[TokenisedInput]:
         """Tokens of each input, special tokens included, without truncation."""
+        return self._align(inputs, self._encode(inputs))
+
+    def _encode(self, inputs: Sequence[TextInput]) -> list[Any]:
         texts = [tuple(segment.text for segment in text_input.segments) for text_input in inputs]
         with refuse_panics():
-            encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
-        return [self._align(text_input, encoding) for text_input, encoding in zip(inputs, encodings, strict=True)]
+            return self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
 
     def pretoken_ids(self, inputs: Sequence[TextInput]) -> list[Int32Array]:
         """The word of each token as the tokeniser itself splits the text, by segment; -1 for special tokens.
 
         BERT's tokeniser splits at punctuation, so that `haven't` is three words, whatever the words of the corpus.
         """
-        texts = [tuple(segment.text for segment in text_input.segments) for text_input in inputs]
-        with refuse_panics():
-            encodings = self._tokenizer.encode_batch([pair[0] if len(pair) == 1 else pair for pair in texts])
         ids: list[Int32Array] = []
-        for encoding in encodings:
+        for encoding in self._encode(inputs):
             words = list(zip(encoding.sequence_ids, encoding.word_ids, strict=True))
             numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
             ids.append(np.array([NO_WORD if None in word else numbers[word] for word in words], np.int32))
         return ids
 
-    def _align(self, text_input: TextInput, encoding: Any) -> TokenisedInput:
-        ids = np.asarray(encoding.ids, np.int32)
-        segment_ids = np.asarray([-1 if s is None else s for s in encoding.sequence_ids], np.int32)
-        offsets: list[tuple[int, int]] = encoding.offsets
-        word_ids = np.full(len(ids), -1, np.int32)
-        n_straddling = first_word = 0
-        for segment, sentence in enumerate(text_input.segments):
-            positions: NDArray[np.intp] = np.flatnonzero(segment_ids == segment)
-            alignment = align_tokens([offsets[i] for i in positions], sentence.offsets, sentence.text)
-            aligned = np.asarray(alignment.word_ids, np.int32)
-            word_ids[positions] = np.where(aligned >= 0, aligned + first_word, -1)
-            n_straddling += alignment.n_straddling
-            first_word += len(sentence)
-        strings = self._strings
-        return TokenisedInput(
-            ids=ids,
-            tokens=tuple([strings[i] for i in encoding.ids]),
-            type_ids=np.asarray(encoding.type_ids, np.int32),
-            segment_ids=segment_ids,
-            word_ids=word_ids,
-            special_kinds=np.where(segment_ids >= 0, np.int32(SpecialToken.NONE), self._special_kinds[ids]),
-            n_words=first_word,
-            n_straddling=n_straddling,
-            n_unknown=0 if self._unknown_id is None else int(((ids == self._unknown_id) & (segment_ids >= 0)).sum()),
+    def _align(self, inputs: Sequence[TextInput], encodings: Sequence[Any]) -> list[TokenisedInput]:
+        """The tokens of each input, aligned to its words; all inputs at once, because each NumPy call costs time."""
+        id_lists = [encoding.ids for encoding in encodings]
+        lengths = np.array([len(ids) for ids in id_lists], np.int64)
+        n_tokens = int(lengths.sum())
+        if not n_tokens:
+            return [self._without_tokens(text_input) for text_input in inputs]
+        ids = np.fromiter(chain.from_iterable(id_lists), np.int32, n_tokens)
+        type_ids = np.fromiter(chain.from_iterable(e.type_ids for e in encodings), np.int32, n_tokens)
+        # None, for special tokens, becomes NaN.
+        sequence_ids = np.concatenate([np.array(encoding.sequence_ids, np.float64) for encoding in encodings])
+        segment_ids = np.where(np.isnan(sequence_ids), -1, sequence_ids).astype(np.int32)
+        offsets = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
+        spans = np.fromiter(offsets, np.int64, 2 * n_tokens).reshape(-1, 2)
+        input_of_token = np.repeat(np.arange(len(inputs)), lengths)
+        word_ids, is_straddling = _align_segments(inputs, input_of_token, segment_ids, spans)
+        special_kinds = np.where(segment_ids >= 0, np.int32(SpecialToken.NONE), self._special_kinds[ids])
+        is_unknown = (ids == (-1 if self._unknown_id is None else self._unknown_id)) & (segment_ids >= 0)
+        n_straddling, n_unknown = (
+            np.bincount(input_of_token[flags], minlength=len(inputs)).tolist() for flags in (is_straddling, is_unknown)
         )
+        ends = np.cumsum(lengths).tolist()
+        strings = self._strings
+        tokenised: list[TokenisedInput] = []
+        for index, text_input in enumerate(inputs):
+            part = slice(ends[index] - len(id_lists[index]), ends[index])
+            tokenised.append(
+                TokenisedInput(
+                    ids=ids[part],
+                    tokens=tuple([strings[i] for i in id_lists[index]]),
+                    type_ids=type_ids[part],
+                    segment_ids=segment_ids[part],
+                    word_ids=word_ids[part],
+                    special_kinds=special_kinds[part],
+                    n_words=sum(map(len, text_input.segments)),
+                    n_straddling=n_straddling[index],
+                    n_unknown=n_unknown[index],
+                )
+            )
+        return tokenised
+
+    def _without_tokens(self, text_input: TextInput) -> TokenisedInput:
+        nothing = np.empty(0, np.int32)
+        n_words = sum(map(len, text_input.segments))
+        return TokenisedInput(nothing, (), nothing, nothing, nothing, nothing, n_words)
+
+
+def _align_segments(
+    inputs: Sequence[TextInput], input_of_token: IntArray, segment_ids: Int32Array, spans: IntArray
+) -> tuple[Int32Array, BoolArray]:
+    """The word of each token in its input, and whether it covers more than one.
+
+    All texts are joined, with a space between them, so that the tokens of all inputs are aligned at once.
+    """
+    segments = [segment for text_input in inputs for segment in text_input.segments]
+    n_segments = np.array([len(text_input.segments) for text_input in inputs], np.int64)
+    n_words = np.array([len(segment) for segment in segments], np.int64)
+    sizes = np.array([len(segment.text) + 1 for segment in segments], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    word_spans = _offset_array([span for segment in segments for span in segment.offsets])
+    word_spans += np.repeat(starts, n_words)[:, None]
+    in_text = np.flatnonzero(segment_ids >= 0)
+    first_segments = np.cumsum(n_segments) - n_segments
+    segment = first_segments[input_of_token[in_text]] + segment_ids[in_text]
+    text = " ".join([sentence.text for sentence in segments])
+    words, straddles = _align_offsets(spans[in_text] + starts[segment][:, None], word_spans, text)
+    # A blank token at the end of a text would belong to the first word of the next one.
+    first_words = np.cumsum(n_words) - n_words
+    words = np.where(words < (first_words + n_words)[segment], words, NO_WORD)
+    first_of_input = np.append(first_words, len(word_spans))[first_segments][input_of_token[in_text]]
+    word_ids = np.full(len(segment_ids), NO_WORD, np.int32)
+    word_ids[in_text] = np.where(words >= 0, words - first_of_input, NO_WORD)
+    is_straddling = np.zeros(len(segment_ids), np.bool_)
+    is_straddling[in_text] = straddles
+    return word_ids, is_straddling

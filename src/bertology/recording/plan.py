@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 from bertology.corpus.corpus import Corpus, TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
+from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
+from bertology.lazy import torch
 from bertology.number_ranges import COUNT, SEED, check_fields
 from bertology.recording.overflow import Overflow, apply_overflow
 from bertology.recording.recording import Recording
@@ -28,6 +30,7 @@ SHARD_INPUTS = 512
 # Measured on two CPU cores: larger batches gain nothing there and pad more. A GPU needs them large.
 CPU_BATCH_TOKENS = 1024
 DEVICE_BATCH_TOKENS = 8192
+LARGE_DEVICE_BYTES, LARGE_DEVICE_BATCH_TOKENS = 40 * 2**30, 32768
 # A batch with at least MIN_FILL of its tokens is closed if the next input would cause more than MAX_PADDING padding.
 MIN_FILL = 0.25
 MAX_PADDING = 0.05
@@ -98,10 +101,17 @@ def make_plan(encoder: Encoder, corpus: Corpus, config: RecordingConfig) -> Reco
         )
     count_alignment(inputs, counts)
     lengths = [len(recorded.tokens) for recorded in inputs]
-    max_tokens = config.tokens_per_batch or default_tokens_per_batch(encoder.device)
+    max_tokens = config.tokens_per_batch or _recording_tokens_per_batch(encoder.device)
     max_cells = max(1, SHARD_BYTES // (4 * max(1, encoder.layers * encoder.heads)))
     shards = tuple(_group_shards(list(length_batches(lengths, max_tokens)), lengths, max_cells))
     return RecordingPlan(tuple(inputs), shards, {name: count for name, count in counts.items() if count})
+
+
+def _recording_tokens_per_batch(device: str) -> int:
+    """The maximum number of tokens of a batch without gradients: launching a pass takes as long as many tokens do."""
+    if device.startswith("cuda") and torch.cuda.get_device_properties(device).total_memory >= LARGE_DEVICE_BYTES:
+        return LARGE_DEVICE_BATCH_TOKENS
+    return default_tokens_per_batch(device)
 
 
 def default_tokens_per_batch(device: str) -> int:
@@ -111,14 +121,20 @@ def default_tokens_per_batch(device: str) -> int:
 
 def count_alignment(inputs: Sequence[RecordedInput], counts: Counter[str]) -> None:
     """Count words, and tokens and words that are not aligned one to one."""
-    for recorded in inputs:
-        tokens = recorded.tokens
-        counts["words"] += tokens.n_words
-        counts["split words"] += tokens.n_split_words
-        counts["words without tokens"] += len(tokens.dropped_words)
-        counts["tokens across word boundaries"] += tokens.n_straddling
-        counts["unaligned tokens"] += tokens.n_unaligned
-        counts["unknown tokens ([UNK])"] += tokens.n_unknown
+    if not inputs:
+        return
+    n_words = np.array([recorded.tokens.n_words for recorded in inputs])
+    word_ids = [recorded.tokens.word_ids for recorded in inputs]
+    shifted = np.concatenate(word_ids) + np.repeat(np.cumsum(n_words) - n_words, [len(ids) for ids in word_ids])
+    in_word = np.concatenate(word_ids) >= 0
+    is_special = np.concatenate([recorded.tokens.special_kinds for recorded in inputs]) != SpecialToken.NONE
+    tokens_per_word = np.bincount(shifted[in_word], minlength=int(n_words.sum()))
+    counts["words"] += int(n_words.sum())
+    counts["split words"] += int((tokens_per_word > 1).sum())
+    counts["words without tokens"] += int((tokens_per_word == 0).sum())
+    counts["tokens across word boundaries"] += sum(recorded.tokens.n_straddling for recorded in inputs)
+    counts["unaligned tokens"] += int((~in_word & ~is_special).sum())
+    counts["unknown tokens ([UNK])"] += sum(recorded.tokens.n_unknown for recorded in inputs)
 
 
 def _tokenise_corpus(encoder: Encoder, corpus: Corpus) -> Iterator[RecordedInput]:

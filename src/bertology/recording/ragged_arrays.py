@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from functools import cache
 from itertools import accumulate, groupby, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bertology.encoder.token_batch import TokenBatch
-
-
-class _LayerChunk(NamedTuple):
-    """Layers from `first_layer` on, (layer, batch, *axes), and the event after which they are ready on the device."""
-
-    first_layer: int
-    layers: Tensor
-    ready: torch.cuda.Event | None
 
 
 class RaggedArrays:
@@ -42,11 +34,10 @@ class RaggedArrays:
         self._layers = layers
         self._dtype = torch.float16 if half_precision else torch.float32
         self._buffer: Tensor | None = None
+        self._buffer_transfer: _Transfer | None = None
         self._device_views: list[tuple[int, Tensor]] = []
         self._copied_layers: list[int] = []
-        self._chunks: list[_LayerChunk] = []
-        self._padded_array: Array | None = None
-        self._host_views: list[Array] = []
+        self._chunks: list[tuple[int, _Transfer]] = []
 
     def add(self, layer: int, values: Tensor) -> None:
         """Add one layer from padded values, (batch, *axes)."""
@@ -60,8 +51,8 @@ class RaggedArrays:
         self._copied_layers.append(layer)
 
     def add_layers(self, first_layer: int, layers: Tensor) -> None:
-        """Add layers from `first_layer` on from padded values, (batch, layer, *axes)."""
-        self._chunks.append(_LayerChunk(first_layer, layers.transpose(0, 1).contiguous(), _record_event(layers.device)))
+        """Add layers from `first_layer` on from padded values, (batch, layer, *axes), and begin to transfer them."""
+        self._chunks.append((first_layer, _Transfer(layers.transpose(0, 1).contiguous())))
 
     def _allocate(self, padded_shape: tuple[int, ...], device: torch.device) -> list[tuple[int, Tensor]]:
         runs = [(shape, len(list(run))) for shape, run in groupby(self._shapes(padded_shape))]
@@ -77,33 +68,69 @@ class RaggedArrays:
         return (unpadded_shape(self._axes, padded_shape, recorded.tokens) for recorded in self._batch.inputs)
 
     def transfer(self) -> None:
-        """Copy the first chunk of layers to the host, waiting for this chunk only."""
-        if not self._chunks:
-            return
-        first_layer, layers, ready = self._chunks.pop(0)
-        if self._padded_array is None:
-            self._padded_array = padded = _empty((self._layers, *layers.shape[1:]), layers.dtype)
-            shapes = enumerate(self._shapes(padded.shape[2:]))
-            self._host_views = [padded[(slice(None), row, *map(slice, shape))] for row, shape in shapes]
-        with _stream_after(ready, layers.device):
-            torch.from_numpy(self._padded_array[first_layer : first_layer + len(layers)]).copy_(layers)
+        """Begin to copy the layers that were added one by one; nothing may be added afterwards."""
+        if self._buffer is not None and self._buffer_transfer is None:
+            self._buffer_transfer = _Transfer(self._buffer)
 
     def arrays(self) -> list[Array]:
-        """One array per input."""
-        while self._chunks:
-            self.transfer()
-        copied = [] if self._buffer is None else self._split_buffer(_to_host(self._buffer))
-        for view, array in zip(self._host_views, copied, strict=False):
-            view[self._copied_layers] = array[self._copied_layers]
-        return self._host_views or copied
+        """One array per input; waits for the device."""
+        self.transfer()
+        padded: Array | None = None
+        for first_layer, transfer in self._chunks:
+            layers = transfer.wait()
+            if padded is None:
+                padded = _empty((self._layers, *layers.shape[1:]), layers.dtype)
+            torch.from_numpy(padded[first_layer : first_layer + len(layers)]).copy_(layers)
+        copied = [] if self._buffer_transfer is None else self._split_buffer(_own_array(self._buffer_transfer.wait()))
+        if padded is None:
+            return copied
+        shapes = enumerate(self._shapes(padded.shape[2:]))
+        views = [padded[(slice(None), row, *map(slice, shape))] for row, shape in shapes]
+        for view, array in zip(views, copied, strict=False):
+            # Strongest words have more rows where attention was stored, the numbers of ties.
+            view[self._copied_layers] = array[(self._copied_layers, *map(slice, view.shape[1:]))]
+        return views
 
     def _split_buffer(self, buffer: Array) -> list[Array]:
         runs = (buffer[view.storage_offset() :][: view.numel()].reshape(view.shape) for _, view in self._device_views)
         return [array for run in runs for array in run]
 
 
-def _to_host(values: Tensor) -> Array:
-    if values.device.type == "cpu":
+class _Transfer:
+    """Values on their way to the host: a copy that begins when all work submitted so far is done.
+
+    It goes to pinned memory, on a stream of its own, so that neither the host nor the device waits for it.
+    """
+
+    def __init__(self, values: Tensor) -> None:
+        self._values = values  # alive until the copy has ended
+        self._host, self._done = values, None
+        if values.device.type == "cuda":
+            stream = _transfer_stream(values.device)
+            stream.wait_stream(torch.cuda.current_stream(values.device))
+            self._host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            with torch.cuda.stream(stream):
+                self._host.copy_(values, non_blocking=True)
+                self._done = torch.cuda.Event()
+                self._done.record(stream)
+        elif values.device.type != "cpu":
+            self._host = values.cpu()
+
+    def wait(self) -> Tensor:
+        """The values on the host; on a GPU, in memory that is reused after this object."""
+        if self._done is not None:
+            self._done.synchronize()
+        return self._host
+
+
+@cache
+def _transfer_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)
+
+
+def _own_array(values: Tensor) -> Array:
+    """The values as an array that is not pinned: pinned memory is scarce, and a recording may be large."""
+    if not values.is_pinned():
         return values.numpy()
     array = _empty(tuple(values.shape), values.dtype)
     torch.from_numpy(array).copy_(values)
@@ -113,24 +140,3 @@ def _to_host(values: Tensor) -> Array:
 def _empty(shape: tuple[int, ...], dtype: torch.dtype) -> Array:
     # NumPy requests large pages from the system, which are several times faster to fill for the first time.
     return np.empty(shape, np.float16 if dtype == torch.float16 else np.float32)
-
-
-def _record_event(device: torch.device) -> torch.cuda.Event | None:
-    """An event after all work submitted to the device so far; None if the host waits for the device anyway."""
-    if device.type != "cuda":
-        return None
-    event = torch.cuda.Event()
-    event.record(torch.cuda.current_stream(device))
-    return event
-
-
-@contextmanager
-def _stream_after(event: torch.cuda.Event | None, device: torch.device) -> Generator[None]:
-    """A stream that waits for an event, and not for work submitted after it."""
-    if event is None:
-        yield
-        return
-    stream = torch.cuda.Stream(device)
-    stream.wait_event(event)
-    with torch.cuda.stream(stream):
-        yield

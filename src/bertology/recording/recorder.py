@@ -20,6 +20,7 @@ from bertology.lazy import torch
 from bertology.progress import describe_step
 from bertology.recording.gold_targets import GoldTargets, gold_targets
 from bertology.recording.manifest import load_plan, save_description
+from bertology.recording.overlap import overlap_batches
 from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
 from bertology.recording.ragged_arrays import RaggedArrays
 from bertology.recording.recording import EncoderSummary, Recording
@@ -189,14 +190,13 @@ def _record_in_memory(
 ) -> dict[str, list[Array]]:
     plan = recording_pass.plan
     recorded: dict[str, list[Any]] = {site.storage_key: [None] * len(plan.inputs) for site in sites}
-    token_progress = TokenProgress(plan, range(len(plan.shards)), progress)
-    for shard in plan.shards:
-        for indices in shard:
-            by_site = _record_batch(recording_pass, indices, sites, needs_attention=_needs_attention(sites))
-            for key, arrays in by_site.items():
-                for index, array in zip(indices, arrays, strict=True):
-                    recorded[key][index] = array
-            token_progress.add(indices)
+    token_progress = _TokenProgress(plan, range(len(plan.shards)), progress)
+    batches = (batch for shard in plan.shards for batch in shard)
+    for indices, by_site in _record_batches(recording_pass, batches, sites, needs_attention=_needs_attention(sites)):
+        for key, arrays in by_site.items():
+            for index, array in zip(indices, arrays, strict=True):
+                recorded[key][index] = array
+        token_progress.add(indices)
     return recorded
 
 
@@ -242,9 +242,9 @@ class ShardWriter:
         self, shard_index: int, sites: Sequence[Site], token_progress: _TokenProgress
     ) -> Iterator[tuple[str, StorePath]]:
         recorded: dict[str, list[Array]] = {site.storage_key: [] for site in sites}
-        needs_attention = _needs_attention(self.sites)
-        for indices in self.plan.shards[shard_index]:
-            by_site = _record_batch(self._recording_pass, indices, sites, needs_attention=needs_attention)
+        needs_attention = _needs_attention(self._sites)
+        batches = self._plan.shards[shard_index]
+        for indices, by_site in _record_batches(self._recording_pass, batches, sites, needs_attention=needs_attention):
             for key, arrays in by_site.items():
                 recorded[key].extend(arrays)
             token_progress.add(indices)
@@ -262,6 +262,56 @@ class ShardWriter:
         return repair
 
 
+def _record_batches(
+    recording_pass: _RecordingPass, batches: Iterable[Sequence[int]], sites: Sequence[Site], *, needs_attention: bool
+) -> Iterator[tuple[Sequence[int], dict[str, list[Array]]]]:
+    """Batches of input indices with the arrays of each site; on a GPU, the host works ahead of it."""
+    device = recording_pass.encoder.device
+    if device.startswith("cuda") and not any(map(needs_gradient, sites)):
+        runner = _BatchRunner(recording_pass, sites, needs_attention=needs_attention)
+        yield from overlap_batches(batches, runner.prepare, runner.run, device)
+        return
+    for indices in batches:
+        yield indices, _record_batch(recording_pass, indices, sites, needs_attention=needs_attention)
+
+
+class _BatchRunner:
+    """Runs batches in steps: preparation, forward pass, and fetching of the results."""
+
+    def __init__(self, recording_pass: _RecordingPass, sites: Sequence[Site], *, needs_attention: bool) -> None:
+        self._recording_pass = recording_pass
+        self._sites = sites
+        self._needs_attention = needs_attention
+        self._is_fused = False
+
+    def prepare(self, indices: Sequence[int]) -> SiteCollector:
+        """A collector whose batch and prepared objects are on the device."""
+        from bertology.encoder.token_batch import TokenBatch
+
+        encoder, plan, config, _ = self._recording_pass
+        batch = TokenBatch([plan.inputs[index] for index in indices], encoder.device)
+        collector = SiteCollector(batch, self._sites, encoder.layers, half_precision=config.half_precision)
+        collector.prepare(fused=self._is_fused)
+        return collector
+
+    def run(self, indices: Sequence[int], collector: SiteCollector) -> Callable[[], dict[str, list[Array]]]:
+        """Submit a batch to the device; returns a function that waits for its arrays."""
+        with torch.inference_mode():
+            self._forward(collector)
+        self._is_fused = collector.is_fused  # as a rule, all batches of a model are
+        return collector.arrays
+
+    def _forward(self, collector: SiteCollector) -> None:
+        collector.submit(
+            self._recording_pass.encoder.forward(
+                collector.batch.model_inputs,
+                on_layer=collector.on_layer if self._needs_attention else None,
+                hidden=collector.needs_hidden_states,
+                logits=collector.needs_logits,
+            )
+        )
+
+
 def _record_batch(
     recording_pass: _RecordingPass, indices: Sequence[int], sites: Sequence[Site], *, needs_attention: bool
 ) -> dict[str, list[Array]]:
@@ -270,23 +320,16 @@ def _record_batch(
     from bertology.recording.objectives import build_objective
 
     encoder, plan, config, gold = recording_pass
-    inputs = [plan.inputs[index] for index in indices]
     plain_sites = [site for site in sites if not needs_gradient(site)]
     gradient_sites = [site for site in sites if needs_gradient(site)]
     by_site: dict[str, list[Array]] = {}
     if plain_sites:
+        runner = _BatchRunner(recording_pass, plain_sites, needs_attention=needs_attention)
         with torch.inference_mode():
-            batch = TokenBatch(inputs, encoder.device)
-            collector = SiteCollector(batch, plain_sites, encoder.layers, half_precision=config.half_precision)
-            output = encoder.forward(
-                batch.model_inputs,
-                on_layer=collector.on_layer if needs_attention else None,
-                hidden=collector.needs_hidden_states,
-                logits=collector.needs_logits,
-            )
-            by_site |= collector.finish(output)
+            by_site |= runner.run(indices, runner.prepare(indices))()
     if gradient_sites:
         # A new batch, because tensors created in inference mode cannot be differentiated.
+        inputs = [plan.inputs[index] for index in indices]
         batch = TokenBatch(inputs, encoder.device)
         fed, objective = build_objective(encoder, config.objective, batch, config.seed, gold)
         fed_batch = TokenBatch(inputs, encoder.device, fed)
@@ -331,7 +374,7 @@ class SiteCollector:
     """The arrays of every site for one batch, filled layer by layer."""
 
     def __init__(self, batch: TokenBatch, sites: Sequence[Site], layers: int, *, half_precision: bool) -> None:
-        self._batch = batch
+        self.batch = self._batch = batch
         self._half_precision = half_precision
         self._output_sites = [s for s in sites if isinstance(s, RawSite) and not s.attribute]
         self._raw_sites = [s for s in sites if isinstance(s, RawSite) and s.attribute]
@@ -349,6 +392,18 @@ class SiteCollector:
         self._arrays |= {
             s.storage_key: RaggedArrays(batch, ("head", *s.axes), layers, half_precision=False) for s in reduced
         }
+
+    def prepare(self, *, fused: bool) -> None:
+        """Move the batch to the device before the pass, and with `fused` what fused statistics need of it."""
+        _ = self._batch.model_inputs
+        if fused and self._fused_needs:
+            self._fused = FusedAccumulator(self._batch, list(self._fused_needs.values()))
+            self._fused.prepare()
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether a layer had fused statistics."""
+        return self._fused is not None and self._fused.has_layers
 
     @property
     def needs_hidden_states(self) -> bool:
@@ -414,25 +469,36 @@ class SiteCollector:
 
     def finish(self, output: ModelOutput) -> dict[str, list[Array]]:
         """One unpadded array per input for every site."""
+        self.submit(output)
+        return self.arrays()
+
+    def submit(self, output: ModelOutput) -> None:
+        """Submit what is left to compute, and begin to copy the results to the host."""
         self._reduce_fused()
         self._reduce_across_layers()
-        for arrays in self._arrays.values():
-            arrays.transfer()
-        by_site = {key: arrays.arrays() for key, arrays in self._arrays.items()}
         for site in self._output_sites:
             is_hidden = site.name in HIDDEN_SITES
-            by_site[site.storage_key] = self._hidden_states(site, output) if is_hidden else self._logits(site, output)
+            self._arrays[site.storage_key] = (self._hidden_states if is_hidden else self._logits)(site, output)
+        for arrays in self._arrays.values():
+            arrays.transfer()
+
+    def arrays(self) -> dict[str, list[Array]]:
+        """One unpadded array per input for every site, once the device has finished."""
+        by_site = {key: arrays.arrays() for key, arrays in self._arrays.items()}
+        for site in self._output_sites:
+            if site.name not in HIDDEN_SITES:
+                by_site[site.storage_key] = [array[0] for array in by_site[site.storage_key]]
         return by_site
 
-    def _hidden_states(self, site: RawSite, output: ModelOutput) -> list[Array]:
+    def _hidden_states(self, site: RawSite, output: ModelOutput) -> RaggedArrays:
         n_states = len(output.hidden_states)
         arrays = RaggedArrays(self._batch, site.axes[1:], n_states, half_precision=self._half_precision)
         weights = word_weights(self._batch) if site.name == "hidden.words" else None
         for layer, states in enumerate(output.hidden_states):
             arrays.add(layer, states if weights is None else weights.to(states.dtype) @ states)
-        return arrays.arrays()
+        return arrays
 
-    def _logits(self, site: RawSite, output: ModelOutput) -> list[Array]:
+    def _logits(self, site: RawSite, output: ModelOutput) -> RaggedArrays:
         arrays = RaggedArrays(self._batch, site.axes, 1, half_precision=self._half_precision)
         arrays.add(0, output.logits[site.name.removeprefix("logits.")])
-        return [array[0] for array in arrays.arrays()]
+        return arrays

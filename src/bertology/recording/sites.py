@@ -223,9 +223,9 @@ class _WordIndex(NamedTuple):
 def strongest_word_site(pooling: RowPooling = "mean") -> ReducedSite:
     """The site with the other word each word attends to most, and the other word that attends to it most.
 
-    (direction, word), with `DIRECTIONS` along the first axis, then the numbers of equally strong words in both
-    directions, of which a random one is taken; `NO_WORD` if there is none. Attention to a word is the sum over its
-    tokens; `pooling` combines the rows of its tokens.
+    (direction, word), with `DIRECTIONS` along the first axis, then, except from half precision on a GPU, the numbers of
+    equally strong words in both directions, of which a random one is taken; `NO_WORD` if there is none. Attention to a
+    word is the sum over its tokens; `pooling` combines the rows of its tokens.
     """
 
     def reduce(layer: LayerActivations, batch: TokenBatch, prepared: _WordIndex) -> Tensor:

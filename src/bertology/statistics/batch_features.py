@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -118,14 +118,15 @@ KINDS_BY_PUNCTUATION: dict[Punctuation, Callable[[TokenBatch], Tensor]] = {
 
 def _token_kinds(batch: TokenBatch, is_mark: Callable[[str], bool]) -> Tensor:
     cls, sep = (batch.token_mask & (batch.special_kinds == kind) for kind in (SpecialToken.CLS, SpecialToken.SEP))
-    flags = batch.pad_flags([_non_special_flags(recorded.tokens, is_mark) for recorded in batch.inputs])
-    punctuation = flags & batch.token_mask
+    # One lookup per distinct token: batches have tens of thousands of tokens and few distinct ones.
+    marks = {token: is_mark(token) for token in set(chain.from_iterable(r.tokens.tokens for r in batch.inputs))}
+    flags = batch.pad_flags([_flags(recorded.tokens, marks) for recorded in batch.inputs])
+    punctuation = flags & batch.token_mask & (batch.special_kinds == SpecialToken.NONE)
     return torch.stack([cls, sep, punctuation, batch.token_mask & ~cls & ~sep & ~punctuation], -1)
 
 
-def _non_special_flags(tokens: TokenisedInput, is_mark: Callable[[str], bool]) -> BoolArray:
-    flags = np.array([is_mark(token) for token in tokens.tokens], np.bool_)
-    return flags & (tokens.special_kinds == SpecialToken.NONE)
+def _flags(tokens: TokenisedInput, marks: Mapping[str, bool]) -> BoolArray:
+    return np.fromiter(map(marks.__getitem__, tokens.tokens), np.bool_, len(tokens))
 
 
 @lru_cache(maxsize=2**16)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from bertology.arrays import IntArray
-from bertology.encoder.tokens import SpecialToken, TokenisedInput
+from bertology.arrays import BoolArray
+from bertology.encoder.tokens import SpecialToken
 from bertology.lazy import torch
 from bertology.statistics.triton.accumulate import FusedLayers
 
@@ -80,20 +80,41 @@ class WordSlots:
 
         slot = self.slot.cpu().numpy()
         word_ids = np.where(slot < self.max_words, slot, -1).astype(np.int32)
-        tiles_by_row = [word_tiles(row, TILE_SIZE) for row in word_ids]
-        if None in tiles_by_row:
+        single, is_single = _single_tiles(word_ids, TILE_SIZE)
+        tiles_by_row = {row: word_tiles(word_ids[row], TILE_SIZE) for row in np.flatnonzero(~is_single).tolist()}
+        if None in tiles_by_row.values():
             return None
-        max_tiles = max(1, *(len(tiles or ()) for tiles in tiles_by_row))
+        max_tiles = max([1, *(len(tiles or ()) for tiles in tiles_by_row.values())])
         table = np.zeros((4, len(word_ids), max_tiles), np.int32)
-        for row, tiles in enumerate(tiles_by_row):
-            for index, tile in enumerate(tiles or ()):
-                table[:, row, index] = tile
+        table[:, :, 0] = single
+        for row, tiles in tiles_by_row.items():
+            if tiles:
+                table[:, row, : len(tiles)] = np.array(tiles).T
         device = self.slot.device
         token_weights = torch.where(self.has_tokens, 1 / self.slot_sizes[:, : self.max_words].clamp(min=1), 0.0)
         first_token, n_tokens, first_word, n_words = torch.from_numpy(table).to(device).unbind(0)
         return WordTiles(
             first_token, n_tokens, first_word, n_words, torch.from_numpy(word_ids).to(device), token_weights
         )
+
+
+def _single_tiles(word_ids: NDArray[np.int32], max_size: int) -> tuple[NDArray[np.int32], BoolArray]:
+    """(4, row): the tile of each input whose words fit into one, see `word_tiles`; and (row,) which these are."""
+    row, position = np.nonzero(word_ids >= 0)
+    words = word_ids[row, position]
+    in_order = np.ones(len(word_ids), np.bool_)
+    steps = np.diff(words)
+    in_order[row[1:][(row[1:] == row[:-1]) & ((steps < 0) | (steps > 1))]] = False
+    counts = np.bincount(row, minlength=len(word_ids))
+    has_words = counts > 0
+    last = np.cumsum(counts) - 1
+    ends = np.zeros((2, 2, len(word_ids)), np.int32)  # first and last, tokens and words
+    for values, index in zip(ends, (last + 1 - counts, last), strict=True):
+        values[:, has_words] = position[index[has_words]], words[index[has_words]]
+    sizes = np.where(has_words, ends[1] - ends[0] + 1, 0)
+    is_single = in_order & (sizes <= max_size).all(0)
+    first_token, first_word = ends[0]
+    return np.stack([first_token, sizes[0], first_word, sizes[1]]) * is_single, is_single
 
 
 def word_tiles(word_ids: NDArray[np.int32], max_size: int) -> list[tuple[int, int, int, int]] | None:
@@ -131,11 +152,10 @@ def strongest_words(layer: LayerActivations, words: WordSlots, excluded_pairs: T
 
     `excluded_pairs` is (batch, 1, word, word). -1 where all pairs are excluded. The last two rows have the number of
     equally strong words, usually 1, of which a random one is taken, the same for all heads. The Triton kernels do not
-    count them, NaN: in half precision many weights are equal that are not.
+    count them and leave these rows out: in half precision many weights are equal that are not.
     """
     if isinstance(layer, FusedLayers):
-        indices = layer.statistics.strongest_words(words)
-        return torch.cat([indices, torch.full_like(indices, torch.nan)], 2)
+        return layer.statistics.strongest_words(words)
     if not words.max_words:
         shape = len(words.slot_sizes), layer.heads, 4, 0
         return torch.empty(shape, dtype=words.index_dtype, device=words.slot_sizes.device)
@@ -165,9 +185,11 @@ def word_slots(batch: TokenBatch) -> WordSlots:
     """The word slots of a batch."""
     max_words = max(recorded.tokens.n_words for recorded in batch.inputs)
     padding = max_words + len(NonWordSlot)
-    slot = np.full((len(batch.inputs), batch.padded_length), padding, np.int64)
-    for row, recorded in enumerate(batch.inputs):
-        slot[row, : len(recorded.tokens)] = _token_slots(recorded.tokens, max_words)
+    word_ids, kinds = (batch.padded_array(field, 0) for field in ("word_ids", "special_kinds"))
+    slot_of_kind = np.full(len(SpecialToken), NonWordSlot.OTHER)
+    slot_of_kind[SpecialToken.CLS], slot_of_kind[SpecialToken.SEP] = NonWordSlot.CLS, NonWordSlot.SEP
+    slot = np.where(word_ids >= 0, word_ids, max_words + slot_of_kind[kinds])
+    slot[~batch.is_token] = padding
     cells = slot + (padding + 1) * np.arange(len(slot))[:, None]
     sizes = np.bincount(cells.ravel(), minlength=len(slot) * (padding + 1)).reshape(len(slot), -1)
     starts = np.cumsum(sizes, axis=1) - sizes
@@ -299,14 +321,7 @@ def _pool_columns(attention: Tensor, words: WordSlots) -> Tensor:
     return pooled.scatter_add_(-1, words.slot[:, None, None].expand_as(attention), attention)
 
 
-def _token_slots(tokens: TokenisedInput, max_words: int) -> IntArray:
-    """The slot of each token: its word, or one of the three slots after the words."""
-    slot_of_kind = np.full(len(SpecialToken), NonWordSlot.OTHER)
-    slot_of_kind[SpecialToken.CLS], slot_of_kind[SpecialToken.SEP] = NonWordSlot.CLS, NonWordSlot.SEP
-    return np.where(tokens.word_ids >= 0, tokens.word_ids, max_words + slot_of_kind[tokens.special_kinds])
-
-
 DIRECTIONS = ("attends to", "attended by")
-"""The first rows of `strongest_words`; the ties of both follow."""
+"""The first rows of `strongest_words`; the ties of both follow if they were counted."""
 NO_WORD = -1
 """The value for a word without tokens, or without another word in the input."""

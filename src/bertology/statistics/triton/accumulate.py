@@ -102,6 +102,14 @@ class FusedAccumulator:
         self._first_layer = 0
         self.n_pending = 0
         """Number of layers added since the last `finish`."""
+        self.has_layers = False
+
+    def prepare(self) -> None:
+        """Compute the features and pairs of the batch in the layout of the kernels, before the first layer."""
+        from bertology.statistics.triton import launch
+
+        launch.kernel_features(self._batch)
+        _ = self._all_pairs and self._all_pairs.bitmaps
 
     def add_layer(self, layer: LayerActivations, n_layers: int = 1) -> None:
         """Compute the statistics of one layer; the first call allocates memory for `n_layers` layers."""
@@ -119,6 +127,7 @@ class FusedAccumulator:
             assert words.tiles is not None
             launch.launch_strongest_words(inputs, out.log_normaliser, words.tiles, buffer, indices, first_head)
         self.n_pending += 1
+        self.has_layers = True
 
     def _attention_inputs(self, layer: LayerActivations) -> AttentionInputs:
         from bertology.statistics.triton.launch import AttentionInputs, kernel_features

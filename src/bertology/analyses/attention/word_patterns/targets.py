@@ -130,12 +130,11 @@ def _pattern_masks(batch: TokenBatch, relations: WordRelations, include_self: bo
 
 def _same_lemma(batch: TokenBatch, relations: WordRelations) -> Tensor:
     """(batch, from, to): tokens of words with the same lemma or form."""
-    lemma_ids = np.full((len(batch.inputs), batch.padded_length), -1, np.int64)
-    for row, recorded_input in enumerate(batch.inputs):
-        word_ids = recorded_input.tokens.word_ids
-        by_word = np.append(relations.lemma_ids(recorded_input), -1)
-        lemma_ids[row, : len(word_ids)] = np.where(word_ids >= 0, by_word[word_ids], -1)
-    ids = torch.from_numpy(lemma_ids).to(batch.device)
+    n_words = np.array([recorded_input.tokens.n_words for recorded_input in batch.inputs])
+    by_word = np.append(relations.lemma_ids(batch.inputs), -1)
+    word_ids = batch.padded_array("word_ids", -1)
+    word_index = word_ids + (np.cumsum(n_words) - n_words)[:, None]
+    ids = torch.from_numpy(by_word[np.where(word_ids >= 0, word_index, -1)]).to(batch.device)
     return (ids[:, :, None] == ids[:, None]) & (ids >= 0)[:, None]
 
 
