@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ START_SECONDS = 60
 
 
 @contextmanager
-def running_server(**environment: str) -> Iterator[str]:
+def running_server(**environment: str) -> Generator[str]:
     """The address of an S3 server, which is ended by its process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -79,7 +79,7 @@ def file_system(address: str) -> Any:
 def object_contents(address: str) -> dict[str, bytes]:
     """The content of all objects below an address, by their path relative to it."""
     files = file_system(address)
-    start = files._strip_protocol(address).strip("/")  # pyright: ignore[reportPrivateUsage]
+    start = files._strip_protocol(address).strip("/")
     paths = files.find(address)
     return {path.strip("/").removeprefix(start).strip("/"): files.cat_file(path) for path in paths}
 

@@ -45,6 +45,7 @@ _MODULES = {
     "record": "bertology.recording.recorder",
     "record_slice": "bertology.recording.slices",
     "reduction": "bertology.recording.sites",
+    "stream_corpus": "bertology.corpus.stream",
     "run": "bertology.analyses.run_by_name",
     "compare": "bertology.analyses.compare",
     "claims": "bertology.claims",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from bertology.corpus.sentence import Sentence as Sentence
     from bertology.corpus.sentence import sentence_from_text as sentence_from_text
     from bertology.corpus.sentence import sentence_from_words as sentence_from_words
+    from bertology.corpus.stream import stream_corpus as stream_corpus
     from bertology.corpus.text_files import ParseError as ParseError
     from bertology.corpus.text_files import ParseErrorHandler as ParseErrorHandler
     from bertology.corpus.text_files import non_blank_lines as non_blank_lines

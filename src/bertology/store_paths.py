@@ -213,7 +213,7 @@ def refuse_address(path: Path) -> None:
     if address is not None:  # not repeated whole: it may hold a password
         raise Refusal(
             f"{address[1]}://... is an address, and a path of this machine is expected here",
-            "a local path; addresses are taken by --store of most commands, by --recording and by -o of `record`, and in "
+            "a local path; addresses are taken by --store of most commands, by --recording, by -o of `record`, and in "
             "Python as strings",
             "Name a local file or folder, or give the address as a string",
         )

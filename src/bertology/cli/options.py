@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
@@ -26,6 +25,7 @@ from bertology.store_paths import StorePath, store_path
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus
+    from bertology.corpus.stream import CorpusStream
     from bertology.encoder.encoder import Encoder
     from bertology.recording.recording import Recording
 
@@ -237,14 +237,28 @@ class CorpusOptions:
         """Read the corpus; what was skipped is reported on stderr."""
         from bertology.corpus.read import load_corpus
 
-        format_options = dict(_name_and_value(option) for option in self.format_option or [])
-        corpus = load_corpus(
-            name or DEFAULT_CORPUS, self.format, skip_malformed=self.skip_malformed, limit=self.limit, **format_options
-        )
-        if corpus.skipped:
-            counts = Counter(skip.reason for skip in corpus.skipped)
-            print_message(f"{corpus.name}: {', '.join(f'{count} {reason}' for reason, count in counts.items())}.")
+        corpus = load_corpus(name or DEFAULT_CORPUS, self.format, **self._reading_options)
+        print_skipped(corpus)
         return corpus.with_single_spaces() if self.spacing == "words" else corpus
+
+    def stream(self, name: str, part_size: int | None) -> CorpusStream:
+        """The corpus as a stream, of which nothing is read yet."""
+        from bertology.corpus.stream import PART_SIZE, stream_corpus
+
+        stream = stream_corpus(name, self.format, part_size=part_size or PART_SIZE, **self._reading_options)
+        return stream.with_single_spaces() if self.spacing == "words" else stream
+
+    @property
+    def _reading_options(self) -> dict[str, Any]:
+        format_options = dict(_name_and_value(option) for option in self.format_option or [])
+        return {"skip_malformed": self.skip_malformed, "limit": self.limit, **format_options}
+
+
+def print_skipped(corpus: Corpus) -> None:
+    """Report on stderr what was skipped or changed in a corpus."""
+    skipped = corpus.skipped_counts
+    if skipped:
+        print_message(f"{corpus.name}: {', '.join(f'{count} {reason}' for reason, count in skipped.items())}.")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import typer
 
 from bertology.cli import options
 from bertology.cli.completion import complete_corpus, complete_model
-from bertology.errors import count_noun
-from bertology.number_ranges import SEED
+from bertology.errors import Refusal
+from bertology.number_ranges import COUNT, SEED
 
 HELP = "Record activations of a model on a corpus; an interrupted recording resumes."
 
@@ -32,6 +32,15 @@ def record_command(
         ),
     ],
     reading: options.CorpusOptions = options.CorpusOptions(),
+    stream: Annotated[
+        bool,
+        typer.Option("--stream", help="Read and record the corpus in parts: memory does not grow with its size."),
+    ] = False,
+    part_size: Annotated[
+        int | None,
+        COUNT,
+        typer.Option(metavar="N", help="Examples in a part, with --stream. [default: 5000]"),
+    ] = None,
     overflow: options.OverflowOption = "error",
     max_length: options.MaxLength = None,
     float16: Annotated[
@@ -59,8 +68,10 @@ def record_command(
     from bertology.recording.slices import parse_slice, record_slice
 
     folder = options.output_folder(output)
+    if part_size is not None and not stream:
+        raise Refusal("--part-size was given without --stream", "both or none", "Add --stream, or remove --part-size")
     registry.load_all()
-    texts = reading.read(corpus)
+    texts = reading.stream(corpus, part_size) if stream else reading.read(corpus)
     encoder = loading.load(model)
     config = RecordingConfig(
         overflow=overflow, max_length=max_length, half_precision=float16, objective=objective, seed=seed
@@ -75,6 +86,8 @@ def record_command(
             progress=progress(f"recording {encoder.name}"),
             notify=options.print_message,
         )
+    if stream:
+        options.print_skipped(recording.corpus)
     counts = ", ".join(f"{count} {name}" for name, count in recording.counts.items())
     options.print_message(f"{folder}: {len(recording)} inputs at {', '.join(sorted(recording.sites))} ({counts})")
     typer.echo(str(folder))

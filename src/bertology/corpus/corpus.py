@@ -12,6 +12,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, overload
 
+from bertology.arrays import LazySequence
 from bertology.corpus.sentence import (
     ANNOTATIONS,
     LABEL_FIELDS,
@@ -105,11 +106,32 @@ class LabelNames(NamedTuple):
     spans: Counter[str]
 
 
+class ExampleCounts(NamedTuple):
+    """What `Corpus` counts over all examples: fingerprint, words, annotations, names of labels and skipped input."""
+
+    fingerprint: str
+    words: int
+    annotations: Counter[str]
+    label_names: LabelNames
+    skipped: Counter[str]
+
+
+class StoredExamples(LazySequence[Example]):
+    """Examples that are read on access, and what was counted when they were first read."""
+
+    counts: ExampleCounts
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the examples."""
+        return self.counts.fingerprint
+
+
 @dataclass(frozen=True)
 class Corpus(Sequence[Example]):
     """Examples in order, with the name and format of their source and the input that was skipped."""
 
-    examples: tuple[Example, ...]
+    examples: Sequence[Example]
     name: str = "corpus"
     format: str = ""
     skipped: tuple[SkippedExample, ...] = field(default=(), compare=False)
@@ -128,7 +150,7 @@ class Corpus(Sequence[Example]):
     def __getitem__(self, index: slice) -> Corpus: ...
     def __getitem__(self, index: int | slice) -> Example | Corpus:
         if isinstance(index, slice):
-            return replace(self, examples=self.examples[index])
+            return replace(self, examples=tuple(self.examples[index]))
         return self.examples[index]
 
     def __iter__(self) -> Iterator[Example]:
@@ -145,6 +167,8 @@ class Corpus(Sequence[Example]):
 
         An example has the annotation `label` if it has a label under any name.
         """
+        if isinstance(self.examples, StoredExamples):
+            return self.examples.counts.annotations
         counts: Counter[str] = Counter()
         for example in self.examples:
             for segment in example.segments:
@@ -156,6 +180,8 @@ class Corpus(Sequence[Example]):
     @cached_property
     def label_names(self) -> LabelNames:
         """The names of the labels of examples, words and spans, each with the number of examples that have it."""
+        if isinstance(self.examples, StoredExamples):
+            return self.examples.counts.label_names
         names = LabelNames(Counter(), Counter(), Counter())
         for example in self.examples:
             names.examples.update(example.labels.keys())
@@ -199,10 +225,11 @@ class Corpus(Sequence[Example]):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all words, offsets, annotations and labels."""
-        digest = hashlib.sha256()
-        for example in self.examples:
-            digest.update(f"{hash_text(example)}{_label_text(example)}\n".encode())
-        return digest.hexdigest()[:32]
+        if isinstance(self.examples, StoredExamples):
+            return self.examples.fingerprint
+        fingerprint = Fingerprint()
+        fingerprint.update(self.examples)
+        return fingerprint.digest
 
     def require_annotations(self, *annotations: str, analysis_name: str) -> None:
         """Refuse this corpus if no segment has one of the annotations that the analysis needs."""
@@ -242,9 +269,41 @@ class Corpus(Sequence[Example]):
             "format": self.format,
             "fingerprint": self.fingerprint,
             "examples": len(self.examples),
-            "words": sum(len(segment) for segment in self.sentences),
-            "skipped": dict(Counter(skip.reason for skip in self.skipped)),
+            "words": self.counts.words,
+            "skipped": dict(self.counts.skipped),
         }
+
+    @property
+    def counts(self) -> ExampleCounts:
+        """What is counted over all examples; not counted again where examples are stored."""
+        if isinstance(self.examples, StoredExamples):
+            return self.examples.counts
+        words = sum(len(segment) for segment in self.sentences)
+        return ExampleCounts(self.fingerprint, words, self.annotations, self.label_names, self.skipped_counts)
+
+    @property
+    def skipped_counts(self) -> Counter[str]:
+        """How much input was skipped or changed, by reason."""
+        if isinstance(self.examples, StoredExamples):
+            return self.examples.counts.skipped
+        return Counter(skip.reason for skip in self.skipped)
+
+
+class Fingerprint:
+    """The fingerprint of a corpus, computed as its examples are read."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def update(self, examples: Iterable[Example]) -> None:
+        """Add the next examples."""
+        for example in examples:
+            self._hash.update(f"{hash_text(example)}{_label_text(example)}\n".encode())
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint of the examples so far."""
+        return self._hash.hexdigest()[:32]
 
 
 def corpus_from_sentences(sentences: Sequence[Sentence], *, name: str = "corpus", format: str = "") -> Corpus:

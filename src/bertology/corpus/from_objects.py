@@ -30,7 +30,7 @@ Names = str | Sequence[str]
 LabelValues = Names | Sequence[object] | Mapping[str, Sequence[object]]
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """Rows with named columns, the names of classes by column, and the format and name of the source."""
 
     rows: Iterable[Row]
@@ -77,7 +77,7 @@ def build_corpus(
         return _corpus_from_string(data, name, errors, limit)
     pair = pair.split(",") if isinstance(pair, str) else pair
     columns = {"text": text, "words": words}
-    table = _as_table(data)
+    table = as_table(data)
     items: list[object] = []
     if table is None:
         items = _as_list(data, limit)
@@ -93,36 +93,73 @@ def build_corpus(
             examples = _text_examples(items, label, word_splitting, Path(name or "list"), errors)
             return _corpus(examples, name or "text", "", errors, limit)
         if all(isinstance(item, Mapping) for item in items):
-            table = _Table(cast("list[Row]", items), {}, "rows", "rows")
+            table = Table(cast("list[Row]", items), {}, "rows", "rows")
         else:
             _refuse_columns(columns | {"pair": pair})
             table = _word_table(items, word_labels, span_labels, label)
             word_labels = span_labels = label = ()
             columns["words"] = "words"
-    rows = iter(table.rows)
-    sample = list(islice(rows, N_SAMPLE_ROWS if limit is None else min(limit, N_SAMPLE_ROWS)))
-    if not sample:
-        raise Refusal(f"{name or table.name} contains no rows", "at least one row", "Check the data, or its split")
-    selected = find_columns(
-        sample,
-        pair=tuple(pair),
-        word_labels=_names("word_labels", word_labels),
-        span_labels=_names("span_labels", span_labels),
-        label=_names("label", label),
+    examples = table_examples(
+        table,
+        Path(name or table.name),
+        errors,
+        pair=pair,
+        word_labels=word_labels,
+        span_labels=span_labels,
+        label=label,
+        word_splitting=word_splitting,
+        limit=limit,
         **columns,
     )
-    numbered = enumerate(chain(sample, rows), start=1)
-    source = Path(name or table.name)
-    options: dict[str, Any] = {"class_names": table.class_names, "word_splitting": word_splitting}
-    examples = parse_rows(numbered, selected, source, errors, **options)
-    corpus = _corpus(examples, name or table.name, table.format, errors, limit)
-    if isinstance(rows, Generator):  # files of a streamed dataset, read up to the limit
-        rows.close()
-    return corpus
+    return _corpus(examples, name or table.name, table.format, errors, limit)
+
+
+def table_examples(
+    table: Table,
+    source: Path,
+    errors: ParseErrorHandler,
+    *,
+    text: str = "",
+    pair: Names = (),
+    words: str = "",
+    word_labels: LabelValues = (),
+    span_labels: LabelValues = (),
+    label: LabelValues = (),
+    word_splitting: WordSplitting = "text",
+    limit: int | None = None,
+) -> Iterator[Example]:
+    """Yield at most `limit` examples of the rows of a table, which are read as they are needed."""
+    rows = iter(table.rows)
+    try:
+        sample = list(islice(rows, N_SAMPLE_ROWS if limit is None else min(limit, N_SAMPLE_ROWS)))
+        if not sample:
+            raise Refusal(f"{source} contains no rows", "at least one row", "Check the data, or its split")
+        selected = find_columns(
+            sample,
+            text=text,
+            pair=tuple(pair.split(",") if isinstance(pair, str) and pair else pair),
+            words=words,
+            word_labels=_names("word_labels", word_labels),
+            span_labels=_names("span_labels", span_labels),
+            label=_names("label", label),
+        )
+        numbered = enumerate(chain(sample, rows), start=1)
+        options: dict[str, Any] = {"class_names": table.class_names, "word_splitting": word_splitting}
+        yield from islice(parse_rows(numbered, selected, source, errors, **options), limit)
+    finally:
+        if isinstance(rows, Generator):  # files of a streamed dataset, read up to the limit
+            rows.close()
 
 
 def load_dataset_corpus(address: str, **options: Any) -> Corpus:
     """The corpus at `datasets:NAME[@CONFIGURATION][:SPLIT]`, a data set of the Hugging Face hub or a directory."""
+    data, name = load_dataset(address, streaming=options.get("limit") is not None)
+    named: dict[str, Any] = {"name": name, **options}
+    return build_corpus(data, **named)
+
+
+def load_dataset(address: str, *, streaming: bool) -> tuple[Any, str]:
+    """The data set at an address, and its name; with `streaming` its rows are read when they are needed."""
     try:
         import datasets
     except ImportError as error:
@@ -134,18 +171,16 @@ def load_dataset_corpus(address: str, **options: Any) -> Corpus:
 
     location, _, split = address.removeprefix(DATASETS_PREFIX).partition(":")
     hub_name, _, configuration = location.partition("@")
-    is_streamed = options.get("limit") is not None
     library: Any = datasets
     try:
-        data = library.load_dataset(hub_name, configuration or None, split=split or None, streaming=is_streamed)
+        data = library.load_dataset(hub_name, configuration or None, split=split or None, streaming=streaming)
     except Exception as error:
         raise Refusal(
             f"{address} cannot be loaded ({type(error).__name__}: {str(error).splitlines()[0][:200]})",
             f"{DATASETS_PREFIX}NAME[@CONFIGURATION][:SPLIT], the name of a data set that can be reached",
             "Check the name, the configuration, the split and the network",
         ) from error
-    options = {"name": ":".join(filter(None, (location.rsplit("/", 1)[-1], split))), **options}
-    return build_corpus(data, **options)
+    return data, ":".join(filter(None, (location.rsplit("/", 1)[-1], split)))
 
 
 def _corpus(
@@ -181,7 +216,7 @@ def _is_conllu(text: str) -> bool:
     return len(cells) == 10 and cells[0].split("-")[0].isdecimal()
 
 
-def _as_table(data: object) -> _Table | None:
+def as_table(data: object) -> Table | None:
     """The rows of a frame, dataset or dictionary of lists; None for anything else."""
     value = cast(Any, data)
     if isinstance(data, Mapping):
@@ -190,20 +225,20 @@ def _as_table(data: object) -> _Table | None:
         features = value.features
         info = getattr(value, "info", None)
         name = str(getattr(info, "dataset_name", None) or "dataset")
-        return _Table(value, _class_names(features), "datasets", name)
+        return Table(value, _class_names(features), "datasets", name)
     if hasattr(value, "collect") and hasattr(value, "collect_schema"):
         value = value.collect()
     if hasattr(value, "iter_rows") and hasattr(value, "columns"):
-        return _Table(value.iter_rows(named=True), {}, "frame", "frame")
+        return Table(value.iter_rows(named=True), {}, "frame", "frame")
     if hasattr(value, "columns") and hasattr(value, "to_dict"):
         rows = ({str(key): item for key, item in row.items()} for row in value.to_dict("records"))
-        return _Table(rows, {}, "frame", "frame")
+        return Table(rows, {}, "frame", "frame")
     if hasattr(value, "column_names") and hasattr(value, "to_pylist"):
-        return _Table(value.to_pylist(), {}, "frame", "table")
+        return Table(value.to_pylist(), {}, "frame", "table")
     return None
 
 
-def _table_of_mapping(data: Mapping[str, object]) -> _Table:
+def _table_of_mapping(data: Mapping[str, object]) -> Table:
     splits = [name for name, value in data.items() if hasattr(value, "features")]
     if splits:
         raise Refusal(
@@ -221,7 +256,7 @@ def _table_of_mapping(data: Mapping[str, object]) -> _Table:
         )
     filled = {name: values for name, values in columns.items() if values is not None}
     rows = [dict(zip(filled, row, strict=True)) for row in zip(*filled.values(), strict=True)]
-    return _Table(rows, {}, "rows", "rows")
+    return Table(rows, {}, "rows", "rows")
 
 
 def _class_names(features: Any) -> dict[str, Sequence[str]]:
@@ -300,7 +335,7 @@ def _label_values(label: LabelValues, n_examples: int) -> tuple[Sequence[object]
     return values, {name: column for name, column in named.items() if column is not None}
 
 
-def _word_table(items: list[object], word_labels: LabelValues, span_labels: LabelValues, label: LabelValues) -> _Table:
+def _word_table(items: list[object], word_labels: LabelValues, span_labels: LabelValues, label: LabelValues) -> Table:
     """Lists of words, or tuples of words and labels, as rows."""
     rows: list[dict[str, object]] = []
     label_name = word_labels if isinstance(word_labels, str) else "tags"
@@ -327,7 +362,7 @@ def _word_table(items: list[object], word_labels: LabelValues, span_labels: Labe
     for name, column in columns.items():
         for row, value in zip(rows, column, strict=True):
             row[name] = value
-    return _Table(rows, {}, "words", "words")
+    return Table(rows, {}, "words", "words")
 
 
 def _values(value: object) -> list[object] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib import resources
@@ -139,9 +139,7 @@ def read(
     if not path_exists(path):
         return load_corpus(str(path), format, skip_malformed=skip_malformed, limit=limit, **options)
     path = Path(path)
-    format_reader = _detect_format(path) if format is None else _find_reader(format)
-    if options:
-        check_options(format_reader.function, options, f"format {format_reader.name}")
+    format_reader = find_reader(path, format, options)
     errors = ParseErrorHandler(skip_malformed=skip_malformed)
     examples = tuple(islice(format_reader.function(path, errors, **options), limit))
     if not examples:
@@ -152,7 +150,7 @@ def read(
             "Check that the file is not empty and that --format names its format",
         )
     return Corpus(
-        _fill_optional_annotations(examples),
+        fill_optional_annotations(examples, set()),
         name=path.name,
         format=format_reader.name,
         skipped=tuple(errors.skipped),
@@ -202,6 +200,14 @@ def find_files(path: Path, pattern: str) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.is_file() and name.fullmatch(file.name))
 
 
+def find_reader(path: Path, format: str | None, options: Mapping[str, Any]) -> Reader:
+    """Return the reader of a format, or of the format that the path determines; options it lacks are refused."""
+    format_reader = _detect_format(path) if format is None else _find_reader(format)
+    if options:
+        check_options(format_reader.function, options, f"format {format_reader.name}")
+    return format_reader
+
+
 def _find_reader(format: str) -> Reader:
     """Return the reader of a format, importing only its module if it is one of this package."""
     if format not in _readers and format.isidentifier() and find_spec(f"{READERS_PACKAGE}.{format}"):
@@ -231,13 +237,16 @@ def _detect_format(path: Path) -> Reader:
     )
 
 
-def _fill_optional_annotations(examples: tuple[Example, ...]) -> tuple[Example, ...]:
+def fill_optional_annotations(examples: tuple[Example, ...], present: set[str]) -> tuple[Example, ...]:
     """Make an annotation that some segments have empty, rather than absent, in the others.
 
     A sentence without entities in a file annotated with entities shows this only by the absence of the annotation.
+    `present` are the annotations of earlier parts of the file; those of these examples are added to it.
     """
     segments = [segment for example in examples for segment in example.segments]
-    present = [name for name in OPTIONAL_ANNOTATIONS if any(getattr(segment, name) is not None for segment in segments)]
+    present |= {
+        name for name in OPTIONAL_ANNOTATIONS if any(getattr(segment, name) is not None for segment in segments)
+    }
     if not present:
         return examples
 

@@ -108,7 +108,11 @@ def open_recording(path: str | StorePath) -> Recording:
     manifest = folder.manifest()
     if manifest is None:
         from bertology.recording.npz_files import has_arrays, open_arrays
+        from bertology.recording.stream_parts import open_stream
 
+        streamed = open_stream(folder.path)
+        if streamed is not None:
+            return streamed
         if isinstance(folder.path, Path) and has_arrays(folder.path):
             return open_arrays(folder.path)
         raise Refusal(

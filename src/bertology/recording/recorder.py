@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
+from bertology.corpus.stream import CorpusStream
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.encoder import Encoder, ModelOutput
 from bertology.encoder.load import as_encoder
@@ -66,8 +67,15 @@ def record(
 
     With a `store` (a root folder), shards are stored under a content hash, finished shards are never recomputed, and
     sites recorded earlier are shared; `folder` names the recording's own folder instead. Both may be addresses, such as
-    s3://bucket/folder. Without either, arrays stay in memory.
+    s3://bucket/folder. Without either, arrays stay in memory. A corpus of `bertology.stream_corpus` is recorded part by
+    part, and the recording reads its parts when they are needed.
     """
+    if isinstance(corpus, CorpusStream):
+        from bertology.recording.stream_recorder import record_stream
+
+        return record_stream(
+            as_encoder(encoder), corpus, sites, config, store=store, folder=folder, progress=progress, notify=notify
+        )
     encoder, corpus = as_encoder(encoder), as_corpus(corpus)
     store, folder = (None if path is None else store_path(path) for path in (store, folder))
     resolved = resolve_sites(sites, encoder.task_heads)
@@ -79,7 +87,7 @@ def record(
         recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
         arrays = _record_in_memory(recording_pass, resolved, progress)
     else:
-        key = {"encoder": summary.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+        key = recording_key(encoder, corpus, config)
         recording_folder = RecordingFolder(folder or (store or Path()) / recording_hash(key))
         plan = load_plan(recording_folder, key, corpus)
         if plan is None:
@@ -124,12 +132,17 @@ def find_recording(
 ) -> Recording | None:
     """The recording of an encoder and a corpus in a store, if all shards of these sites are there; nothing is run."""
     resolved = resolve_sites(sites, encoder.task_heads)
-    key = {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
+    key = recording_key(encoder, corpus, config)
     folder = RecordingFolder(store / recording_hash(key))
     plan = load_plan(folder, key, corpus)
     if plan is None or any(len(folder.shards(site.storage_key)) < len(plan.shards) for site in resolved):
         return None
     return record(encoder, corpus, resolved, config=config, store=store, max_hours=None)
+
+
+def recording_key(encoder: Encoder, corpus: Corpus, config: RecordingConfig) -> dict[str, Any]:
+    """What a recording is identified by: encoder, corpus and configuration."""
+    return {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
 
 
 def encoder_summary(encoder: Encoder) -> EncoderSummary:

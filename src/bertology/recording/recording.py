@@ -72,7 +72,7 @@ class Recording:
 
     encoder: EncoderSummary
     corpus: Corpus
-    inputs: tuple[RecordedInput, ...]
+    inputs: Sequence[RecordedInput]
     sites: Mapping[str, Sequence[Array]]
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
