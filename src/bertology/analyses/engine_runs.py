@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.progress_estimate import ProgressEstimate, count_words
 from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
@@ -53,7 +54,10 @@ def compute_in_workers(
         models, n_words = " and ".join(inputs.model_names.values()), count_words(inputs.corpus)
         subject = f"{models} on {inputs.corpus.name}" if inputs.corpus is not None else models
         tasks += [
-            (analysis.cost.estimate(n_words), Task(f"{analysis.name} of {subject}", (number, analysis, dict(options))))
+            (
+                analysis.cost.estimate(n_words),
+                Task(f"{analysis.name} of {subject}", (number, _by_name(analysis), dict(options))),
+            )
             for analysis, options in missing
         ]
     if len(tasks) < 2:
@@ -81,11 +85,19 @@ def _run_tasks(
     raise_failures(failures)
 
 
-def compute_task(shared: Sequence[RunInputs], number: int, analysis: Analysis, options: Mapping[str, Any]) -> None:
+def compute_task(
+    shared: Sequence[RunInputs], number: int, analysis: Analysis | str, options: Mapping[str, Any]
+) -> None:
     """Run one analysis, in a worker, and store its result; a refusal is found again by the run itself."""
     from bertology.analyses.run import run_all
 
-    run_all([(analysis, options)], shared[number], cache_results=True)
+    declared = registry.get(analysis) if isinstance(analysis, str) else analysis
+    run_all([(declared, options)], shared[number], cache_results=True)
+
+
+def _by_name(analysis: Analysis) -> Analysis | str:
+    """The name of an analysis that a worker can find by it, else the analysis itself."""
+    return analysis.name if registry.find(analysis.name) is analysis else analysis
 
 
 def _is_missing(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> bool:

@@ -112,7 +112,7 @@ class RecordingsByRole:
                 sites,
                 config=self._inputs.config,
                 store=self._inputs.store,
-                engine=self._inputs.engine,
+                engine=None if self._inputs.store is None else self._inputs.engine,
                 progress=ProgressStep(show),
                 notify=self._notify if sites else None,
             )

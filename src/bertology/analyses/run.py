@@ -209,7 +209,9 @@ def run_all(
         raise first
     runnable = [request for request, refusal in zip(resolved, refusals, strict=True) if refusal is None]
     passes: list[ForwardPass] = []
-    engine = None if inputs.encoder is None or inputs.recording is not None else inputs.engine
+    # Some parts of a page are computed for one text at a time and are not stored.
+    engine = inputs.engine if inputs.store is not None and inputs.encoder is not None else None
+    engine = None if inputs.recording is not None else engine
     if engine is not None and use_engine:
         from bertology.analyses.engine_runs import compute_in_workers
 

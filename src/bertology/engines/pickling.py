@@ -7,6 +7,7 @@ import pickle
 import sys
 from contextvars import ContextVar
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
@@ -22,12 +23,14 @@ _SEARCHED_PACKAGES = ("bertology", "transformers")
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Context variables are global, and a worker has its own: they are pickled as the name of the variable."""
+    """Context variables and modules are global, and a worker has its own: they are pickled by name."""
 
     def reducer_override(self, obj: Any) -> Any:
         """How an object is pickled, if otherwise than by default."""
         if isinstance(obj, ContextVar) or type(obj).__name__ in _CONTEXT_VARIABLES:
             return _global_variable, _global_name(obj)
+        if isinstance(obj, ModuleType) and type(obj) is not ModuleType:  # lazy and callable modules, unknown to pickle
+            return import_module, (obj.__name__,)
         return super().reducer_override(obj)
 
 
