@@ -25,8 +25,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder, describe_changes, describe_encoder, describe_numbers
 from bertology.encoder.load import as_encoder
-from bertology.engines.engine import Engine
-from bertology.errors import Refusal
+from bertology.errors import Refusal, count_noun
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.plan import RecordingConfig
@@ -208,15 +207,10 @@ def run_all(
     if raise_refusals and (first := next(filter(None, refusals), None)) is not None:
         raise first
     runnable = [request for request, refusal in zip(resolved, refusals, strict=True) if refusal is None]
-    passes: list[ForwardPass] = []
-    # Some parts of a page are computed for one text at a time and are not stored.
-    engine = inputs.engine if inputs.store is not None and inputs.encoder is not None else None
-    engine = None if inputs.recording is not None else engine
-    if engine is not None and use_engine:
-        from bertology.analyses.engine_runs import compute_in_workers
-
-        callbacks: dict[str, Any] = {"progress": progress, "notify": notify, "progress_estimate": estimate}
-        passes = compute_in_workers([(runnable, inputs)], engine, **callbacks)
+    if inputs.max_hours is not None and runnable and not is_checked:
+        names = list(dict.fromkeys(analysis.name for analysis, _ in runnable))
+        title = f"{names[0] if len(names) == 1 else count_noun(len(names), 'analyses')} on {_model_name(inputs)}"
+        check_run_work(title, [(runnable, inputs)], inputs.max_hours, notify, cache_results=cache_results)
     recordings = RecordingsByRole(runnable, inputs, progress, notify, estimate)
     outcomes: list[Result | Refusal] = []
     for (analysis, options), refusal in zip(resolved, refusals, strict=True):
@@ -239,10 +233,39 @@ def run_all(
     )
 
 
-def runnable_requests(requests: Sequence[Request], inputs: RunInputs) -> list[Request]:
-    """The analyses that fit the model and the corpus, with all their options."""
-    resolved = [(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests]
-    return [(analysis, options) for analysis, options in resolved if check_runnable(analysis, options, inputs) is None]
+def _model_name(inputs: RunInputs) -> str:
+    return inputs.model_names.get("recording", "the recording")
+
+
+def check_run_work(
+    title: str,
+    batches: Sequence[tuple[Sequence[Request], RunInputs]],
+    max_hours: float,
+    notify: NotifyFunction | None,
+    *,
+    cache_results: bool = True,
+) -> None:
+    """Tell the work of several runs, or refuse it, before the first of them starts; see `work_estimate`."""
+    store = next((inputs.store for _, inputs in batches), None)
+    check_work(title, estimate_runs(batches, cache_results=cache_results), max_hours, folder=store, notify=notify)
+
+
+def estimate_runs(
+    batches: Sequence[tuple[Sequence[Request], RunInputs]], *, cache_results: bool = True
+) -> WorkEstimate:
+    """The work of several runs, without what is stored; results are stored with `cache_results`."""
+    estimate = estimate_missing_run if cache_results else estimate_run
+    resolved = [
+        ([(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests], inputs)
+        for requests, inputs in batches
+    ]
+    return sum((estimate(requests, inputs) for requests, inputs in resolved), WorkEstimate())
+
+
+def is_runnable(request: Request, inputs: RunInputs) -> bool:
+    """Whether an analysis fits the model and the corpus, as far as is known before a forward pass."""
+    analysis, options = request
+    return check_runnable(analysis, _resolve_options(analysis, options, inputs), inputs) is None
 
 
 def estimate_run_seconds(requests: Sequence[Request], inputs: RunInputs) -> float:
@@ -260,6 +283,14 @@ def stored_result(analysis: Analysis, inputs: RunInputs, options: Mapping[str, A
     resolved = _resolve_options(analysis, options or {}, inputs)
     stored = AnalysisCache(inputs.store).lookup(analysis.function, _result_arguments(analysis, resolved, inputs))
     return None if stored is None else Result.from_json(stored["result"])
+
+
+def has_stored_result(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> bool:
+    """Whether the store has a file for the result of an analysis with all its options; the file is not read."""
+    if inputs.store is None or inputs.encoder is None:
+        return False
+    key = cache_key(analysis.function, _result_arguments(analysis, options, inputs))
+    return AnalysisCache(inputs.store).file(key, ".json").is_file()
 
 
 def _result_arguments(analysis: Analysis, options: Mapping[str, Any], inputs: RunInputs) -> dict[str, Any]:

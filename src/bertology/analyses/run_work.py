@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.progress_estimate import SECONDS_PER_WORD
 from bertology.encoder.encoder import Encoder, Randomisable
-from bertology.recording.recorder import estimate_missing
+from bertology.recording.recorder import missing_share
 from bertology.recording.recording_work import count_words_per_input, estimate_recording
 from bertology.recording.sites import resolve_sites
 from bertology.work_estimate import MESSAGE_SECONDS, WorkEstimate
@@ -38,13 +38,13 @@ def estimate_run(requests: Sequence[tuple[Analysis, Mapping[str, Any]]], inputs:
 
 def estimate_missing_run(requests: Sequence[tuple[Analysis, Mapping[str, Any]]], inputs: RunInputs) -> WorkEstimate:
     """The work of a run without results and shards that are stored already; for work that is worth a message."""
-    from bertology.analyses.run import stored_result
+    from bertology.analyses.run import has_stored_result
 
     work = estimate_run(requests, inputs)
     is_small = work.seconds < MESSAGE_SECONDS and not work.n_bytes
     if is_small or inputs.store is None or not inputs.store.is_dir():
         return work
-    missing = [request for request in requests if stored_result(request[0], inputs, request[1]) is None]
+    missing = [request for request in requests if not has_stored_result(*request, inputs)]
     return estimate_run(missing, inputs)
 
 
@@ -55,13 +55,16 @@ def _pass(role: str, requests: Sequence[tuple[Analysis, Mapping[str, Any]]], inp
     sites = resolve_sites(site for analysis, options in concerned for site in analysis.sites(options))
     if encoder is None or inputs.corpus is None or inputs.recorded(role) is not None or not sites:
         return WorkEstimate()
-    if inputs.store is None:
-        return estimate_recording(encoder, inputs.corpus, sites, inputs.config)
-    return estimate_missing(encoder, inputs.corpus, sites, config=inputs.config, store=inputs.store)
+    # The untrained model is as large, and is built only to look up what is stored of it.
+    work = estimate_recording(encoder, inputs.corpus, sites, inputs.config)
+    is_small = work.seconds < MESSAGE_SECONDS and not work.n_bytes
+    if is_small or inputs.store is None:
+        return work
+    stored = encoder.randomised(seed=0) if role == "randomised" and isinstance(encoder, Randomisable) else encoder
+    return work.scaled(missing_share(stored, inputs.corpus, sites, config=inputs.config, store=inputs.store))
 
 
 def _encoder(role: str, inputs: RunInputs) -> Encoder | None:
     if role == "randomised":
-        # The untrained model is as large, and is not built for an estimate.
         return inputs.encoder if inputs.random_baseline and isinstance(inputs.encoder, Randomisable) else None
     return inputs.against if role == "against" else inputs.encoder

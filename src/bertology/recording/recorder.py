@@ -110,16 +110,31 @@ def prepare_shards(
     work = estimate_recording(encoder, corpus, sites, config)
     if work.seconds < MESSAGE_SECONDS and not work.n_bytes:
         return work
+    return work.scaled(missing_share(encoder, corpus, sites, config=config, store=store, folder=folder))
+
+
+def missing_share(
+    encoder: Encoder,
+    corpus: Corpus,
+    sites: Sequence[Site],
+    *,
+    config: RecordingConfig,
+    store: Path | None = None,
+    folder: Path | None = None,
+) -> float:
+    """The share of the tokens that a recording in a store, or in a folder of its own, lacks."""
     is_new = store is None or not store.is_dir() if folder is None else not folder.is_dir()
-    if is_new:  # nothing is stored; the key of a large corpus takes long
-        return work
+    if is_new:  # the key of a large corpus would take long
+        return 1.0
     key = {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
     stored = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
     plan = load_plan(stored, key, corpus)
     if plan is None:
-        plan = make_plan(encoder, corpus, config)
-        plan = save_description(recording_folder, key, summary, corpus, plan, config)
-    return ShardWriter(_prepare_pass(encoder, corpus, plan, config, sites), sites, recording_folder)
+        return 1.0
+    files = [stored.shards(site.storage_key) for site in sites]
+    lengths = [sum(len(plan.inputs[index].tokens) for index in shard) for shard in plan.order]
+    missing = [n for shard, n in enumerate(lengths) if any(shard not in of_site for of_site in files)]
+    return sum(missing) / max(1, sum(lengths))
 
 
 def find_recording(
