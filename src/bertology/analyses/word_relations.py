@@ -97,21 +97,23 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
 
     In *New York City*, annotated as flat, both last words depend on the first and are siblings.
     """
-    relations = word_annotations(recorded_input, "relations")
-    if not any(map(_is_multiword, relations)):
+    is_multiword = list(map(_is_multiword, word_annotations(recorded_input, "relations")))
+    if True not in is_multiword:
         return []
     governors = [
-        governor if governor is not None and _is_multiword(relation) else ROOT
-        for governor, relation in zip(word_governors(recorded_input), relations, strict=True)
+        governor if connected and governor is not None else ROOT
+        for connected, governor in zip(is_multiword, word_governors(recorded_input), strict=True)
     ]
-    by_top: dict[int, list[int]] = {}
-    for word in range(len(governors)):
+    by_top: dict[int, set[int]] = {}
+    for word, governor in enumerate(governors):
+        if governor == ROOT:
+            continue
         top, visited = word, {word}
         while governors[top] != ROOT and governors[top] not in visited:
             top = governors[top]
             visited.add(top)
-        by_top.setdefault(top, []).append(word)
-    return list(by_top.values())
+        by_top.setdefault(top, {top}).add(word)
+    return [sorted(words) for words in by_top.values()]
 
 
 @lru_cache(maxsize=2**12)

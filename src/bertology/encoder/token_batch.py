@@ -140,7 +140,8 @@ class TokenBatch:
     def pad_flags(self, flags: Sequence[BoolArray]) -> Tensor:
         """(batch, token) booleans from one array per input, padded with False."""
         padded = np.zeros((len(self.inputs), self.padded_length), np.bool_)
-        padded[self.is_token] = np.concatenate(flags)
+        for row, flag in enumerate(flags):
+            padded[row, : len(flag)] = flag
         return torch.from_numpy(padded).to(self.device)
 
     def padded_array(self, field: str, filler: int) -> IntArray:

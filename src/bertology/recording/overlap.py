@@ -6,9 +6,11 @@ results of the last one in another thread. NumPy, the tokeniser and torch releas
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -17,6 +19,20 @@ from bertology.lazy import torch
 Batch = TypeVar("Batch")
 Prepared = TypeVar("Prepared")
 Result = TypeVar("Result")
+
+
+SWITCH_INTERVAL = 5e-4
+"""Seconds after which a thread yields Python's lock: the thread that submits work must not wait for the others."""
+
+
+@contextmanager
+def _short_turns() -> Generator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def overlap_batches(
@@ -40,7 +56,7 @@ def overlap_batches(
             return prepared, ready
 
     remaining = iter(batches)
-    with ThreadPoolExecutor(1) as preparing, ThreadPoolExecutor(1) as fetching:
+    with _short_turns(), ThreadPoolExecutor(1) as preparing, ThreadPoolExecutor(1) as fetching:
         next_batches = deque((batch, preparing.submit(prepare_on_stream, batch)) for batch in islice(remaining, 1))
         running: deque[tuple[Batch, Future[Result]]] = deque()
         try:

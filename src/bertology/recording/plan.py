@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -14,14 +15,14 @@ from numpy.typing import ArrayLike
 from bertology.corpus.corpus import Corpus, TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
-from bertology.encoder.tokens import SpecialToken
+from bertology.encoder.tokens import SpecialToken, TokenisedInput
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.number_ranges import COUNT, SEED, check_fields
 from bertology.recording.overflow import Overflow, apply_overflow
 from bertology.recording.recording import Recording
 
-TOKENISER_BATCH_SIZE = 1024
+TOKENISER_BATCH_SIZE = 256
 SHARD_BYTES = 64 * 2**20
 """Maximum size of a shard of attention."""
 SHARD_INPUTS = 512
@@ -141,11 +142,28 @@ def _tokenise_corpus(encoder: Encoder, corpus: Corpus) -> Iterator[RecordedInput
     texts: list[tuple[int, int, TextInput]] = []
     for example_index, example in enumerate(corpus):
         texts.extend((example_index, input_index, text) for input_index, text in enumerate(example.text_inputs))
-    for start in range(0, len(texts), TOKENISER_BATCH_SIZE):
-        chunk = texts[start : start + TOKENISER_BATCH_SIZE]
-        tokenised = encoder.tokenise([text for _, _, text in chunk])
+    chunks = [texts[start : start + TOKENISER_BATCH_SIZE] for start in range(0, len(texts), TOKENISER_BATCH_SIZE)]
+    for chunk, tokenised in zip(chunks, _tokenise_ahead(encoder, chunks), strict=True):
         for (example_index, input_index, text), tokens in zip(chunk, tokenised, strict=True):
             yield RecordedInput(example_index, input_index, 0, text, tokens)
+
+
+def _tokenise_ahead(
+    encoder: Encoder, chunks: Sequence[Sequence[tuple[int, int, TextInput]]]
+) -> Iterator[list[TokenisedInput]]:
+    """The tokens of each chunk; the tokeniser, which needs no Python, works on one while another one is aligned."""
+    with ThreadPoolExecutor(2) as executor:
+        futures: deque[Future[list[TokenisedInput]]] = deque()
+        try:
+            for chunk in chunks:
+                futures.append(executor.submit(encoder.tokenise, [text for _, _, text in chunk]))
+                if len(futures) > 2:
+                    yield futures.popleft().result()
+            while futures:
+                yield futures.popleft().result()
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def length_batches(lengths: Sequence[int], max_tokens: int) -> Iterator[tuple[int, ...]]:

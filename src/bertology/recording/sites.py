@@ -208,8 +208,12 @@ def needs_gradient(site: Site) -> bool:
 
 def unpadded_shape(axes: tuple[str, ...], shape: tuple[int, ...], tokens: TokenisedInput) -> tuple[int, ...]:
     """The shape of one input's array within a padded array."""
-    lengths = dict.fromkeys(TOKEN_AXES, len(tokens)) | dict.fromkeys(WORD_AXES, tokens.n_words)
-    return tuple(lengths.get(axis, size) for axis, size in zip(axes, shape, strict=True))
+    return tuple(
+        [
+            len(tokens) if axis in TOKEN_AXES else tokens.n_words if axis in WORD_AXES else size
+            for axis, size in zip(axes, shape, strict=True)
+        ]
+    )
 
 
 class _WordIndex(NamedTuple):

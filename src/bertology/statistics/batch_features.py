@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from itertools import chain, groupby
@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bertology.arrays import BoolArray
-from bertology.encoder.tokens import SpecialToken, TokenisedInput
+from bertology.encoder.tokens import SpecialToken
 from bertology.lazy import torch
 
 if TYPE_CHECKING:
@@ -119,14 +118,12 @@ KINDS_BY_PUNCTUATION: dict[Punctuation, Callable[[TokenBatch], Tensor]] = {
 def _token_kinds(batch: TokenBatch, is_mark: Callable[[str], bool]) -> Tensor:
     cls, sep = (batch.token_mask & (batch.special_kinds == kind) for kind in (SpecialToken.CLS, SpecialToken.SEP))
     # One lookup per distinct token: batches have tens of thousands of tokens and few distinct ones.
-    marks = {token: is_mark(token) for token in set(chain.from_iterable(r.tokens.tokens for r in batch.inputs))}
-    flags = batch.pad_flags([_flags(recorded.tokens, marks) for recorded in batch.inputs])
-    punctuation = flags & batch.token_mask & (batch.special_kinds == SpecialToken.NONE)
+    tokens = list(chain.from_iterable(recorded.tokens.tokens for recorded in batch.inputs))
+    marks = {token: is_mark(token) for token in set(tokens)}
+    is_marked = np.zeros(batch.is_token.shape, np.bool_)
+    is_marked[batch.is_token] = np.fromiter(map(marks.__getitem__, tokens), np.bool_, len(tokens))
+    punctuation = torch.from_numpy(is_marked).to(batch.device) & batch.non_special_mask
     return torch.stack([cls, sep, punctuation, batch.token_mask & ~cls & ~sep & ~punctuation], -1)
-
-
-def _flags(tokens: TokenisedInput, marks: Mapping[str, bool]) -> BoolArray:
-    return np.fromiter(map(marks.__getitem__, tokens.tokens), np.bool_, len(tokens))
 
 
 @lru_cache(maxsize=2**16)
