@@ -7,7 +7,7 @@ evaluating properties, so that `isinstance` never hashes the weights for `finger
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class ModelInputs:
     input_ids: Tensor
     token_type_ids: Tensor
     attention_mask: Tensor
-    known_padding: bool | None = None
+    known_padding: bool | None = field(default=None, kw_only=True)
 
     @property
     def has_padding(self) -> bool:
