@@ -135,7 +135,9 @@ class TokenBatch:
     def model_inputs(self) -> ModelInputs:
         """Unmasked inputs of the encoder."""
         has_padding = any(len(recorded.tokens) < self.padded_length for recorded in self.inputs)
-        return ModelInputs(self._pad("ids", 0), self._pad("type_ids", 0), self.token_mask.long(), has_padding)
+        return ModelInputs(
+            self._pad("ids", 0), self._pad("type_ids", 0), self.token_mask.long(), known_padding=has_padding
+        )
 
     def pad_flags(self, flags: Sequence[BoolArray]) -> Tensor:
         """(batch, token) booleans from one array per input, padded with False."""
