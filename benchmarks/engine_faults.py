@@ -32,6 +32,7 @@ SITES = ["attention", "hidden"]
 OBJECT_STORE_BYTES = 80 * 2**20
 WAIT_SECONDS = 1800.0
 MAX_PAUSE = 0.1
+POLL_SECONDS = 0.05
 WORKER_TITLE = b"ray::RayWorker"
 
 
@@ -104,7 +105,7 @@ def wait_until(condition: Callable[[], bool], driver: subprocess.Popen[bytes]) -
     while not condition() and driver.poll() is None:
         if time.monotonic() - start > WAIT_SECONDS:
             raise TimeoutError("the recording does not go on")
-        time.sleep(0.005)
+        time.sleep(POLL_SECONDS)
 
 
 def one_fault(kind: str, folder: Path, cluster: subprocess.Popen[bytes], address: str, n_shards: int) -> dict[str, Any]:
