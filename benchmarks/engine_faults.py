@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray then uses the loopback interface, on every system
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -41,7 +42,7 @@ def serve_cluster() -> None:
     from ray.cluster_utils import Cluster
 
     node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": OBJECT_STORE_BYTES, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "node_ip_address": "127.0.0.1"})
+    cluster = Cluster(initialize_head=True, head_node_args=node)
     nodes = [cluster.add_node(**node) for _ in range(2)]
     print(cluster.address, flush=True)
     for _ in sys.stdin:

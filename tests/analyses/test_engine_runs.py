@@ -14,7 +14,7 @@ from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.run import RunInputs, run_all
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
-from bertology.engines.engine import Task
+from bertology.engines.engine import WorkerTask
 from bertology.engines.local import LocalEngine
 from bertology.errors import MachineError, Refusal
 from bertology.progress import no_progress
@@ -62,7 +62,7 @@ def test_results_are_those_of_one_process_and_are_computed_once(tmp_path: Path) 
 
 
 def test_a_failing_analysis_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
-    def fail(task: Task) -> None:
+    def fail(task: WorkerTask) -> None:
         if task.label.startswith("attention/targets"):
             raise ValueError("planted")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from bertology.engines.engine import Engine, Job, Outcome, Task, TaskProgress
+from bertology.engines.engine import Engine, Job, Outcome, TaskProgress, WorkerTask
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import TaskRunner, load_error
 from bertology.progress import no_progress
@@ -15,7 +15,7 @@ class HereEngine(Engine):
 
     name = "here"
 
-    def __init__(self, before: Callable[[Task], None] = lambda task: None) -> None:
+    def __init__(self, before: Callable[[WorkerTask], None] = lambda task: None) -> None:
         self.before = before
         self.labels: list[str] = []
 
@@ -27,7 +27,7 @@ class HereEngine(Engine):
         pass
 
     def outcomes(
-        self, job: Job, tasks: Sequence[Task], *, isolated: bool, progress: TaskProgress | None
+        self, job: Job, tasks: Sequence[WorkerTask], *, isolated: bool, progress: TaskProgress | None
     ) -> Iterator[Outcome]:
         runner = TaskRunner()
         kind, content = runner.start(job)

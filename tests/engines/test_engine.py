@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bertology.engines import task_runner
-from bertology.engines.engine import Job, Outcome, Task, open_engine, parse_engine, raise_failures
+from bertology.engines.engine import Job, Outcome, WorkerTask, open_engine, parse_engine, raise_failures
 from bertology.engines.local import LocalEngine
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.runtime import runtime_versions
@@ -104,7 +104,9 @@ def test_a_worker_checks_versions_and_folder_before_it_loads_anything(
 
 def test_failures_are_one_error_that_names_them() -> None:
     raise_failures([])
-    failed = [Outcome(Task(f"shard {number}", ()), error=ValueError("odd\nlength"), node="a") for number in range(5)]
+    failed = [
+        Outcome(WorkerTask(f"shard {number}", ()), error=ValueError("odd\nlength"), node="a") for number in range(5)
+    ]
     with pytest.raises(MachineError) as caught:
         raise_failures(failed)
     assert caught.value.problem == (
@@ -112,6 +114,6 @@ def test_failures_are_one_error_that_names_them() -> None:
     )
     full = OSError(28, "No space left on device", "/store/x")
     with pytest.raises(MachineError, match=r"shard 1 failed on b: There is no space left on the disk \(/store/x\)"):
-        raise_failures([Outcome(Task("shard 1", ()), error=full, node="b")])
+        raise_failures([Outcome(WorkerTask("shard 1", ()), error=full, node="b")])
     with pytest.raises(Refusal, match="a negative number"):
-        raise_failures([Outcome(Task("shard 1", ()), error=Refusal("a negative number", "x", "y"))])
+        raise_failures([Outcome(WorkerTask("shard 1", ()), error=Refusal("a negative number", "x", "y"))])

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from bertology.encoder.encoder import Encoder, ModelInputs
-from bertology.engines.engine import Task
+from bertology.engines.engine import WorkerTask
 from bertology.engines.local import LocalEngine
 from bertology.errors import MachineError, Refusal
 from bertology.recording import plan
@@ -72,7 +72,7 @@ def test_a_full_disk_of_one_node_is_told_and_what_is_finished_is_kept(
 ) -> None:
     monkeypatch.setattr(plan, "SHARD_BYTES", 32 * 1024)
 
-    def fill_disk(task: Task) -> None:
+    def fill_disk(task: WorkerTask) -> None:
         if task.arguments[0] == 1:
             raise OSError(28, "No space left on device", "/scratch")
 

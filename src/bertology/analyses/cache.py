@@ -11,9 +11,9 @@ from typing import Any
 
 from bertology.analyses.cache_key import cache_key
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
-from bertology.errors import DamagedFileWarning
-from bertology.progress import ProgressCallback, ProgressFactory, no_progress
-from bertology.store_paths import StorePath
+from bertology.engines.engine import Engine, Outcome, WorkerTask, raise_failures
+from bertology.errors import DamagedFileWarning, count_noun
+from bertology.progress import ProgressCallback, ProgressFactory, describe_step, no_progress
 
 FOLDER = "analysis_cache"
 
@@ -83,7 +83,7 @@ class AnalysisCache:
         if len(missing) < 2 or self.engine is None or self.directory is None:
             return
         name = getattr(function, "__qualname__", str(function))
-        tasks = [Task(f"part {step + 1} of {len(arguments)} ({name})", (step,)) for step in missing]
+        tasks = [WorkerTask(f"part {step + 1} of {len(arguments)} ({name})", (step,)) for step in missing]
         shared = (self.directory, function, list(arguments), hand_on_progress)
         failures: list[Outcome] = []
         self.directory.mkdir(parents=True, exist_ok=True)

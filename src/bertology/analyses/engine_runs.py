@@ -11,7 +11,7 @@ from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.progress_estimate import ProgressEstimate, count_words
 from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
-from bertology.engines.engine import Engine, Outcome, Task, raise_failures
+from bertology.engines.engine import Engine, Outcome, WorkerTask, raise_failures
 from bertology.errors import Refusal, count_noun
 from bertology.progress import ProgressFactory, describe_step, no_progress
 
@@ -39,7 +39,7 @@ def compute_in_workers(
     from bertology.analyses.run import ROLE_NAMES
 
     passes: list[ForwardPass] = []
-    tasks: list[tuple[float, Task]] = []
+    tasks: list[tuple[float, WorkerTask]] = []
     for number, (requests, inputs) in enumerate(batches):
         missing = [(analysis, options) for analysis, options in requests if _is_missing(analysis, options, inputs)]
         if not missing:
@@ -56,7 +56,7 @@ def compute_in_workers(
         tasks += [
             (
                 analysis.cost.estimate(n_words),
-                Task(f"{analysis.name} of {subject}", (number, _by_name(analysis), dict(options))),
+                WorkerTask(f"{analysis.name} of {subject}", (number, _by_name(analysis), dict(options))),
             )
             for analysis, options in missing
         ]
@@ -69,7 +69,7 @@ def compute_in_workers(
 
 
 def _run_tasks(
-    engine: Engine, shared: tuple[RunInputs, ...], tasks: Sequence[Task], progress: ProgressFactory | None
+    engine: Engine, shared: tuple[RunInputs, ...], tasks: Sequence[WorkerTask], progress: ProgressFactory | None
 ) -> None:
     store = shared[0].store
     assert store is not None, "an engine has a store"

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from bertology.atlas.judged_model import JudgedModel, NotJudged
 from bertology.atlas.judging import JudgingTask, judge_source
-from bertology.engines.engine import Engine, Outcome, Task, describe_exception, open_engine, refuse_without_store
+from bertology.engines.engine import Engine, Outcome, WorkerTask, describe_exception, open_engine, refuse_without_store
 from bertology.engines.local import LocalEngine
 from bertology.errors import ExplainedError, MachineError, Refusal
 from bertology.machine_errors import find_machine_error
@@ -24,12 +24,12 @@ def judge_in_workers(
 ) -> dict[str, JudgedModel | NotJudged]:
     """Judge the models of these names; one that refuses, fails or is killed is named with the reason."""
 
-    def start(each: Task) -> ProgressCallback:
+    def start(each: WorkerTask) -> ProgressCallback:
         callback = progress(each.label) if progress is not None else no_progress
         callback(0, 1)
         return callback
 
-    tasks = [Task(source, (source,)) for source in sources]
+    tasks = [WorkerTask(source, (source,)) for source in sources]
     chosen = "local:1" if engine is None or engine == "local" else engine
     with open_engine(chosen) as workers:
         assert workers is not None, "models are judged in processes of their own"

@@ -29,7 +29,7 @@ MAX_WORKERS = 1024
 
 
 @dataclass(frozen=True)
-class Task:
+class WorkerTask:
     """The arguments of one call, and what it is, for messages."""
 
     label: str
@@ -40,7 +40,7 @@ class Task:
 class Outcome:
     """The value of a task, or the error that it ended with; `node` is the machine it ran on."""
 
-    task: Task
+    task: WorkerTask
     value: Any = None
     error: Exception | None = None
     node: str = ""
@@ -63,7 +63,7 @@ class Job:
     takes_progress: bool = False
 
 
-TaskProgress = Callable[[Task], ProgressCallback]
+TaskProgress = Callable[[WorkerTask], ProgressCallback]
 """Starts the display of a task, and returns its callback."""
 
 
@@ -79,7 +79,7 @@ class Engine(ABC):
 
     @abstractmethod
     def outcomes(
-        self, job: Job, tasks: Sequence[Task], *, isolated: bool, progress: TaskProgress | None
+        self, job: Job, tasks: Sequence[WorkerTask], *, isolated: bool, progress: TaskProgress | None
     ) -> Iterator[Outcome]:
         """The outcomes of all tasks as they come; called by `run`."""
 
@@ -91,7 +91,7 @@ class Engine(ABC):
         self,
         function: Callable[..., Any],
         shared: Any,
-        tasks: Sequence[Task],
+        tasks: Sequence[WorkerTask],
         *,
         folder: Path,
         isolated: bool = False,
@@ -210,7 +210,7 @@ def describe_exception(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def lost_worker(task: Task, reason: str) -> MachineError:
+def lost_worker(task: WorkerTask, reason: str) -> MachineError:
     """The error of a task whose workers ended each time before it did."""
     return MachineError(
         f"The worker of {task.label} ended {MAX_TRIES} times before the task did ({reason})",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, Task, TaskProgress, lost_worker
+from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, TaskProgress, WorkerTask, lost_worker
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import load_error
 from bertology.progress import ProgressCallback, no_progress
@@ -43,10 +43,10 @@ class LocalEngine(Engine):
         return self._n_workers
 
     def outcomes(
-        self, job: Job, tasks: Sequence[Task], *, isolated: bool, progress: TaskProgress | None
+        self, job: Job, tasks: Sequence[WorkerTask], *, isolated: bool, progress: TaskProgress | None
     ) -> Iterator[Outcome]:
         """The outcomes as they come: a thread for each worker gives it one task after the other."""
-        waiting: queue.SimpleQueue[tuple[Task, int]] = queue.SimpleQueue()
+        waiting: queue.SimpleQueue[tuple[WorkerTask, int]] = queue.SimpleQueue()
         for task in tasks:
             waiting.put((task, 1))
         finished: queue.SimpleQueue[Outcome | Exception] = queue.SimpleQueue()
@@ -94,7 +94,9 @@ class LocalEngine(Engine):
             for thread in threads:
                 thread.join()
 
-    def _run_task(self, number: int, job: Job, task: Task, progress: TaskProgress | None, *, isolated: bool) -> Outcome:
+    def _run_task(
+        self, number: int, job: Job, task: WorkerTask, progress: TaskProgress | None, *, isolated: bool
+    ) -> Outcome:
         worker = self._worker(number)
         if worker.job != job.key:
             kind, content = worker.request("job", job, no_progress)

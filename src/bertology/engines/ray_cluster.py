@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any
 
-from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, Task, TaskProgress, lost_worker
+from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, TaskProgress, WorkerTask, lost_worker
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import Answer, TaskRunner, load_error
 from bertology.errors import MachineError, Refusal
@@ -74,12 +74,12 @@ class RayEngine(Engine):
             actor.end()
 
     def outcomes(
-        self, job: Job, tasks: Sequence[Task], *, isolated: bool, progress: TaskProgress | None
+        self, job: Job, tasks: Sequence[WorkerTask], *, isolated: bool, progress: TaskProgress | None
     ) -> Iterator[Outcome]:
         """The outcomes as they come; a worker that is lost is replaced, and its task goes to the next free one."""
         from dataclasses import replace
 
-        waiting: deque[tuple[Task, int]] = deque((task, 1) for task in tasks)
+        waiting: deque[tuple[WorkerTask, int]] = deque((task, 1) for task in tasks)
         payload = self._ray.put(job.payload)
         start = replace(job, payload=b"")
         n_left, last_answer, is_complete = len(tasks), monotonic(), False
@@ -112,7 +112,7 @@ class RayEngine(Engine):
             raise _lost_cluster(error) from error
         return [pending[reference] for reference in ready]
 
-    def _collect(self, actor: _Actor, waiting: deque[tuple[Task, int]], *, isolated: bool) -> Outcome | None:
+    def _collect(self, actor: _Actor, waiting: deque[tuple[WorkerTask, int]], *, isolated: bool) -> Outcome | None:
         """The outcome of the task of an actor that has answered; None if it has started, or if it was lost."""
         task, tries = actor.task if actor.task is not None else (None, 0)
         try:
@@ -150,10 +150,10 @@ class _Actor:
         self._handle = ray.remote(**resources, max_restarts=0)(RayWorker).remote(threads)
         self.job = ""
         self.node = ""
-        self.task: tuple[Task, int] | None = None
+        self.task: tuple[WorkerTask, int] | None = None
         self.pending: Any = None
 
-    def give(self, job: Job, payload: Any, waiting: deque[tuple[Task, int]]) -> None:
+    def give(self, job: Job, payload: Any, waiting: deque[tuple[WorkerTask, int]]) -> None:
         """Send the job if it is new to the actor, else the next task if there is one."""
         if self.job != job.key:
             self.job = job.key

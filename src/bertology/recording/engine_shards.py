@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import monotonic
 
-from bertology.engines.engine import Engine, Outcome, Task, raise_failures
+from bertology.engines.engine import Engine, Outcome, WorkerTask, raise_failures
 from bertology.errors import count_noun
 from bertology.recording.recorder import MessageCallback, ShardWriter, TokenProgress
 from bertology.recording.sites import Site
@@ -28,7 +28,8 @@ def record_in_workers(
     if notify:
         notify(f"Recording {work}.")
     tasks = [
-        Task(_label(writer, shard), (shard, [site.storage_key for site in sites])) for shard, sites in missing.items()
+        WorkerTask(_label(writer, shard), (shard, [site.storage_key for site in sites]))
+        for shard, sites in missing.items()
     ]
     failures: list[Outcome] = []
     token_progress.describe(_describe(0, len(tasks), 0.0, n_workers))
