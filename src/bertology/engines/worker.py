@@ -18,7 +18,7 @@ def _end(_number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-def main() -> None:
+def _main() -> None:
     """Answer the messages of the driver: `job` with a job, `task` with pickled arguments."""
     # Ctrl-C goes to all processes of a terminal; the driver ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -46,4 +46,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()
