@@ -27,8 +27,9 @@ os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray then uses the loopb
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"
 
-N_SENTENCES = 60
-SHARD_BYTES = 48 * 1024
+N_SENTENCES = 120
+SHARD_BYTES = 64 * 1024
+BATCH_TOKENS = 128
 SITES = ["attention", "hidden"]
 OBJECT_STORE_BYTES = 80 * 2**20
 WAIT_SECONDS = 1800.0
@@ -63,7 +64,9 @@ def drive(folder: Path, engine: str | None) -> None:
 
     torch.set_num_threads(1)
     plan.SHARD_BYTES = SHARD_BYTES
-    record(load("mini"), load_corpus("english", limit=N_SENTENCES), SITES, folder=folder, engine=engine)
+    config = plan.RecordingConfig(tokens_per_batch=BATCH_TOKENS)
+    corpus = load_corpus("english", limit=N_SENTENCES)
+    record(load("mini"), corpus, SITES, config=config, folder=folder, engine=engine)
 
 
 def digests(folder: Path) -> dict[str, str]:

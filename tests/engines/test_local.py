@@ -9,7 +9,7 @@ import pytest
 from bertology.engines.engine import WorkerTask
 from bertology.engines.local import LocalEngine, worker_threads
 from bertology.errors import MachineError, Refusal
-from engines.engine_tasks import describe_call, refuse_lambda
+from engines.engine_tasks import describe_call, return_lock
 
 
 @pytest.mark.slow
@@ -28,7 +28,7 @@ def test_tasks_that_fail_or_end_their_worker_do_not_end_the_others(tmp_path: Pat
         assert isinstance(lost, MachineError) and "The worker of task 5 ended 3 times" in lost.problem
         tries = {n: len((tmp_path / f"tries-{n}").read_text()) for n in range(8)}
         assert tries == {0: 1, 1: 1, 2: 1, 3: 1, 4: 2, 5: 3, 6: 1, 7: 1}
-        [unpicklable] = engine.run(refuse_lambda, "x", [WorkerTask("one", ())], folder=tmp_path)
+        [unpicklable] = engine.run(return_lock, "x", [WorkerTask("one", ())], folder=tmp_path)
         assert isinstance(unpicklable.error, Refusal)
         workers = [worker.process for worker in vars(engine)["_workers"].values()]
         assert workers and all(process.poll() is None for process in workers)
