@@ -9,12 +9,14 @@ import pytest
 
 from bertology.atomic_files import digest_bytes
 from bertology.checked_files import DamagedFileError
-from bertology.download_cache import VARIABLE, checked_copy
+from bertology.download_cache import checked_copy
 from bertology.errors import Refusal
 from bertology.store_paths import RemotePath, download_folder
 from object_stores import memory_address
 
 __all__ = ["memory_address"]
+
+VARIABLE = "BERTOLOGY_DOWNLOAD_BYTES"
 
 
 def _upload(address: str, content: bytes) -> tuple[RemotePath, str]:

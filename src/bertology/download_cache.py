@@ -15,7 +15,6 @@ from bertology.checked_files import DamagedFileError
 from bertology.errors import Refusal
 from bertology.store_paths import RemotePath, StorePath, download_folder
 
-VARIABLE = "BERTOLOGY_DOWNLOAD_BYTES"
 DEFAULT_BYTES = 20 * 10**9
 
 
@@ -75,7 +74,7 @@ def _remove_oldest(newest: Path) -> None:
 
 
 def _maximum() -> int:
-    text = os.environ.get(VARIABLE, "")
+    text = os.environ.get("BERTOLOGY_DOWNLOAD_BYTES", "")
     if text and not (text.isascii() and text.isdecimal()):
-        raise Refusal(f"{VARIABLE} is {text[:40]!r}", "a number of bytes", "Correct or unset it")
+        raise Refusal(f"BERTOLOGY_DOWNLOAD_BYTES is {text[:40]!r}", "a number of bytes", "Correct or unset it")
     return int(text) if text else DEFAULT_BYTES
