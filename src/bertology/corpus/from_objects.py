@@ -30,7 +30,7 @@ Names = str | Sequence[str]
 LabelValues = Names | Sequence[object] | Mapping[str, Sequence[object]]
 
 
-class Table(NamedTuple):
+class RowTable(NamedTuple):
     """Rows with named columns, the names of classes by column, and the format and name of the source."""
 
     rows: Iterable[Row]
@@ -93,7 +93,7 @@ def build_corpus(
             examples = _text_examples(items, label, word_splitting, Path(name or "list"), errors)
             return _corpus(examples, name or "text", "", errors, limit)
         if all(isinstance(item, Mapping) for item in items):
-            table = Table(cast("list[Row]", items), {}, "rows", "rows")
+            table = RowTable(cast("list[Row]", items), {}, "rows", "rows")
         else:
             _refuse_columns(columns | {"pair": pair})
             table = _word_table(items, word_labels, span_labels, label)
@@ -115,7 +115,7 @@ def build_corpus(
 
 
 def table_examples(
-    table: Table,
+    table: RowTable,
     source: Path,
     errors: ParseErrorHandler,
     *,
@@ -216,7 +216,7 @@ def _is_conllu(text: str) -> bool:
     return len(cells) == 10 and cells[0].split("-")[0].isdecimal()
 
 
-def as_table(data: object) -> Table | None:
+def as_table(data: object) -> RowTable | None:
     """The rows of a frame, dataset or dictionary of lists; None for anything else."""
     value = cast(Any, data)
     if isinstance(data, Mapping):
@@ -225,20 +225,20 @@ def as_table(data: object) -> Table | None:
         features = value.features
         info = getattr(value, "info", None)
         name = str(getattr(info, "dataset_name", None) or "dataset")
-        return Table(value, _class_names(features), "datasets", name)
+        return RowTable(value, _class_names(features), "datasets", name)
     if hasattr(value, "collect") and hasattr(value, "collect_schema"):
         value = value.collect()
     if hasattr(value, "iter_rows") and hasattr(value, "columns"):
-        return Table(value.iter_rows(named=True), {}, "frame", "frame")
+        return RowTable(value.iter_rows(named=True), {}, "frame", "frame")
     if hasattr(value, "columns") and hasattr(value, "to_dict"):
         rows = ({str(key): item for key, item in row.items()} for row in value.to_dict("records"))
-        return Table(rows, {}, "frame", "frame")
+        return RowTable(rows, {}, "frame", "frame")
     if hasattr(value, "column_names") and hasattr(value, "to_pylist"):
-        return Table(value.to_pylist(), {}, "frame", "table")
+        return RowTable(value.to_pylist(), {}, "frame", "table")
     return None
 
 
-def _table_of_mapping(data: Mapping[str, object]) -> Table:
+def _table_of_mapping(data: Mapping[str, object]) -> RowTable:
     splits = [name for name, value in data.items() if hasattr(value, "features")]
     if splits:
         raise Refusal(
@@ -256,7 +256,7 @@ def _table_of_mapping(data: Mapping[str, object]) -> Table:
         )
     filled = {name: values for name, values in columns.items() if values is not None}
     rows = [dict(zip(filled, row, strict=True)) for row in zip(*filled.values(), strict=True)]
-    return Table(rows, {}, "rows", "rows")
+    return RowTable(rows, {}, "rows", "rows")
 
 
 def _class_names(features: Any) -> dict[str, Sequence[str]]:
@@ -335,7 +335,9 @@ def _label_values(label: LabelValues, n_examples: int) -> tuple[Sequence[object]
     return values, {name: column for name, column in named.items() if column is not None}
 
 
-def _word_table(items: list[object], word_labels: LabelValues, span_labels: LabelValues, label: LabelValues) -> Table:
+def _word_table(
+    items: list[object], word_labels: LabelValues, span_labels: LabelValues, label: LabelValues
+) -> RowTable:
     """Lists of words, or tuples of words and labels, as rows."""
     rows: list[dict[str, object]] = []
     label_name = word_labels if isinstance(word_labels, str) else "tags"
@@ -362,7 +364,7 @@ def _word_table(items: list[object], word_labels: LabelValues, span_labels: Labe
     for name, column in columns.items():
         for row, value in zip(rows, column, strict=True):
             row[name] = value
-    return Table(rows, {}, "words", "words")
+    return RowTable(rows, {}, "words", "words")
 
 
 def _values(value: object) -> list[object] | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from bertology.corpus.corpus import Corpus, Example
-from bertology.corpus.from_objects import Table, as_table, load_dataset, table_examples
+from bertology.corpus.from_objects import RowTable, as_table, load_dataset, table_examples
 from bertology.corpus.read import DATASETS_PREFIX, fill_optional_annotations, find_files, find_reader
 from bertology.corpus.text_files import ParseErrorHandler
 from bertology.errors import Refusal
@@ -109,7 +109,7 @@ def stream_corpus(
 
 
 def _stream_table(
-    open_table: Callable[[], Table | None],
+    open_table: Callable[[], RowTable | None],
     name: str,
     limit: int | None,
     columns: dict[str, Any],
@@ -127,7 +127,7 @@ def _stream_table(
     return CorpusStream(name, table.format, read, **settings)
 
 
-def _parquet_table(files: list[Path], name: str) -> Table:
+def _parquet_table(files: list[Path], name: str) -> RowTable:
     """The rows of parquet files, a batch at a time."""
     try:
         import pyarrow.parquet as parquet
@@ -155,4 +155,4 @@ def _parquet_table(files: list[Path], name: str) -> Table:
                     location=f"{name}, after row {n_rows}",
                 ) from error
 
-    return Table(rows(), {}, "parquet", name)
+    return RowTable(rows(), {}, "parquet", name)
