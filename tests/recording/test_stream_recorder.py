@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def _record_counting(file: Path, folder: str | Path) -> tuple[Recording, int, in
 @pytest.mark.parametrize("place", ["folder", "store", "memory"])
 def test_the_parts_are_the_recording_of_the_whole(file: Path, tmp_path: Path, place: str, memory_address: str) -> None:
     target = memory_address if place == "memory" else tmp_path / "recorded"
-    arguments = {"store" if place == "store" else "folder": target}
+    arguments: dict[str, Any] = {"store" if place == "store" else "folder": target}
     streamed = record(tiny(), _stream(file), SITES, **arguments)
     whole = record(tiny(), bertology.read(file), SITES)
     assert streamed.summary() == whole.summary()
