@@ -1,0 +1,74 @@
+"""Run as a program by `test_processes`: eight commands on one store at the same moment, as forks of one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from tests.faults.commands import BERTOLOGY, command, write_inputs
+from tests.forks import run_together
+
+from bertology.cli.main import main
+from bertology.recording.manifest import open_recording
+
+MIX = ("record", "claims", "report", "record", "claims", "report", "claims", "report")
+
+
+def run_command(name: str, root: Path, kept: str, output: Path) -> int:
+    """Run a command in this process, with what it prints in files; its exit status."""
+    output.mkdir()
+    for descriptor, file in ((1, "out"), (2, "err")):
+        os.dup2(os.open(output / file, os.O_CREAT | os.O_WRONLY), descriptor)
+    sys.argv = ["bertology", *command(name, root, root / kept, output)[len(BERTOLOGY) :]]
+    try:
+        main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 1
+
+
+def _written(name: str, output: Path) -> bytes:
+    """The page of a command, or what it printed, without the folder that it was given."""
+    page = output / f"{name}.html"
+    return page.read_bytes() if page.exists() else (output / "out").read_bytes().replace(b"/alone/", b"/shared/")
+
+
+def _is_same_recording(root: Path) -> bool:
+    alone, shared = (open_recording(root / kept / "recording") for kept in ("alone", "shared"))
+    pairs = (zip(alone[site], shared[site], strict=True) for site in alone.sites)
+    return all(one.tobytes() == other.tobytes() for arrays in pairs for one, other in arrays)
+
+
+def share_store(root: Path) -> dict[str, object]:
+    """How the commands ended, and which wrote something else than it does alone."""
+    write_inputs(root)
+    for name in dict.fromkeys(MIX):
+        assert run_together([partial(run_command, name, root, "alone", root / f"alone-{name}")]) == [0], name
+    outputs = [root / f"shared-{number}" for number in range(len(MIX))]
+    actions: list[Callable[[], int]] = [
+        partial(run_command, name, root, "shared", output) for name, output in zip(MIX, outputs, strict=True)
+    ]
+    statuses = run_together(actions)
+    messages = [(output / "err").read_text() for output in outputs]
+    pages = zip(MIX, outputs, strict=True)
+    return {
+        "statuses": statuses,
+        "other": [name for name, output in pages if _written(name, output) != _written(name, root / f"alone-{name}")],
+        "tracebacks": sum("Traceback" in message for message in messages),
+        "damaged": sum("damaged" in message for message in messages),
+        "unfinished files": len(list((root / "shared").rglob("*.partial"))),
+        "same recording": _is_same_recording(root),
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(json.dumps(share_store(Path(sys.argv[1]))))
