@@ -1,6 +1,7 @@
 """A disk that is full, read-only or no folder: the command ends with a paragraph and status 1, and nothing is lost.
 
-The disk is a real one: a small tmpfs in a namespace of its own, which ends with the command.
+The disk is a real one: a small tmpfs in a namespace of its own, which ends with the command. It is full when its bytes
+or its files (inodes) are used up; a limit of the size of a file is that of the shell (`ulimit -f`).
 """
 
 from __future__ import annotations
@@ -14,17 +15,28 @@ from tests.faults.commands import COMMANDS, ENVIRONMENT, command, last_line, wri
 
 SCRIPT = """
 set -eu
-disk=$1 size=$2 log=$3; shift 3
-mount -t tmpfs -o size=$size tmpfs "$disk"
+disk=$1 limits=$2 freed=$3 blocks=$4 log=$5; shift 5
+mount -t tmpfs -o $limits tmpfs "$disk"
 set +e
-"$@" >"$log/full.out" 2>"$log/full.err"; echo $? >"$log/full.status"
-mount -o remount,size=200m "$disk"
+(ulimit -f $blocks; "$@" >"$log/full.out" 2>"$log/full.err"; echo $? >"$log/full.status")
+mount -o remount,$freed "$disk"
 "$@" >"$log/freed.out" 2>"$log/freed.err"; echo $? >"$log/freed.status"
 exit 0
 """
 UNSHARE = ("unshare", "--user", "--map-root-user", "--mount")
 NO_MOUNT = "this machine lets nobody mount a small disk (no user namespaces)"
 SIZES = {"record": "48k", "claims": "80k", "report": "80k", "atlas": "80k", "finetune": "1m"}
+FAULTS = {
+    "bytes": ("", "size=200m"),
+    "files": ("size=200m,nr_inodes=5", "nr_inodes=10000"),
+    "file size": ("size=200m",) * 2,
+}
+"""How the disk is mounted, and how it is mounted again when space was made."""
+BLOCKS = {"record": "32", "claims": "4", "report": "4", "atlas": "4", "finetune": "64"}
+"""Blocks of 512 bytes that a file may have."""
+CASES = [(name, "bytes") for name in COMMANDS] + [
+    (name, fault) for fault in ("files", "file size") for name in ("record", "claims", "finetune")
+]
 
 
 def can_mount(folder: Path) -> bool:
@@ -35,8 +47,8 @@ def can_mount(folder: Path) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_full_disk_ends_the_command_and_the_same_command_goes_on(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "fault"), CASES)
+def test_a_full_disk_ends_the_command_and_the_same_command_goes_on(name: str, fault: str, tmp_path: Path) -> None:
     inputs, disk, log = (tmp_path / each for each in ("inputs", "disk", "log"))
     for folder in (inputs, disk, log):
         folder.mkdir()
@@ -44,14 +56,18 @@ def test_a_full_disk_ends_the_command_and_the_same_command_goes_on(name: str, tm
         pytest.skip(NO_MOUNT)
     write_inputs(inputs)
     line = command(name, inputs, disk, log)
+    limits, freed = FAULTS[fault]
+    limits = limits or f"size={SIZES[name]}"
+    blocks = BLOCKS[name] if fault == "file size" else "unlimited"
     done = subprocess.run(
-        [*UNSHARE, "sh", "-c", SCRIPT, "sh", str(disk), SIZES[name], str(log), *line],
+        [*UNSHARE, "sh", "-c", SCRIPT, "sh", str(disk), limits, freed, blocks, str(log), *line],
         env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = (log / "full.err").read_text()
     assert (log / "full.status").read_text().strip() == "1", told
-    assert "No space left on device" in last_line(told) or "no space left on the disk" in last_line(told), told
+    reasons = ("No space left on device", "no space left on the disk", "File too large", "os error 27")
+    assert any(reason in last_line(told) for reason in reasons), told
     assert "Free some space and run the same command again" in last_line(told)
     assert "Traceback" not in told and "not applicable" not in (log / "full.out").read_text()
     assert (log / "freed.status").read_text().strip() == "0", (log / "freed.err").read_text()

@@ -30,6 +30,22 @@ def kill_at_work(line: list[str], kept: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_report_is_the_same_with_one_thread_and_with_two(tmp_path: Path) -> None:
+    """With a model whose short texts are added up in another order by two threads."""
+    write_inputs(tmp_path)
+    pages: dict[int, list[bytes]] = {}
+    for threads in (1, 2):
+        pages[threads] = []
+        for extra in ([], ["--json"]):
+            output = tmp_path / f"{threads}{len(extra)}"
+            output.mkdir()
+            line = command("report", tmp_path, tmp_path / f"store-{threads}", output, model="mini")
+            run([*line, *extra], threads)
+            pages[threads] += [file.read_bytes() for file in output.iterdir()]
+    assert len(pages[1]) == 2 and pages[1] == pages[2]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "extra"), [("report", []), ("report", ["--json"]), ("claims", ["--json"]), ("atlas", [])]
 )
