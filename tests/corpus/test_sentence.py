@@ -68,3 +68,10 @@ def test_a_plain_sentence_has_no_annotations() -> None:
 def test_an_unknown_word_splitting_is_refused() -> None:
     with pytest.raises(Refusal, match="Did you mean 'spaces'"):
         split_words("a b", "space")  # pyright: ignore[reportArgumentType]
+
+
+@given(st.text(st.sampled_from("aé1_ß'’- .\n\x1c\xa0\x00…€℃ªÀ"), max_size=12))
+def test_common_text_is_split_by_the_same_rules_as_other_text(text: str) -> None:
+    """Text of common characters takes a fast path, which a character from elsewhere, after a space, switches off."""
+    with_other = sentence_from_text(text + " \u0301")
+    assert sentence_from_text(text).offsets == with_other.offsets[:-1]

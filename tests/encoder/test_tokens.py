@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -209,3 +211,17 @@ def test_alignment_by_hand() -> None:
     alignment = align_tokens(tokens, words, text)
     assert alignment.word_ids == (0, 1, 1, 2, 2, 3, 2, -1)
     assert alignment.n_straddling == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_tokenised_together_are_tokenised_as_alone(kind: str) -> None:
+    """Their texts are joined for the alignment: a blank at the end of one must not belong to a word of the next."""
+    encoder = tiny_models.encoder(kind)
+    sentences = [sentence_from_text(text) for text in ("unbelievable  ", " ", "\u200b", "do n't \u2581", "New York")]
+    sentences += [sentence_from_words(ODD_WORDS), Sentence((), "  x ", ())]
+    inputs = [TextInput((sentence,)) for sentence in sentences]
+    inputs += [TextInput((first, second)) for first in sentences[:4] for second in sentences[3:]]
+    for text_input, together in zip(inputs, encoder.tokenise(inputs), strict=True):
+        (alone,) = encoder.tokenise([text_input])
+        for field in fields(TokenisedInput):
+            np.testing.assert_array_equal(getattr(together, field.name), getattr(alone, field.name), field.name)
