@@ -66,3 +66,36 @@ def test_a_preconditioner_changes_the_number_of_steps_but_not_the_minimum() -> N
     )
     torch.testing.assert_close(solution, minimum, atol=1e-4, rtol=1e-4)
     assert len(steps) < 6
+
+
+def test_preconditioning_is_a_change_of_variables() -> None:
+    """Steps with the preconditioner D are those for x = D^(1/2) y without one, whatever the history."""
+    generator = torch.Generator().manual_seed(1)
+    root = torch.tensor([0.5, 2.0, 0.3, 1.2], dtype=torch.float64)
+    factor = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    curvature = factor @ factor.T + torch.eye(4, dtype=torch.float64)
+    start = torch.full((1, 1, 4), 0.02, dtype=torch.float64)  # a small gradient: the first step is not shortened
+
+    def objective(parameters: Tensor, active: ActiveProblems) -> LossAndGradient:
+        loss = ((parameters @ curvature) * parameters).sum(-1) / 2 + parameters.square().square().sum(-1)
+        return LossAndGradient(loss, loss, parameters @ curvature + 4 * parameters**3)
+
+    def in_other_variables(parameters: Tensor, active: ActiveProblems) -> LossAndGradient:
+        loss, validation_loss, gradient = objective(parameters * root, active)
+        return LossAndGradient(loss, validation_loss, gradient * root)
+
+    for steps in range(1, 7):
+        rule = StoppingRule(steps, 0.0)
+        solution = minimise(objective, start, rule, lambda gradient, active: gradient * root.square())
+        expected = minimise(in_other_variables, start / root, rule) * root
+        torch.testing.assert_close(solution, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_no_step_increases_a_small_loss() -> None:
+    """Allowance is made for rounding in proportion to the loss: a step that overshoots is shortened."""
+    curvature, minimum = torch.full((1, 1, 1), 1e-6), torch.zeros(1, 1, 1)
+    start = torch.ones(1, 1, 1)
+    solution = minimise(
+        quadratic(curvature, minimum), start, StoppingRule(1, 0.0), lambda gradient, active: 3 * gradient / curvature
+    )
+    assert float(solution) == -0.5, "the step of -3 is halved once"

@@ -55,6 +55,16 @@ def test_gradient_vanishes_at_the_solution(classes: int, rotated: bool, monkeypa
                 np.testing.assert_allclose(residual, 0, atol=2e-5, err_msg=f"{group} {problem} {penalty}")
 
 
+@pytest.mark.parametrize(("classes", "iterations"), [(2, 15), (3, 15), (8, 60)])
+def test_few_iterations_are_enough(classes: int, iterations: int) -> None:
+    """The remembered steps and the changes of the gradient belong together: mixed up, twice as many are needed."""
+    x, labels = examples(classes, 3)
+    penalties = (1e-3, 0.05)
+    weights = solve_logistic(x, labels, classes, penalties, SolverLimits(iterations, 1e-9))
+    for index, penalty in enumerate(penalties):
+        np.testing.assert_allclose(gradient(x[0], labels[0], weights[0, 0, index], penalty), 0, atol=1e-6)
+
+
 @pytest.mark.parametrize("penalty", [1e-3, 0.05, 3.0])
 @pytest.mark.parametrize(("classes", "numerator"), [(2, 2), (3, 1), (8, 1)])
 def test_the_penalty_of_scikit_learn(classes: int, numerator: int, penalty: float) -> None:

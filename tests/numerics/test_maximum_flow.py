@@ -65,7 +65,8 @@ def test_a_flow_is_bounded_by_the_capacities_at_source_and_target() -> None:
 
 
 def test_invalid_capacities_are_refused() -> None:
-    for invalid in (-np.eye(3)[None], 2 * np.eye(3)[None]):
+    one_row = np.diag([0.5, 1.5, 0.5])[None]
+    for invalid in (-np.eye(3)[None], 2 * np.eye(3)[None], one_row):
         with pytest.raises(ValueError, match="row sums"):
             layered_flows(invalid, 0)
 
