@@ -61,10 +61,12 @@ def test_a_sample_depends_on_its_seed_and_has_one_mutant_a_line() -> None:
         ast.parse(mutant.apply(mutant.file.read_text("utf-8")))
 
 
-def test_the_tests_of_a_module_come_first() -> None:
-    direct, others = mutation.test_files(mutation.SOURCE / "numerics" / "kmeans.py")
-    assert direct[0].name == "test_kmeans.py" and not set(direct) & set(others)
-    assert {test.parent.name for test in others} == {"numerics"}
+def test_a_mutant_is_tried_by_the_tests_that_execute_its_line() -> None:
+    file = mutation.SOURCE / "numerics" / "kmeans.py"
+    coverage = mutation.Coverage({"numerics/kmeans.py": {"7": ["a::x", "b::y"], "9": ["a::z"]}}, {})
+    assert coverage.tests_of(mutation.Mutant(file, 7, 0, 0, "")) == ["a::x", "b::y"]
+    assert coverage.tests_of(mutation.Mutant(file, 8, 0, 0, "")) == ["a::x", "a::z", "b::y"]  # it runs at import
+    assert coverage.tests_of(mutation.Mutant(mutation.SOURCE / "numerics" / "lbfgs.py", 7, 0, 0, "")) == []
 
 
 @pytest.mark.slow
@@ -75,7 +77,10 @@ def test_a_mistake_is_noticed_and_an_unchanged_module_survives(tmp_path: Path) -
         "import mutation, pathlib, mutants;"
         "file = mutation.SOURCE / 'numerics' / 'edit_distance.py';"
         "mistake = mutants.mutants(file)[0];"
-        f"mutation.run([*mutation.controls([mistake]), mistake], 1, pathlib.Path({str(log)!r}))"
+        f"log = pathlib.Path({str(log)!r});"
+        "mutation.test_files = lambda package: [mutation.TESTS / package / 'test_edit_distance.py'];"
+        "coverage = mutation.measure_coverage(['numerics'], log);"
+        "mutation.run([*mutation.controls([mistake]), mistake], 1, log, coverage)"
     )
     subprocess.run([sys.executable, "-c", script], cwd=mutation.TESTS, check=True, capture_output=True)
     assert [outcome.status for outcome in mutation.read_log(log)] == ["survived", "killed"]

@@ -81,7 +81,12 @@ def test_workers_find_the_keys_of_the_driver(tmp_path: Path, monkeypatch: pytest
     from bertology.analyses import run
 
     compute = run._compute_result  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(run, "_compute_result", lambda *given: (calls.append(given[0].name), compute(*given))[1])
+
+    def counted(*given: Any) -> Any:
+        calls.append(given[0].name)
+        return compute(*given)
+
+    monkeypatch.setattr(run, "_compute_result", counted)
     with LocalEngine(2) as engine:
         assert results_in(tmp_path / "two", engine=engine) == expected
     assert calls == []
@@ -111,7 +116,7 @@ def test_independent_parts_are_computed_by_workers(tmp_path: Path) -> None:
     cache = AnalysisCache(tmp_path, engine=engine)
     assert cache.call(square, number=2) == 4
     reported: list[tuple[int, int]] = []
-    assert cache.call_all(square, arguments, meter=lambda *given: reported.append(given)) == [0, 1, 4, 9]
+    assert cache.call_all(square, arguments, meter=lambda done, total: reported.append((done, total))) == [0, 1, 4, 9]
     assert engine.labels == [f"part {number} of 4 (square)" for number in (1, 2, 4)]
     assert reported[-1] == (4, 4)
     assert AnalysisCache(None).call_all(square, arguments, meter=no_progress) == [0, 1, 4, 9]

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from command import CommandResult, bertology
 from tests.faults.commands import BERTOLOGY, ENVIRONMENT, command, write_inputs
+
+from command import CommandResult, bertology
 
 YEAR = 365 * 86400
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")) if Path("/usr/lib").is_dir() else []
@@ -28,7 +29,7 @@ def move_clock_back(clock: str, kept: Path) -> dict[str, str]:
     if clock == "faketime":
         return ENVIRONMENT | {"LD_PRELOAD": str(LIBRARIES[0]), "FAKETIME": "-365d", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     for path in [kept, *kept.rglob("*")]:
-        os.utime(path, (time.time() + YEAR,) * 2)
+        os.utime(path, (time.time() + YEAR, time.time() + YEAR))
     return dict(ENVIRONMENT)
 
 

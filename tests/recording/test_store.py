@@ -31,7 +31,7 @@ from bertology.recording import plan as planning
 from bertology.recording.manifest import INPUTS_FILE, open_recording
 from bertology.recording.plan import RecordingConfig, make_plan
 from bertology.recording.recorder import record
-from bertology.recording.store import FORMAT_VERSION, MANIFEST, RecordingFolder
+from bertology.recording.store import FORMAT_VERSION, MANIFEST
 
 CORPUS = Corpus((*mixed(40), *pairs(10)), name="sentences and pairs")
 SITES = ["attention", "hidden", targets_site]
@@ -229,7 +229,6 @@ def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_refused_and_finished_shards_stay(tmp_path: Path) -> None:
     plan = make_plan(tiny(), CORPUS, CONFIG)
-    RecordingFolder(tmp_path).path.mkdir(exist_ok=True)
     record(tiny(), CORPUS, [targets_site], config=CONFIG, folder=tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))

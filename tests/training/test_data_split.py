@@ -33,7 +33,7 @@ def test_no_document_is_in_both_splits() -> None:
 def test_no_text_is_in_both_splits_if_there_are_few_documents() -> None:
     corpus = with_documents(planted_corpus("sentence", 60), 3)
     copies = tuple(replace(example, id=f"{example.id}b") for example in corpus.examples)
-    split = split_examples(replace(corpus, examples=corpus.examples + copies), 0.2, seed=0)
+    split = split_examples(replace(corpus, examples=(*corpus.examples, *copies)), 0.2, seed=0)
     assert split.grouped_by == "text"
     train, validation = (
         {example.segments[0].text for example in examples} for examples in (split.train, split.validation)

@@ -74,7 +74,15 @@ def record(
         from bertology.recording.stream_recorder import record_stream
 
         return record_stream(
-            as_encoder(encoder), corpus, sites, config, store=store, folder=folder, progress=progress, notify=notify
+            as_encoder(encoder),
+            corpus,
+            sites,
+            config,
+            store=store,
+            folder=folder,
+            engine=engine,
+            progress=progress,
+            notify=notify,
         )
     encoder, corpus = as_encoder(encoder), as_corpus(corpus)
     store, folder = (None if path is None else store_path(path) for path in (store, folder))

@@ -132,7 +132,7 @@ def without_tags(segments: Sequence[Sentence]) -> tuple[Sentence, ...]:
 def test_accuracy_equals_that_of_scikit_learn() -> None:
     dataset = make_dataset(planted.sentiments())
     vectors = FunctionFeatureExtractor("planted", planted.noise).extract(dataset.sentences)
-    sums = ScoreGrid(dataset, AnalysisCache()).cell(vectors, "linear", 30)
+    sums = ScoreGrid(dataset, AnalysisCache()).run([vectors], ["linear"], [30])[:, :, 0, 0, 0]
     gold = [example.label for example in dataset.test]
     for counts, predicted in zip(sums, fit_predict(dataset, vectors, "linear", 30), strict=True):
         assert score_from_counts(counts.sum(0)) == pytest.approx(accuracy_score(gold, predicted))

@@ -65,7 +65,7 @@ def test_verbs_of_a_treebank_have_attractors_and_another_form() -> None:
     singular_be = replace(
         sentence_from_text("is"), lemmas=("be",), xpos=("VBZ",), governors=(ROOT,), relations=("root",)
     )
-    corpus = Corpus(treebank().examples + corpus_from_sentences([singular_be]).examples)
+    corpus = Corpus((*treebank().examples, *corpus_from_sentences([singular_be]).examples))
     verbs, skipped = agreement_verbs(corpus)
     assert [(verb.word_index, verb.number, verb.n_attractors) for verb in verbs] == [(5, PLURAL, 1), (10, SINGULAR, 0)]
     assert verbs[0].ungrammatical_input.words[5] == "is" and verbs[0].nearest_noun_number == SINGULAR and not skipped

@@ -90,7 +90,7 @@ def test_snippets_are_cut_around_the_word() -> None:
 
 def test_default_lemma_has_the_most_frequent_second_sense() -> None:
     skewed, balanced = planted_senses.corpus(("bank",), 10, first_sense=0.9), planted_senses.corpus(("plant",), 8)
-    corpus = Corpus(skewed.examples + balanced.examples, name="planted")
+    corpus = Corpus((*skewed.examples, *balanced.examples), name="planted")
     occurrences = sense_occurrences(planted_senses.recording(corpus, None))
     assert set(occurrences.lemmas[select_lemma(occurrences, "")]) == {"plant"}
 
