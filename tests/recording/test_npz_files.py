@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import SemanticFrame, Span
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
+from bertology.folder_lock import folder_lock
 from bertology.recording.manifest import open_recording
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
@@ -208,3 +211,24 @@ def test_a_published_pair_has_two_segments() -> None:
         "the rabbit quickly hopped",
         "the turtle slowly crawled",
     ]
+
+
+def test_saving_waits_for_another_writer_and_is_refused_beside_its_files(tmp_path: Path) -> None:
+    recording = record(tiny(), pairs(1), ["attention"])
+    refused: list[Refusal] = []
+
+    def save() -> None:
+        try:
+            recording.save(tmp_path)
+        except Refusal as refusal:
+            refused.append(refusal)
+
+    with folder_lock(tmp_path):
+        writer = Thread(target=save)
+        writer.start()
+        time.sleep(0.3)
+        assert not list(tmp_path.iterdir()), "nothing is written while the folder is locked"
+        (tmp_path / "1.npz").write_bytes(b"of another writer")
+    writer.join()
+    assert [each.problem for each in refused] == [f"{tmp_path} is not empty"]
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"of another writer"]
