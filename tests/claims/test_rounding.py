@@ -77,6 +77,14 @@ def test_a_number_beside_a_bar_gets_the_digits_that_tell_them_apart() -> None:
     assert (rounded.value.text, rounded.value.interval) == ("50.12 %", "[50.04, 50.20]")
 
 
+@pytest.mark.parametrize(("value", "limit", "text"), [(0.146, 0.148, "14.6 %"), (0.154, 0.152, "15.4 %")])
+def test_a_number_that_nothing_tells_from_its_limit_stays_on_its_side(value: float, limit: float, text: str) -> None:
+    """14.6 % is below 14.8 %; `15 %` would lie above, although the interval supports no more digits."""
+    (rounded,) = round_comparisons([Comparison(measurement(value, 0.04, 0.04), limit)], "percent")
+    assert rounded.comparison.outcome == "inconclusive"
+    assert rounded.value.text == text
+
+
 def test_two_different_numbers_do_not_look_equal() -> None:
     comparison = Comparison(measurement(0.668, 0.02, 0.02), measurement(0.674, 0.03, 0.03))
     (rounded,) = round_comparisons([comparison], "percent")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -65,6 +66,19 @@ def test_heads_are_drawn_beside_their_highest_simple_baseline_and_the_untrained_
     made = strip(claim(ANY_HEAD, unit="percent"), Verdict("holds", comparisons, untrained=untrained))
     assert made is not None and made.baseline is not None and made.untrained is not None
     assert (made.baseline.name, made.untrained.value, made.measured.name) == ("same-distance tokens", 0.35, "head 3-3")
+
+
+def test_of_several_comparisons_the_one_that_speaks_most_against_the_claim_is_drawn() -> None:
+    """0.7 exceeds 0.1 by far, but hardly by the margin that is required."""
+    comparisons = (
+        Comparison(number(0.8, layers=(1, 1), n_layers=8), number(0.6, row="a"), margin=0.1),
+        Comparison(number(0.7, layers=(2, 2), n_layers=8), number(0.1, row="b"), margin=0.55),
+        Comparison(number(0.9, layers=(3, 3), n_layers=8), number(0.3, row="c"), margin=0.1),
+    )
+    for order in permutations(comparisons):
+        made = strip(claim(GREATER), Verdict("holds", order))
+        assert made is not None and made.baseline is not None
+        assert (made.measured.name, made.baseline.name) == ("layer 2 of 8", "b")
 
 
 def test_a_comparison_with_the_untrained_model_has_no_second_baseline() -> None:

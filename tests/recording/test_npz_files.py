@@ -167,6 +167,18 @@ def test_attention_windows_and_odd_special_tokens_are_saved(tmp_path: Path) -> N
     assert opened.inputs[0].text.words == ("she", "ran")
 
 
+def test_a_layer_without_an_attention_window_has_minus_one(tmp_path: Path) -> None:
+    """The number is part of the format: other programs write it, and files that were saved have it."""
+    diagonal = np.broadcast_to(np.eye(4, dtype=np.float32), (2, 3, 4, 4))
+    arrays = {"attention": diagonal, "tokens": TOKENS, "attention_windows": np.array([2, -1])}
+    recording = open_recording(_folder(tmp_path, a=arrays))
+    assert recording.encoder.attention_windows == (2, None)
+    with np.load(recording.save(tmp_path / "saved") / "1.npz") as saved:
+        assert saved["attention_windows"].tolist() == [2, -1]
+    with pytest.raises(Refusal, match="-1 for a layer without a window"):
+        open_recording(_folder(tmp_path, a=arrays | {"attention_windows": np.array([2, -2])}))
+
+
 def test_files_of_several_models_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match=r"several models \(one, unnamed\)"):
         open_recording(_folder(tmp_path, a=GOOD | {"model": ["one"]}, b=GOOD))

@@ -253,9 +253,8 @@ def _model_run(encoder: TaskEncoder, recorded: RecordedInput, request: LiveReque
     kind = "sentence" if len(recorded.text.segments) == 1 else "pair"
     corpus = Corpus((Example(recorded.text.segments, kind),), name="text")
     shown = [name for name in ("attention", *_DERIVED) if _DERIVED.get(name, name) in sites]
-    run = recorded_model_run(
-        Recording(summary, corpus, (recorded,), sites), 0, shown, neurons="query" in sites and "key" in sites
-    )
+    # Queries and keys are kept together.
+    run = recorded_model_run(Recording(summary, corpus, (recorded,), sites), 0, shown, neurons="query" in sites)
     kept = sorted(collector.arrays.get("attention", {}))
     windows = [run.attention_windows[layer] for layer in kept] if run.attention_windows else []
     numbers = [collector.numbers[layer] for layer in kept]

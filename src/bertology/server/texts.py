@@ -65,9 +65,10 @@ def tokenise_request(encoder: TaskEncoder, request: TextRequest, corpus: Corpus 
 
 def _text_input(encoder: TaskEncoder, request: TextRequest, corpus: Corpus | None) -> TextInput:
     if request.example is not None:
-        if corpus is None or request.example >= len(corpus):
-            n = 0 if corpus is None else len(corpus)
-            raise Refusal(f"There is no example {request.example}", f"a number from 0 to {n - 1}", "Choose another")
+        assert corpus is not None, "the corpus of an example is read before"
+        if request.example >= len(corpus):
+            last = len(corpus) - 1
+            raise Refusal(f"There is no example {request.example}", f"a number from 0 to {last}", "Choose another")
         return corpus[request.example].text_inputs[0]
     texts = [request.text] if request.text_b is None else [request.text, request.text_b]
     if not all(text.strip() for text in texts):
