@@ -56,7 +56,11 @@ def test_another_digest_or_version_fails_the_build(field: str, tmp_path: Path, m
     (tmp_path / "node_modules" / ".installed.json").write_text(stamp, "utf-8")
     monkeypatch.setattr(build, "FRONTEND", tmp_path)
     monkeypatch.setattr(build, "ASSETS", tmp_path / "assets")
-    monkeypatch.setattr(build, "_run", lambda *_: pytest.fail("code of the packages was run"))
+
+    def fail(*_: object) -> None:
+        pytest.fail("code of the packages was run")
+
+    monkeypatch.setattr(build, "_run", fail)
     with pytest.raises(RuntimeError, match=f"{names[1]} is installed with {field}"):
         build.build()
 

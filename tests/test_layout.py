@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "bertology"
 ORDER = [
     "errors", "machine_errors", "store_paths", "work_estimate", "number_ranges", "progress", "public_functions",
-    "plugins", "lazy", "library_settings", "arrays", "html", "citations", "atomic_files", "checked_files", "download_cache",
-    "folder_lock", "input_files", "engines",
+    "plugins", "lazy", "library_settings", "arrays", "html", "citations", "atomic_files", "checked_files",
+    "download_cache", "folder_lock", "input_files", "engines",
     "estimates", "numerics", "corpus", "encoder",
     "statistics", "recording", "results", "training", "analyses", "claims", "views", "atlas", "server", "cli",
 ]  # fmt: skip

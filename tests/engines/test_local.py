@@ -37,7 +37,10 @@ def test_tasks_that_fail_or_end_their_worker_do_not_end_the_others(tmp_path: Pat
 
 
 def test_workers_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _process: set(range(16)))
+    def sixteen_cores(_process: int) -> set[int]:
+        return set(range(16))
+
+    monkeypatch.setattr("os.sched_getaffinity", sixteen_cores)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [worker_threads(n) for n in (1, 4, 5, 32)] == [16, 4, 3, 1]
     monkeypatch.setenv("OMP_NUM_THREADS", "2")

@@ -72,7 +72,10 @@ def test_recorded_shards_are_no_work(tmp_path: Path) -> None:
 
 
 def test_small_work_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording_work, "_measure", lambda *_: pytest.fail("a pass was made"))
+    def fail(*_: object) -> None:
+        pytest.fail("a pass was made")
+
+    monkeypatch.setattr(recording_work, "_measure", fail)
     corpus = load_corpus("english", limit=20)
     assert estimate_recording(load("tiny"), corpus, resolve_sites(["attention"]), RecordingConfig()).n_bytes == 0
 

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from tests.faults.commands import CLAIMS
+from tests.planted_claims import CLAIMS
 
 from bertology.analyses import registry
 from bertology.analyses.attention.entropy import entropy
