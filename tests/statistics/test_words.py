@@ -49,6 +49,17 @@ def test_word_attention_equals_a_loop_over_words(pooling: RowPooling) -> None:
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
+def test_several_tokens_outside_words_are_added_to_no_word(pooling: RowPooling) -> None:
+    repeated = make_input([-1, -1, 0, 1, -1, -1], [CLS, CLS, NONE, NONE, SEP, SEP], 2)
+    attention, words = random_attention([repeated]), word_slots(TokenBatch([repeated]))
+    for include_special, size in ((False, 2), (True, 2 + len(NonWordSlot))):
+        pooled = word_attention(attention, words, pooling=pooling, include_special=include_special)
+        for head in range(2):
+            expected = pool_by_loop(attention[0, head].numpy(), repeated.tokens, 2, pooling)[:size, :size]
+            np.testing.assert_allclose(pooled[0, head].numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
 def test_rows_of_words_with_tokens_sum_to_one(pooling: RowPooling) -> None:
     words = word_slots(TokenBatch(INPUTS))
     sums = word_attention(random_attention(INPUTS), words, pooling=pooling, include_special=True).sum(-1)
@@ -126,6 +137,13 @@ def test_tiles_hold_whole_words_and_as_many_as_fit(steps: list[int], max_size: i
         assert positions[0] == next_start  # no word is split
         # The next word would not have fitted.
         assert has_gap or positions[-1] - start >= max_size or next_word - first_word >= max_size
+
+
+def test_the_tokens_of_a_word_in_tiles_have_equal_weights() -> None:
+    tiles = word_slots(TokenBatch(INPUTS)).tiles
+    assert tiles is not None
+    expected = [[1, 1 / 2, 1, 0], [1, 0, 1, 1 / 3], [0, 0, 0, 0]]
+    torch.testing.assert_close(tiles.token_weights, torch.tensor(expected))
 
 
 def test_unordered_words_have_no_tiles() -> None:
