@@ -53,6 +53,17 @@ def test_with_patience_the_validation_loss_decides_where_a_problem_ends() -> Non
     assert abs(float(with_patience) - 1) <= 1
 
 
+def test_with_patience_the_best_parameters_are_kept_although_later_ones_are_better_than_the_first() -> None:
+    """The steps lead from 0 over 1 to 4; of these, 1 is nearest to 2.2 and 0 is farthest."""
+
+    def objective(parameters: Tensor, active: ActiveProblems) -> LossAndGradient:
+        return LossAndGradient(
+            (parameters - 4).square().sum(-1), (parameters - 2.2).square().sum(-1), 2 * (parameters - 4)
+        )
+
+    assert float(minimise(objective, torch.zeros(1, 1, 1), StoppingRule(50, 1e-6, patience=3))) == 1.0
+
+
 def test_a_preconditioner_changes_the_number_of_steps_but_not_the_minimum() -> None:
     curvature, minimum = torch.logspace(-2, 4, 6).view(1, 1, 6), torch.ones(1, 1, 6)
     steps: list[int] = []

@@ -180,6 +180,32 @@ def test_steps_are_longer_along_axes_of_low_variance() -> None:
     assert expected.max() > 3 * expected.min()
 
 
+@pytest.mark.parametrize(("classes", "share"), [(6, 1.0), (2, 0.5)])
+def test_the_penalty_bounds_the_steps_along_axes_without_variance(classes: int, share: float) -> None:
+    """Half of the penalty for two classes, which have one row of weights."""
+    x, _ = examples(6, 1, count=400, width=12)
+    rotation = preconditioning.feature_axes(np.float32(1e-3) * x, classes, (0.04,), 400)
+    assert rotation is not None and rotation.step_scale is not None
+    np.testing.assert_allclose(rotation.step_scale[:, 0, 0, :-1], (share * 0.04) ** -0.5, rtol=1e-3)
+
+
+def test_one_example_far_away_has_the_probabilities_of_its_scores() -> None:
+    """Its scores would overflow; those of the other examples are small."""
+    x, labels = examples(3, 1)
+    x[:, 0, 0] = 400.0
+    weights = solve_logistic(x[:1], labels, 3, (0.01,), EXACT)[0, 0, 0]
+    assert (x[0] @ weights[:, :-1].T).max() > 80
+    np.testing.assert_allclose(gradient(x[0], labels[0], weights, 0.01), 0, atol=1e-4)
+
+
+def test_examples_that_no_problem_uses_may_have_any_features() -> None:
+    x, labels = examples(3, 2)
+    labels[:, 7] = UNUSED_LABEL
+    expected = solve_logistic(x, labels, 3, (0.1,), EXACT)
+    x[:, 7] = np.nan
+    np.testing.assert_array_equal(solve_logistic(x, labels, 3, (0.1,), EXACT), expected)
+
+
 def test_features_that_are_not_finite_are_an_error() -> None:
     x, labels = examples(3, 2)
     x[1, 4, 2] = np.inf

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+import torch
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
 
 from bertology.numerics.batched_classifier import UNUSED_LABEL, ClassifierConfig
-from bertology.numerics.scalar_mix import fit_scalar_mixes
+from bertology.numerics.classifier_network import unpack_parameters
+from bertology.numerics.scalar_mix import LOG_WEIGHT_PENALTY, ScalarMixClassifiers, fit_scalar_mixes
 
 
 def sample_data(n: int = 500, layers: int = 5, informative_layer: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -35,6 +41,43 @@ def test_one_layer_equals_a_plain_classifier() -> None:
     plain = LogisticRegression(C=1 / (1e-2 * 500), max_iter=1000).fit(x[3] - x[3].mean(0), labels)
     assert (mixes.predict(x[3:4])[0] == plain.predict(x[3] - x[3].mean(0))).mean() > 0.98
     np.testing.assert_allclose(mixes.mixing_weights, 1)
+
+
+def loss_by_definition(mixes: ScalarMixClassifiers, x: np.ndarray, labels: np.ndarray, parameters: Tensor) -> Tensor:
+    """Cross-entropy, plus half the penalties of the squared weights and of the squared log mixing weights."""
+    config, layers = mixes.config, len(x)
+    features = (torch.from_numpy(x).float() - mixes.mean) / mixes.scale
+    hidden = torch.einsum("l,lef->ef", parameters[:layers].softmax(0), features).T
+    parts = unpack_parameters(config, parameters[None, None, layers:], x.shape[-1], mixes.classes)
+    squared = torch.zeros(())
+    for index in range(0, len(parts), 2):
+        weights, bias = parts[index][0, 0], parts[index + 1][0, 0]
+        hidden = weights @ hidden + bias[:, None]
+        squared = squared + weights.square().sum()
+    cross_entropy = torch.nn.functional.cross_entropy(hidden.T, torch.from_numpy(labels))
+    penalties = config.l2_penalties[0] * squared + LOG_WEIGHT_PENALTY * parameters[:layers].square().sum()
+    return cross_entropy + penalties / 2
+
+
+@pytest.mark.parametrize("config", [ClassifierConfig(), ClassifierConfig("rank", (4,))], ids=lambda config: config.name)
+@pytest.mark.parametrize("penalty", [1e-2, 0.3])
+def test_the_gradient_of_the_loss_vanishes_at_the_solution(config: ClassifierConfig, penalty: float) -> None:
+    x, labels = sample_data(n=120, layers=3, informative_layer=1)
+    exact = replace(config, l2_penalties=(penalty,), max_iterations=300, tolerance=1e-5)
+    mixes = fit_scalar_mixes(x, labels[None], 3, exact, seeds=(0,))
+    parameters = mixes.parameters[0, 0].clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss_by_definition(mixes, x, labels, parameters), parameters)
+    np.testing.assert_allclose(gradient.numpy(), 0, atol=1e-3)  # rounding of the loss hides smaller ones
+
+
+def test_every_step_decreases_the_loss() -> None:
+    x, labels = sample_data(n=120, layers=3, informative_layer=1)
+    losses: list[float] = []
+    for iterations in range(8):
+        config = ClassifierConfig(l2_penalties=(1e-2,), max_iterations=iterations, tolerance=0.0)
+        mixes = fit_scalar_mixes(x, labels[None], 3, config, seeds=(0,))
+        losses.append(float(loss_by_definition(mixes, x, labels, mixes.parameters[0, 0])))
+    assert losses == sorted(losses, reverse=True), losses
 
 
 def test_layers_with_long_vectors_dominate_unless_scaled() -> None:

@@ -6,7 +6,7 @@ import gc
 import weakref
 
 import pytest
-from tests.statistics.token_batches import CLS, INPUTS, NONE, SEP, make_input
+from tests.statistics.token_batches import CLS, INPUTS, NONE, SEP, make_input, random_attention
 
 import planted
 from bertology.encoder.token_batch import TokenBatch
@@ -15,6 +15,8 @@ from bertology.statistics.batch_features import (
     TOKEN_KINDS,
     cached_per_batch,
     is_punctuation,
+    mass_by_kind,
+    token_kinds,
     token_runs,
 )
 
@@ -48,6 +50,24 @@ def test_a_feature_is_computed_once_per_batch_and_dropped_with_it() -> None:
     del batch
     gc.collect()
     assert reference() is None
+
+
+def test_mass_by_kind_is_the_mean_share_of_rows_with_any_weight() -> None:
+    batch = TokenBatch(INPUTS)
+    weights = 3 * random_attention(INPUTS)
+    weights[0, 0, 2] = 0  # a row without weight has no shares
+    kinds = token_kinds(batch)
+    mass = mass_by_kind(weights, kinds, batch.token_mask)
+    assert mass.shape == (3, 2, len(TOKEN_KINDS))
+    for row, recorded in enumerate(INPUTS):
+        tokens = range(len(recorded.tokens))
+        for head in range(2):
+            sources = [weights[row, head, source] for source in tokens if weights[row, head, source].sum() > 0]
+            for kind in range(len(TOKEN_KINDS)):
+                of_kind = [token for token in tokens if kinds[row, token, kind]]
+                shares = [float(source[of_kind].sum() / source.sum()) for source in sources]
+                expected = sum(shares) / len(shares) if of_kind else float("nan")
+                assert float(mass[row, head, kind]) == pytest.approx(expected, abs=1e-6, nan_ok=True)
 
 
 @pytest.mark.parametrize("token", [".", ",", "`", "``", "''", "##-", "Ġ,", "▁(", "¿", "#"])

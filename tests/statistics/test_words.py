@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.statistics.token_batches import CLS, INPUTS, NONE, SEP, make_input, random_attention
 
 from bertology.arrays import Array, FloatArray
+from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.token_batch import TokenBatch
 from bertology.encoder.tokens import SpecialToken, TokenisedInput
-from bertology.statistics.words import NonWordSlot, RowPooling, word_attention, word_slots, word_tiles
+from bertology.statistics.words import NonWordSlot, RowPooling, strongest_words, word_attention, word_slots, word_tiles
 
 POOLINGS: tuple[RowPooling, ...] = ("mean", "first", "max")
 
@@ -139,11 +140,23 @@ def test_tiles_hold_whole_words_and_as_many_as_fit(steps: list[int], max_size: i
         assert has_gap or positions[-1] - start >= max_size or next_word - first_word >= max_size
 
 
-def test_the_tokens_of_a_word_in_tiles_have_equal_weights() -> None:
-    tiles = word_slots(TokenBatch(INPUTS)).tiles
-    assert tiles is not None
+def test_the_tokens_of_a_word_have_equal_weights() -> None:
     expected = [[1, 1 / 2, 1, 0], [1, 0, 1, 1 / 3], [0, 0, 0, 0]]
-    torch.testing.assert_close(tiles.token_weights, torch.tensor(expected))
+    torch.testing.assert_close(word_slots(TokenBatch(INPUTS)).token_weights, torch.tensor(expected))
+
+
+def test_of_two_equally_strong_words_a_random_one_is_taken_the_same_in_all_heads() -> None:
+    n = 40
+    unsplit = make_input(range(n), [NONE] * n, n)
+    attention = torch.zeros(1, 2, n, n)
+    attention[..., [3, 30]] = 0.5
+    words = word_slots(TokenBatch([unsplit]))
+    excluded = torch.zeros(1, 1, n, n, dtype=torch.bool)
+    strongest = strongest_words(LayerActivations(0, attention), words, excluded, "mean")
+    target, _, ties, _ = strongest[0].unbind(1)
+    assert set(target.flatten().tolist()) == {3.0, 30.0}
+    assert 10 <= int((target[0] == 3).sum()) <= 30
+    assert torch.equal(target[0], target[1]) and (ties == 2).all()
 
 
 def test_unordered_words_have_no_tiles() -> None:

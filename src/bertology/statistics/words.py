@@ -64,6 +64,11 @@ class WordSlots:
         return self.slot_sizes[:, : self.max_words] > 0
 
     @property
+    def token_weights(self) -> Tensor:
+        """(batch, word): the weight of a token in its word; 0 for words without tokens."""
+        return torch.where(self.has_tokens, 1 / self.slot_sizes[:, : self.max_words].clamp(min=1), 0.0)
+
+    @property
     def index_dtype(self) -> torch.dtype:
         """The smallest floating-point type that holds word indices exactly."""
         return torch.float16 if self.max_words <= MAX_HALF_INTEGER else torch.float32
@@ -91,10 +96,9 @@ class WordSlots:
             if tiles:
                 table[:, row, : len(tiles)] = np.array(tiles).T
         device = self.slot.device
-        token_weights = torch.where(self.has_tokens, 1 / self.slot_sizes[:, : self.max_words].clamp(min=1), 0.0)
         first_token, n_tokens, first_word, n_words = torch.from_numpy(table).to(device).unbind(0)
         return WordTiles(
-            first_token, n_tokens, first_word, n_words, torch.from_numpy(word_ids).to(device), token_weights
+            first_token, n_tokens, first_word, n_words, torch.from_numpy(word_ids).to(device), self.token_weights
         )
 
 
