@@ -15,6 +15,7 @@ from tests.recording.material import FEW_EXAMPLES, mixed, random_sentence, tiny
 
 from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences
 from bertology.corpus.sentence import Sentence, Span, sentence_from_words
+from bertology.encoder.builtin import TINY_WORDS
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput
@@ -352,3 +353,12 @@ def test_many_windows_look_at_every_span_once(monkeypatch: pytest.MonkeyPatch) -
         assert [(span.start, span.end) for span in part.span_labels["label"]] == expected
         assert part.marked_words["target"] == tuple(i - start for i in (5, 40, 8) if start <= i < end)
         assert part.words == sentence.words[start:end] and part.text == " ".join(part.words)
+
+
+def test_a_window_may_have_room_for_a_single_token() -> None:
+    words = TINY_WORDS.split()[:3]
+    corpus = corpus_from_sentences([sentence_from_words(words)])
+    plan = make_plan(tiny(), corpus, RecordingConfig(overflow="window", max_length=3))
+    assert [recorded.tokens.tokens for recorded in plan.inputs] == [("[CLS]", word, "[SEP]") for word in words]
+    with pytest.raises(Refusal):
+        make_plan(tiny(), corpus, RecordingConfig(overflow="window", max_length=2))

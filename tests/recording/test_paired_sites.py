@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +12,7 @@ from tests.recording.material import mixed, tiny
 
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from bertology.recording.paired_sites import ComparedPositions, PairedSite
+from bertology.recording.paired_sites import ComparedPositions, PairedSite, have_same_tokens
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 
@@ -42,7 +45,22 @@ def test_word_by_word_an_encoder_has_no_difference_from_itself() -> None:
     site = SITE.bind(tiny(), "words")
     for values in record(tiny(), mixed(3), [site])[site]:
         np.testing.assert_allclose(values, 0, atol=1e-6)
-    assert site.name.endswith(".words") and site.name != SITE.bind(tiny()).name
+    # Stored recordings have these names.
+    assert SITE.bind(tiny()).name == f"difference.{tiny().fingerprint[:16]}"
+    assert site.name == f"{SITE.bind(tiny()).name}.words"
+
+
+def test_tokens_are_the_same_if_their_texts_and_numbers_are() -> None:
+    recording = record(tiny(), mixed(2), ["attention"])
+
+    def with_tokens(**fields: Any) -> Recording:
+        last = recording.inputs[-1]
+        return replace(recording, inputs=(recording.inputs[0], replace(last, tokens=replace(last.tokens, **fields))))
+
+    tokens = recording.inputs[-1].tokens
+    assert have_same_tokens(recording, with_tokens())
+    assert not have_same_tokens(recording, with_tokens(ids=tokens.ids + 1))
+    assert not have_same_tokens(recording, with_tokens(tokens=("other", *tokens.tokens[1:])))
 
 
 def test_encoders_of_another_size_are_refused() -> None:
