@@ -85,6 +85,14 @@ def test_a_number_that_nothing_tells_from_its_limit_stays_on_its_side(value: flo
     assert rounded.value.text == text
 
 
+def test_a_number_without_an_interval_gets_the_digits_of_the_one_it_is_compared_with() -> None:
+    exact, measured = measurement(1 / 3, 0.0, 0.0), measurement(0.5, 0.004, 0.004)
+    for comparison in (Comparison(exact, measured), Comparison(measured, exact)):
+        (rounded,) = round_comparisons([comparison], "percent")
+        assert rounded.other is not None
+        assert {rounded.value.text, rounded.other.text} == {"33.3 %", "50.0 %"}
+
+
 def test_two_different_numbers_do_not_look_equal() -> None:
     comparison = Comparison(measurement(0.668, 0.02, 0.02), measurement(0.674, 0.03, 0.03))
     (rounded,) = round_comparisons([comparison], "percent")
