@@ -192,7 +192,7 @@ def test_the_penalty_bounds_the_steps_along_axes_without_variance(classes: int, 
 def test_one_example_far_away_has_the_probabilities_of_its_scores() -> None:
     """Its scores would overflow; those of the other examples are small."""
     x, labels = examples(3, 1)
-    x[:, 0, 0] = 400.0
+    x[:, 0, 0], labels[:, 0] = 400.0, labels[0].max()
     weights = solve_logistic(x[:1], labels, 3, (0.01,), EXACT)[0, 0, 0]
     assert (x[0] @ weights[:, :-1].T).max() > 80
     np.testing.assert_allclose(gradient(x[0], labels[0], weights, 0.01), 0, atol=1e-4)
