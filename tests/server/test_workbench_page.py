@@ -183,7 +183,7 @@ def test_all_views_and_quantities_are_drawn(opened: Open) -> None:
     for quantity in ("norm", "gradient", "rollout"):
         page.select_option("[data-choice='Quantity']", quantity)
         page.wait_for_selector(f"{READY}[data-shown*='{'null' if quantity == 'rollout' else quantity}']")
-    assert "rollout" in (page.locator(".head-view canvas").get_attribute("aria-label") or "")
+    page.wait_for_selector(".head-view canvas[aria-label*='rollout']")
     page.hover(".tokens.from button >> nth=3")
     assert "One text." in page.locator(".sentence").inner_text()
 

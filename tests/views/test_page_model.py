@@ -55,12 +55,16 @@ def test_measures_of_the_text_are_those_of_its_attention(opened: Any) -> None:
     page, weights = opened(atlas(), "view=model&layer=3&heads=8"), attention()
     page.wait_for_selector(MEASURED)
     n = weights.shape[-1]
+    plogp = weights * np.log(np.where(weights > 0, weights, 1))
+    entropy = -plogp.sum(-1).mean(-1)
+    # Layers are measured one after the other, and the ranks grow with them.
+    rank = 1 + int((entropy > entropy[2, 7]).sum())
+    page.wait_for_selector(f".card table tr:has(:text-is('entropy')) td:last-child:text-is('{rank}')")
     rows = [row.split("\t") for row in page.locator(".card table").first.locator("tbody tr").all_inner_texts()]
     shown = {name: (value, uniform, int(rank)) for name, value, uniform, rank in rows}
-    plogp = weights * np.log(np.where(weights > 0, weights, 1))
     expected = {
         "largest weight": weights.max(-1).mean(-1),
-        "entropy": -plogp.sum(-1).mean(-1),
+        "entropy": entropy,
         "to previous token": np.diagonal(weights, -1, 2, 3).mean(-1),
         "to next token": np.diagonal(weights, 1, 2, 3).mean(-1),
         "to itself": np.diagonal(weights, 0, 2, 3).mean(-1),

@@ -65,10 +65,16 @@ class AnalysisCache:
         if self.engine is not None and self.directory is not None:
             self._compute_in_workers(function, arguments, meter, hand_on_progress)
         values: list[Any] = []
-        for step, each in enumerate(arguments):
-            progress = step_progress(meter, step, len(arguments)) if hand_on_progress else None
-            values.append(self.call(function, progress=progress, **each))
-            meter(len(values), len(arguments))
+        step_total = 1
+
+        def report(done: int, total: int) -> None:
+            nonlocal step_total
+            step_total = total
+            meter(len(values) * total + done, len(arguments) * total)
+
+        for each in arguments:
+            values.append(self.call(function, progress=report if hand_on_progress else None, **each))
+            meter(len(values) * step_total, len(arguments) * step_total)
         return values
 
     def _compute_in_workers(

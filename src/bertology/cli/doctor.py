@@ -27,6 +27,7 @@ EXTRAS = {
     "datasets": "corpora from Hugging Face datasets",
     "figures": "figures as PNG and PDF (SVG and HTML need nothing)",
     "notebook": "the attention view as a notebook widget",
+    "ray": "workers of a Ray cluster, `--engine ray`",
     "remote": "stores behind addresses such as s3://bucket/folder",
     "serve": "the workbench, `bertology serve`",
 }

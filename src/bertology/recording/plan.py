@@ -152,6 +152,9 @@ def _tokenise_ahead(
     encoder: Encoder, chunks: Sequence[Sequence[tuple[int, int, TextInput]]]
 ) -> Iterator[list[TokenisedInput]]:
     """The tokens of each chunk; the tokeniser, which needs no Python, works on one while another one is aligned."""
+    if len(chunks) == 1:  # nothing to align meanwhile, and a thread takes memory
+        yield encoder.tokenise([text for _, _, text in chunks[0]])
+        return
     with ThreadPoolExecutor(2) as executor:
         futures: deque[Future[list[TokenisedInput]]] = deque()
         try:
