@@ -196,6 +196,12 @@ def store_path(value: str | StorePath) -> StorePath:
     return RemotePath(url)
 
 
+def make_folder(path: StorePath) -> None:
+    """Create a local folder with those above it; object stores have no folders."""
+    if isinstance(path, Path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 def local_folder(path: StorePath, purpose: str) -> Path:
     """The path, if it is local; `purpose` needs a folder of this machine."""
     if isinstance(path, RemotePath):

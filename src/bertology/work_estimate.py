@@ -7,9 +7,9 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from bertology.errors import CostError
+from bertology.store_paths import RemotePath, StorePath
 
 MAX_HOURS = 12.0
 """Work that is estimated to take longer is refused, unless `--max-hours` allows it."""
@@ -40,7 +40,7 @@ def check_work(
     work: WorkEstimate,
     max_hours: float,
     *,
-    folder: Path | None = None,
+    folder: StorePath | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> None:
     """Tell what takes longer than a minute; refuse more than `max_hours`, or more bytes than there is space for.
@@ -93,8 +93,13 @@ def _allowing_hours(work: WorkEstimate) -> int:
     return math.ceil(1.5 * work.seconds / 3600)
 
 
-def _free_bytes(folder: Path | None) -> float:
-    """The bytes free on the disk of a folder, which need not exist; without one, all memory of the machine."""
+def _free_bytes(folder: StorePath | None) -> float:
+    """The bytes free on the disk of a folder, which need not exist; without one, all memory of the machine.
+
+    An object store does not say how much it takes.
+    """
+    if isinstance(folder, RemotePath):
+        return math.inf
     if folder is not None:
         existing = next((path for path in (folder, *folder.absolute().parents) if path.exists()), None)
         return math.inf if existing is None else float(shutil.disk_usage(existing).free)

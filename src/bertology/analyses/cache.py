@@ -14,6 +14,7 @@ from bertology.checked_files import DamagedFileError, read_checked_json, write_c
 from bertology.engines.engine import Engine, Outcome, WorkerTask, raise_failures
 from bertology.errors import DamagedFileWarning, count_noun
 from bertology.progress import ProgressCallback, ProgressFactory, describe_step, no_progress
+from bertology.store_paths import StorePath, make_folder
 
 FOLDER = "analysis_cache"
 
@@ -31,6 +32,7 @@ class AnalysisCache:
 
     directory: StorePath | None = None
     progress: ProgressFactory | None = None
+    max_hours: float | None = None
     engine: Engine | None = None
 
     def progress_meter(self, title: str) -> ProgressCallback:
@@ -92,7 +94,7 @@ class AnalysisCache:
         tasks = [WorkerTask(f"part {step + 1} of {len(arguments)} ({name})", (step,)) for step in missing]
         shared = (self.directory, function, list(arguments), hand_on_progress)
         failures: list[Outcome] = []
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_folder(self.directory)
         describe_step(meter, count_noun(min(self.engine.n_workers, len(tasks)), "workers"))
         for n_done, outcome in enumerate(self.engine.run(compute_part, shared, tasks, folder=self.directory), 1):
             meter(n_done, len(tasks))
@@ -148,7 +150,7 @@ class AnalysisCache:
         return self.directory / FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}{suffix}"
 
 
-def compute_part(shared: tuple[Path, Callable[..., Any], Sequence[Mapping[str, Any]], bool], step: int) -> None:
+def compute_part(shared: tuple[StorePath, Callable[..., Any], Sequence[Mapping[str, Any]], bool], step: int) -> None:
     """Compute and store one value of `AnalysisCache.call_all`, in a worker."""
     directory, function, arguments, hand_on_progress = shared
     AnalysisCache(directory).call(function, progress=no_progress if hand_on_progress else None, **arguments[step])

@@ -14,6 +14,7 @@ from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
 from bertology.engines.engine import Engine, Outcome, WorkerTask, raise_failures
 from bertology.errors import Refusal, count_noun
 from bertology.progress import ProgressFactory, describe_step, no_progress
+from bertology.store_paths import make_folder
 
 if TYPE_CHECKING:
     from bertology.analyses.run import NotifyFunction, Request, RunInputs
@@ -73,7 +74,7 @@ def _run_tasks(
 ) -> None:
     store = shared[0].store
     assert store is not None, "an engine has a store"
-    store.mkdir(parents=True, exist_ok=True)
+    make_folder(store)
     bar = progress("analyses") if progress is not None else no_progress
     describe_step(bar, count_noun(min(engine.n_workers, len(tasks)), "workers"))
     bar(0, len(tasks))

@@ -49,7 +49,8 @@ class RecordingsByRole:
     @property
     def cache(self) -> AnalysisCache:
         """The cache for finished parts of an analysis, with its progress."""
-        return AnalysisCache(self._inputs.store, self._progress, self._inputs.engine)
+        inputs = self._inputs
+        return AnalysisCache(inputs.store, self._progress, max_hours=inputs.max_hours, engine=inputs.engine)
 
     def __getitem__(self, role: str) -> Recording | None:
         if role not in self._recordings:
@@ -112,6 +113,7 @@ class RecordingsByRole:
                 sites,
                 config=self._inputs.config,
                 store=self._inputs.store,
+                max_hours=None,
                 engine=None if self._inputs.store is None else self._inputs.engine,
                 progress=ProgressStep(show),
                 notify=self._notify if sites else None,

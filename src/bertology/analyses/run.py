@@ -25,6 +25,7 @@ from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import Encoder, describe_changes, describe_encoder, describe_numbers
 from bertology.encoder.load import as_encoder
+from bertology.engines.engine import Engine
 from bertology.errors import Refusal, count_noun
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory, no_progress
@@ -33,12 +34,14 @@ from bertology.recording.recording import Recording, check_same_inputs
 from bertology.results.result import Result, sample_sizes, versions
 from bertology.results.shapes import Examples, Shape, UnmeasuredShape
 from bertology.store_paths import StorePath, store_path
+from bertology.work_estimate import WorkEstimate, check_work
 
 ROLE_NAMES = {"recording": "model", "randomised": "untrained", "against": "against"}
 """The recordings an analysis may use, and their names under `inputs` in a result."""
 
-NO_CONTENT = {"store", "engine"}
-"""Inputs that no result depends on: where it is kept, and where it is computed."""
+NO_CONTENT = {"store", "engine", "max_hours"}
+"""Inputs that no result depends on: where it is kept and computed, and how long that may take."""
+
 Request = tuple[Analysis, Mapping[str, Any]]
 """An analysis and its options."""
 NotifyFunction = Callable[[str], None]
@@ -61,6 +64,7 @@ class RunInputs:
     config: RecordingConfig = field(default_factory=RecordingConfig)
     store: StorePath | None = None
     random_baseline: bool = True
+    max_hours: float | None = None
     engine: Engine | None = None
 
     def __post_init__(self) -> None:
@@ -134,6 +138,7 @@ def build_run_inputs(
     config: RecordingConfig | None = None,
     store: str | StorePath | None = None,
     random_baseline: bool = True,
+    max_hours: float | None = None,
     models_follow: bool = False,
     title: str,
 ) -> RunInputs:
@@ -157,6 +162,7 @@ def build_run_inputs(
         config=config or RecordingConfig(),
         store=None if store is None else store_path(store),
         random_baseline=random_baseline,
+        max_hours=max_hours,
     )
 
 
@@ -190,6 +196,7 @@ def run_all(
     cache_results: bool = False,
     progress_estimate: ProgressEstimate | None = None,
     raise_refusals: bool = False,
+    is_checked: bool = False,
     use_engine: bool = True,
 ) -> RunReport:
     """Run several analyses with one forward pass over the corpus per encoder.
@@ -197,8 +204,8 @@ def run_all(
     `progress` takes the title of a step and returns its callback. With `cache_results` each result is stored as soon
     as it is computed, so that a second run resumes where the first was stopped. `progress_estimate` is updated as
     steps finish. With `raise_refusals` an analysis that does not fit is refused, where this is known before the first
-    forward pass. If the inputs have an engine, its workers run the analyses, and results are cached; `use_engine` is
-    false where they have run already.
+    forward pass. `is_checked` says that the caller has compared the work with `inputs.max_hours`. If the inputs have an
+    engine, its workers run the analyses, and results are cached; `use_engine` is false where they have run already.
     """
     estimate = progress_estimate or ProgressEstimate()
     before = dict(estimate.elapsed)
@@ -211,6 +218,15 @@ def run_all(
         names = list(dict.fromkeys(analysis.name for analysis, _ in runnable))
         title = f"{names[0] if len(names) == 1 else count_noun(len(names), 'analyses')} on {_model_name(inputs)}"
         check_run_work(title, [(runnable, inputs)], inputs.max_hours, notify, cache_results=cache_results)
+    passes: list[ForwardPass] = []
+    # Some parts of a page are computed for one text at a time and are not stored.
+    engine = inputs.engine if inputs.store is not None and inputs.encoder is not None else None
+    engine = None if inputs.recording is not None else engine
+    if engine is not None and use_engine:
+        from bertology.analyses.engine_runs import compute_in_workers
+
+        callbacks: dict[str, Any] = {"progress": progress, "notify": notify, "progress_estimate": estimate}
+        passes = compute_in_workers([(runnable, inputs)], engine, **callbacks)
     recordings = RecordingsByRole(runnable, inputs, progress, notify, estimate)
     outcomes: list[Result | Refusal] = []
     for (analysis, options), refusal in zip(resolved, refusals, strict=True):
@@ -262,10 +278,10 @@ def estimate_runs(
     return sum((estimate(requests, inputs) for requests, inputs in resolved), WorkEstimate())
 
 
-def is_runnable(request: Request, inputs: RunInputs) -> bool:
-    """Whether an analysis fits the model and the corpus, as far as is known before a forward pass."""
-    analysis, options = request
-    return check_runnable(analysis, _resolve_options(analysis, options, inputs), inputs) is None
+def runnable_requests(requests: Sequence[Request], inputs: RunInputs) -> list[Request]:
+    """The analyses that fit the model and the corpus, with all their options."""
+    resolved = [(analysis, _resolve_options(analysis, options, inputs)) for analysis, options in requests]
+    return [(analysis, options) for analysis, options in resolved if check_runnable(analysis, options, inputs) is None]
 
 
 def estimate_run_seconds(requests: Sequence[Request], inputs: RunInputs) -> float:

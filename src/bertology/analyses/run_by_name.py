@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
 from bertology.analyses import registry
 from bertology.analyses.checkpoints import run_against_all
@@ -27,6 +27,7 @@ from bertology.recording.recording import Recording
 from bertology.results.result import Result
 from bertology.results.results import Results, unique_names
 from bertology.store_paths import StorePath
+from bertology.work_estimate import MAX_HOURS
 
 
 @overload
@@ -55,6 +56,7 @@ def run(
     store: str | StorePath | None = None,
     like: str | None = None,
     random_baseline: bool = True,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     engine: Engine | str | None = None,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
@@ -71,7 +73,8 @@ def run(
     become one matrix of models by layers, other results are by model. With a `store` (a directory) recordings are kept
     and reused. `like` is a paper, for example clark2019, whose definitions are used where `options` do not say
     otherwise; the published numbers are then in the provenance of the result. With an `engine` (`local:4`, `ray`,
-    `ray:ADDRESS`) and a `store`, its workers record and analyse. `options` are the options of the analyses; of several
+    `ray:ADDRESS`) and a `store`, its workers record and analyse. Work that is estimated to take longer than `max_hours`
+    for a model is refused before it starts (None: no bound). `options` are the options of the analyses; of several
     analyses, each takes those it has.
     """
     names = [analysis] if isinstance(analysis, str) else list(dict.fromkeys(analysis))

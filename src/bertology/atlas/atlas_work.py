@@ -20,13 +20,13 @@ PASSES = 10
 """More forward passes than the claims make over the corpus; only for what is not measured."""
 
 
-def estimate_atlas(models: Sequence[Any], task: JudgingTask, n_processes: int) -> WorkEstimate:
+def estimate_atlas(models: Sequence[Any], task: JudgingTask, n_workers: int) -> WorkEstimate:
     """Seconds and bytes of judging the models that are not stored; small work is estimated from counts alone."""
     pending = [model for model in models if not isinstance(model, str) or stored_model(model, task) is None]
     sizes = {index: _file_bytes(model) for index, model in enumerate(pending)}
     rough = _rough_seconds(task, sum(sizes.values()), len(pending))
     if rough < MESSAGE_SECONDS and all(sizes.values()):
-        return WorkEstimate(rough / n_processes)
+        return WorkEstimate(rough / n_workers)
     for index, model in enumerate(pending):
         try:
             work = _estimate_model(model, task)
@@ -34,7 +34,7 @@ def estimate_atlas(models: Sequence[Any], task: JudgingTask, n_processes: int) -
             continue
         measured = sizes[index] or 1
         total = sum((sizes[other] or measured) / measured for other in sizes)
-        return WorkEstimate(work.seconds * total / n_processes, work.n_bytes * total)
+        return WorkEstimate(work.seconds * total / n_workers, work.n_bytes * total)
     return WorkEstimate()
 
 

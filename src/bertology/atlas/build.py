@@ -19,12 +19,13 @@ from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.run import DEFAULT_CORPUS, MAX_UNKNOWN
 from bertology.corpus.read import as_corpus
 from bertology.encoder.load import as_encoder
-from bertology.engines.engine import Engine
-from bertology.errors import ExplainedError, MachineError, Refusal
-from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION
+from bertology.engines.engine import Engine, open_engine
+from bertology.errors import ExplainedError, MachineError, Refusal, count_noun
+from bertology.number_ranges import COUNT, COUNT_OR_ZERO, HOURS, PROPORTION
 from bertology.progress import ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
 from bertology.store_paths import StorePath, store_path
+from bertology.work_estimate import MAX_HOURS, check_work
 
 AtlasFormat = Literal["html", "json"]
 SUFFIXES: dict[str, AtlasFormat] = {".html": "html", ".json": "json"}
@@ -48,7 +49,8 @@ def atlas(
     dtype: str = "float32",
     allow_pickle: bool = False,
     store: str | StorePath | None = None,
-    n_processes: Annotated[int, REPETITIONS] = 1,
+    engine: Engine | str | None = None,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
 ) -> Atlas:
@@ -58,7 +60,8 @@ def atlas(
     its own, one at a time or as many as the `engine` has workers (`local:4`, `ray`, `ray:ADDRESS`), and kept in the
     `store` (a directory); one that cannot be judged is named with the reason, and the others go on. With `output`, a
     page that opens offline (.html), or all numbers (.json), is written. `device`, `dtype` and `allow_pickle` say how
-    named models are loaded. The other arguments are those of `bertology.claims`.
+    named models are loaded. An atlas that is estimated to take longer than `max_hours` is refused before it starts
+    (None: no bound). The other arguments are those of `bertology.claims`.
     """
     file = None if output is None else Path(output)
     if file is not None and file.suffix not in SUFFIXES:
@@ -88,7 +91,12 @@ def atlas(
             "No finding was chosen", "at least one", "Name another paper or file of claims, or leave out fewer"
         )
     distinct, messages = _without_repeats(models)
-    outcomes = _judge_all(distinct, task, engine, progress)
+    with open_engine(engine) as opened:
+        if max_hours is not None:
+            work = estimate_atlas(distinct, task, 1 if opened is None else opened.n_workers)
+            title = f"An atlas of {count_noun(len(distinct), 'models')}"
+            check_work(title, work, max_hours, folder=task.store, notify=notify)
+        outcomes = _judge_all(distinct, task, opened, progress)
     judged = [outcome for outcome in outcomes if isinstance(outcome, JudgedModel)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, NotJudged)]
     if not judged:
@@ -144,7 +152,7 @@ def _same_weights(models: Sequence[JudgedModel]) -> list[str]:
 
 
 def _judge_all(
-    models: Sequence[Any], task: JudgingTask, engine: Engine | str | None, progress: ProgressFactory | None
+    models: Sequence[Any], task: JudgingTask, engine: Engine | None, progress: ProgressFactory | None
 ) -> list[JudgedModel | NotJudged]:
     """Judge the models, those that are stored without loading them; models in memory are judged in this process."""
     outcomes: dict[int, JudgedModel | NotJudged] = {}

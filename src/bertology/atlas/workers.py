@@ -17,6 +17,7 @@ from bertology.engines.local import LocalEngine
 from bertology.errors import ExplainedError, MachineError, Refusal
 from bertology.machine_errors import find_machine_error
 from bertology.progress import ProgressCallback, ProgressFactory, no_progress
+from bertology.store_paths import StorePath
 
 
 def judge_in_workers(
@@ -44,7 +45,7 @@ def judge_task(task: JudgingTask, source: str, progress: ProgressCallback) -> Ju
 
 
 @contextmanager
-def _shared_folder(task: JudgingTask, engine: Engine) -> Generator[Path]:
+def _shared_folder(task: JudgingTask, engine: Engine) -> Generator[StorePath]:
     """The store; without one, processes of this machine share a temporary folder."""
     if not isinstance(engine, LocalEngine):
         refuse_without_store(engine, task.store)

@@ -24,7 +24,6 @@ from bertology.analyses.run import (
     count_words,
     estimate_run_seconds,
     estimate_runs,
-    is_runnable,
     run_all,
     runnable_requests,
     with_partner,
@@ -40,14 +39,15 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import as_encoder
 from bertology.encoder.tokens import SpecialToken
 from bertology.engines.engine import Engine, open_engine, refuse_without_store
-from bertology.errors import Refusal, unknown_name
-from bertology.number_ranges import COUNT, COUNT_OR_ZERO, PROPORTION
+from bertology.errors import Refusal, count_noun, unknown_name
+from bertology.number_ranges import COUNT, COUNT_OR_ZERO, HOURS, PROPORTION
 from bertology.recording.overflow import Overflow
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import ComputedArrays, Recording
 from bertology.results.result import Result
 from bertology.results.results import unique_names
 from bertology.store_paths import StorePath
+from bertology.work_estimate import MAX_HOURS, WorkEstimate
 
 DEFAULT_CORPUS = "english"
 MAX_UNKNOWN = 0.1
@@ -85,6 +85,8 @@ class ClaimsArguments(TypedDict, total=False):
     max_unknown: float
     overflow: Overflow | None
     store: str | StorePath | None
+    max_hours: float | None
+    engine: Engine | str | None
     progress: ProgressFactory | None
     notify: NotifyFunction | None
 
@@ -112,6 +114,8 @@ def claims(
     max_unknown: Annotated[float, PROPORTION] = MAX_UNKNOWN,
     overflow: Overflow | None = None,
     store: str | StorePath | None = None,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
+    engine: Engine | str | None = None,
     progress: ProgressFactory | None = None,
     notify: NotifyFunction | None = None,
 ) -> ClaimResults | ClaimResultsByModel:
@@ -127,7 +131,8 @@ def claims(
     language, and say so, unless `fill` is false. A corpus of which the tokeniser does not know more than the share
     `max_unknown` is refused. `overflow` says what is done with inputs longer than the model allows; if it is not given,
     they are skipped, and interventions treat them as in training. With a `store` (a directory) recordings and results
-    are kept and reused. With an `engine` (`local:4`, `ray`, `ray:ADDRESS`) its workers record and analyse.
+    are kept and reused. With an `engine` (`local:4`, `ray`, `ray:ADDRESS`) its workers record and analyse. Work that is
+    estimated to take longer than `max_hours` for a model is refused before it starts (None: no bound).
     """
     left_out = [without] if isinstance(without, str) else list(without)
     selected = select_claims(
@@ -307,6 +312,7 @@ def judge_claims(
                 notify=notify,
                 cache_results=True,
                 progress_estimate=estimate,
+                is_checked=True,
                 use_engine=use_engine,
             )
         passes.extend(report.passes)
@@ -337,6 +343,61 @@ def judge_claims(
         unknown_tokens,
         filling,
     )
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What judging claims will run: batches of analyses, and what is known before about those that do not apply."""
+
+    batches: list[_AnalysisBatch]
+    refused: Mapping[str, Refusal]
+    other_languages: Mapping[str, Refusal]
+    unknown_tokens: tuple[UnknownTokens, ...]
+
+    def check_work(self, title: str, max_hours: float, notify: NotifyFunction | None) -> None:
+        """Tell the work of all batches, or refuse it."""
+        check_run_work(title, self.runnable(), max_hours, notify)
+
+    def runnable(self) -> list[tuple[list[Request], RunInputs]]:
+        """The analyses of each batch that fit its model and corpus."""
+        return [
+            (runnable_requests(list(batch.requests.values()), batch.inputs), batch.inputs) for batch in self.batches
+        ]
+
+
+def estimate_claims(
+    claims: Sequence[Claim], inputs: RunInputs, *, max_unknown: float, overflow: Overflow | None
+) -> WorkEstimate:
+    """The work of judging claims for a model, without what is stored."""
+    return estimate_runs(_plan_runs(claims, inputs, max_unknown, overflow).runnable())
+
+
+def _plan_runs(claims: Sequence[Claim], inputs: RunInputs, max_unknown: float, overflow: Overflow | None) -> RunPlan:
+    """The analyses that the claims need, in batches of one model and corpus; an unreadable corpus is refused."""
+    unknown_tokens = _count_unknown_tokens(inputs)
+    for count in unknown_tokens:
+        count.check(max_unknown)
+    other_languages = _other_languages(claims, inputs.corpus)
+    runs = [run for claim in claims if claim.id not in other_languages for run in claim.all_runs.values()]
+    outcomes: dict[str, Refusal] = {}
+    batches: list[_AnalysisBatch] = []
+    for target, corpus in dict.fromkeys((run.target, run.corpus) for run in runs):
+        batch_runs = {_run_key(run): run for run in runs if (run.target, run.corpus) == (target, corpus)}
+        if target == "against" and inputs.against is None and inputs.against_recording is None:
+            outcomes |= dict.fromkeys(batch_runs, NO_FINE_TUNED_MODEL)
+            continue
+        known, unknown = _declared_analyses(batch_runs, overflow)
+        outcomes |= unknown
+        batch_inputs = _with_corpus(_select_target(inputs, target), corpus)
+        if corpus is not None and batch_inputs.encoder is None and batch_inputs.recording is None:
+            recordable = [key for key, (analysis, _) in known.items() if "encoder" not in analysis.required_inputs]
+            outcomes |= dict.fromkeys(recordable, _no_stimuli_refusal(corpus))
+            known = {key: request for key, request in known.items() if key not in recordable}
+        if corpus is not None and (refusal := _unreadable(batch_inputs, max_unknown)) is not None:
+            outcomes |= dict.fromkeys(known, refusal)
+            continue
+        batches.append(_AnalysisBatch.sorted_by_cost(known, batch_inputs))
+    return RunPlan(batches, outcomes, other_languages, unknown_tokens)
 
 
 def _compute_in_workers(

@@ -112,6 +112,7 @@ def atlas_command(
             allow_pickle=loading.allow_pickle,
             store=options.store_directory(store, no_store=no_store),
             engine=engine,
+            max_hours=max_hours,
             progress=progress,
             notify=options.print_message,
         )

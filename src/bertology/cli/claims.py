@@ -131,6 +131,7 @@ class ClaimsOptions:
             "max_unknown": self.max_unknown_tokens,
             "overflow": self.overflow,
             "store": options.store_directory(self.store, no_store=self.no_store),
+            "max_hours": self.max_hours,
             "engine": self.engine,
             "progress": progress,
             "notify": options.print_message,

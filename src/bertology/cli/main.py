@@ -33,6 +33,7 @@ from bertology.cli import (
 )
 from bertology.cli.options import expand_option_groups
 from bertology.errors import CostError, DamagedFileWarning, LoadWarning, Refusal
+from bertology.library_settings import set_library_defaults
 from bertology.machine_errors import find_machine_error
 
 INTERRUPTED_STATUS = 130

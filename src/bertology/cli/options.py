@@ -22,6 +22,7 @@ from bertology.lazy import torch
 from bertology.number_ranges import COUNT, HOURS, MAX_COUNT, NumberRange, check_number, range_of_hint
 from bertology.progress import progress_bars as progress_bars
 from bertology.store_paths import StorePath, store_path
+from bertology.work_estimate import MAX_HOURS as MAX_HOURS
 
 if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus

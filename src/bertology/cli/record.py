@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bertology.cli import options
 from bertology.cli.completion import complete_corpus, complete_model
-from bertology.errors import Refusal
+from bertology.errors import Refusal, count_noun
 from bertology.number_ranges import COUNT, SEED
 
 HELP = "Record activations of a model on a corpus; an interrupted recording resumes."
@@ -63,29 +63,46 @@ def record_command(
     max_hours: options.MaxHours = options.MAX_HOURS,
 ) -> None:
     """Record, and print the directory."""
+    from bertology.engines.engine import open_engine
     from bertology.recording.plan import RecordingConfig
     from bertology.recording.recorder import record
     from bertology.recording.slices import parse_slice, record_slice
 
+    if slice is not None:
+        parse_slice(slice)
     folder = options.output_folder(output)
     if part_size is not None and not stream:
         raise Refusal("--part-size was given without --stream", "both or none", "Add --stream, or remove --part-size")
-    registry.load_all()
+    if slice is not None and stream:
+        raise Refusal(
+            "--slice was given with --stream",
+            "one of them: the parts of a stream are found one after the other",
+            "Divide the file, or let the workers of --engine record each part",
+        )
     texts = reading.stream(corpus, part_size) if stream else reading.read(corpus)
     encoder = loading.load(model)
     config = RecordingConfig(
         overflow=overflow, max_length=max_length, half_precision=float16, objective=objective, seed=seed
     )
-    with options.progress_bars() as progress:
-        recording = record(
-            encoder,
-            texts,
-            [name.strip() for name in sites.split(",") if name.strip()],
-            config=config,
-            folder=folder,
-            progress=progress(f"recording {encoder.name}"),
-            notify=options.print_message,
-        )
+    with open_engine(engine) as opened, options.progress_bars() as progress:
+        arguments: dict[str, Any] = {
+            "config": config,
+            "folder": folder,
+            "engine": opened,
+            "progress": progress(f"recording {encoder.name}"),
+            "notify": options.print_message,
+        }
+        names = [name.strip() for name in sites.split(",") if name.strip()]
+        if slice is not None:
+            report = record_slice(encoder, texts, names, slice=slice, **arguments)
+            state = "complete" if report.is_complete else "other slices record the rest"
+            options.print_message(
+                f"{folder}: recorded {count_noun(report.recorded, 'shards')} of slice {slice}; {report.finished} of "
+                f"{count_noun(report.shards, 'shards')} are there, {state}"
+            )
+            typer.echo(str(folder))
+            return
+        recording = record(encoder, texts, names, max_hours=max_hours, **arguments)
     if stream:
         options.print_skipped(recording.corpus)
     counts = ", ".join(f"{count} {name}" for name, count in recording.counts.items())

@@ -160,6 +160,7 @@ def run_command(
             store=options.store_directory(store, no_store=no_store),
             like=like,
             random_baseline=not no_random_baseline,
+            max_hours=max_hours,
             engine=engine,
             progress=progress,
             notify=options.print_message,

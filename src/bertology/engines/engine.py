@@ -21,6 +21,7 @@ from bertology.engines.runtime import runtime_versions
 from bertology.errors import ExplainedError, MachineError, Refusal, count_noun
 from bertology.machine_errors import find_machine_error
 from bertology.progress import ProgressCallback
+from bertology.store_paths import RemotePath, StorePath
 
 MAX_TRIES = 3
 """A task whose worker ended before it did is tried so many times."""
@@ -93,7 +94,7 @@ class Engine(ABC):
         shared: Any,
         tasks: Sequence[WorkerTask],
         *,
-        folder: Path,
+        folder: StorePath,
         isolated: bool = False,
         progress: TaskProgress | None = None,
     ) -> Iterator[Outcome]:
@@ -109,10 +110,10 @@ class Engine(ABC):
             return
         payload = dump_value((function, shared), "What the tasks share")
         with _token(folder) as (token_file, token):
-            job = Job(
-                secrets.token_hex(8), payload, str(folder.absolute()), token_file, token, runtime_versions(),
-                progress is not None,
-            )  # fmt: skip
+            address = str(folder.absolute() if isinstance(folder, Path) else folder)
+            takes_progress = progress is not None
+            key, versions = secrets.token_hex(8), runtime_versions()
+            job = Job(key, payload, address, token_file, token, versions, takes_progress)
             yield from self.outcomes(job, tasks, isolated=isolated, progress=progress)
 
     def __enter__(self) -> Self:
@@ -125,9 +126,17 @@ class Engine(ABC):
 
 
 @contextmanager
-def _token(folder: Path) -> Generator[tuple[str, str]]:
+def _token(folder: StorePath) -> Generator[tuple[str, str]]:
     """A file with a random token in the folder, for workers to read, while the block runs."""
     token = secrets.token_hex(16)
+    if isinstance(folder, RemotePath):
+        remote = folder / f"engine-{token[:8]}.token"
+        remote.create_bytes(token.encode())
+        try:
+            yield remote.name, token
+        finally:
+            remote.unlink(missing_ok=True)
+        return
     if folder.is_dir():
         remove_stale_partials(folder)  # of drivers that were killed
     with partial_file(folder, f"engine-{token[:8]}") as (stream, file):

@@ -14,6 +14,7 @@ from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.runtime import runtime_versions, version_differences
 from bertology.errors import MachineError, Refusal
 from bertology.progress import ProgressCallback
+from bertology.store_paths import StorePath, store_path
 
 Answer = tuple[str, bytes]
 """`value` or `error`, and the pickled value or exception."""
@@ -80,7 +81,7 @@ def _check_versions(job: Job) -> None:
 
 
 def _check_folder(job: Job) -> None:
-    folder = Path(job.folder)
+    folder = store_path(job.folder)
     try:
         is_seen = (folder / job.token_file).read_text("utf-8") == job.token
     except PermissionError as error:
@@ -89,13 +90,13 @@ def _check_folder(job: Job) -> None:
         is_seen = False
     if not is_seen:
         raise _folder_refusal(folder, "does not see")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if isinstance(folder, Path) and not os.access(folder, os.W_OK | os.X_OK):
         raise _folder_refusal(folder, "has no permission to write into")
 
 
-def _folder_refusal(folder: Path, problem: str) -> Refusal:
+def _folder_refusal(folder: StorePath, problem: str) -> Refusal:
     return Refusal(
         f"The worker on {platform.node()} {problem} the folder {folder} of this run",
         "a folder that the driver and all workers share and may write",
-        "Choose one on a shared file system with -o or --store",
+        "Choose one on a shared file system, or an address such as s3://bucket/folder, with -o or --store",
     )

@@ -18,6 +18,7 @@ from bertology.encoder.load import as_encoder
 from bertology.engines.engine import Engine, open_engine, refuse_without_store
 from bertology.errors import Refusal
 from bertology.lazy import torch
+from bertology.number_ranges import HOURS
 from bertology.progress import describe_step
 from bertology.recording.gold_targets import GoldTargets, gold_targets
 from bertology.recording.manifest import load_plan, save_description
@@ -41,6 +42,7 @@ from bertology.statistics.pairs import StatisticNeeds
 from bertology.statistics.triton.accumulate import FusedAccumulator, can_fuse, supports_fused
 from bertology.statistics.word_states import word_weights
 from bertology.store_paths import StorePath, store_path
+from bertology.work_estimate import MAX_HOURS, MESSAGE_SECONDS, WorkEstimate, check_work
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,6 +62,8 @@ def record(
     config: RecordingConfig = RecordingConfig(),
     store: str | StorePath | None = None,
     folder: str | StorePath | None = None,
+    max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
+    engine: Engine | str | None = None,
     progress: ProgressCallback | None = None,
     notify: MessageCallback | None = None,
 ) -> Recording:
@@ -68,7 +72,10 @@ def record(
     With a `store` (a root folder), shards are stored under a content hash, finished shards are never recomputed, and
     sites recorded earlier are shared; `folder` names the recording's own folder instead. Both may be addresses, such as
     s3://bucket/folder. Without either, arrays stay in memory. A corpus of `bertology.stream_corpus` is recorded part by
-    part, and the recording reads its parts when they are needed.
+    part, and the recording reads its parts when they are needed. With an `engine` (`local:4`, `ray`, `ray:ADDRESS`) its
+    workers record the shards, the same bytes as here. A recording that is estimated to take longer than `max_hours`, or
+    more space than there is, is refused before it starts; None sets no bound, and a stream, whose length is not known,
+    has none.
     """
     if isinstance(corpus, CorpusStream):
         from bertology.recording.stream_recorder import record_stream
@@ -88,6 +95,10 @@ def record(
     store, folder = (None if path is None else store_path(path) for path in (store, folder))
     resolved = resolve_sites(sites, encoder.task_heads)
     check_sites_available(encoder, resolved, config)
+    if max_hours is not None:
+        target = folder or store
+        work = estimate_missing(encoder, corpus, resolved, config=config, store=store, folder=folder)
+        check_work(f"Recording {encoder.name} on {corpus.name}", work, max_hours, folder=target, notify=notify)
     arrays: dict[str, Any]
     if store is None and folder is None:
         refuse_without_store(None if engine == "local" else engine, store)
@@ -95,24 +106,22 @@ def record(
         recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
         arrays = _record_in_memory(recording_pass, resolved, progress)
     else:
-        key = recording_key(encoder, corpus, config)
-        recording_folder = RecordingFolder(folder or (store or Path()) / recording_hash(key))
-        plan = load_plan(recording_folder, key, corpus)
-        if plan is None:
-            plan = make_plan(encoder, corpus, config)
-            plan = save_description(recording_folder, key, summary, corpus, plan, config)
-        recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
-        arrays = _ShardWriter(recording_pass, resolved, recording_folder).record(progress, notify)
+        writer = prepare_shards(encoder, corpus, resolved, config, store=store, folder=folder)
+        plan = writer.plan
+        with open_engine(engine) as opened:
+            arrays = writer.record(progress, notify, opened)
+    summary = encoder_summary(encoder)
     return Recording(summary, corpus, plan.inputs, arrays, config.key_fields(), plan.counts, store=store)
 
 
-def prepare_shards(
+def estimate_missing(
     encoder: Encoder,
     corpus: Corpus,
     sites: Sequence[Site],
+    *,
     config: RecordingConfig,
-    store: Path | None = None,
-    folder: Path | None = None,
+    store: StorePath | None = None,
+    folder: StorePath | None = None,
 ) -> WorkEstimate:
     """The work of a recording, without the shards that are recorded already."""
     work = estimate_recording(encoder, corpus, sites, config)
@@ -127,15 +136,15 @@ def missing_share(
     sites: Sequence[Site],
     *,
     config: RecordingConfig,
-    store: Path | None = None,
-    folder: Path | None = None,
+    store: StorePath | None = None,
+    folder: StorePath | None = None,
 ) -> float:
     """The share of the tokens that a recording in a store, or in a folder of its own, lacks."""
     is_new = store is None or not store.is_dir() if folder is None else not folder.is_dir()
     if is_new:  # the key of a large corpus would take long
         return 1.0
-    key = {"encoder": encoder.fingerprint, "corpus": corpus.fingerprint, "config": config.key_fields()}
-    stored = RecordingFolder(folder or Path(store or ".") / recording_hash(key))
+    key = recording_key(encoder, corpus, config)
+    stored = RecordingFolder(folder or (store or Path()) / recording_hash(key))
     plan = load_plan(stored, key, corpus)
     if plan is None:
         return 1.0
@@ -143,6 +152,26 @@ def missing_share(
     lengths = [sum(len(plan.inputs[index].tokens) for index in shard) for shard in plan.order]
     missing = [n for shard, n in enumerate(lengths) if any(shard not in of_site for of_site in files)]
     return sum(missing) / max(1, sum(lengths))
+
+
+def prepare_shards(
+    encoder: Encoder,
+    corpus: Corpus,
+    sites: Sequence[Site],
+    config: RecordingConfig,
+    *,
+    store: StorePath | None,
+    folder: StorePath | None,
+) -> ShardWriter:
+    """The writer of the shards of a recording, whose plan is in its folder: read from there, or made and saved."""
+    summary = encoder_summary(encoder)
+    key = recording_key(encoder, corpus, config)
+    recording_folder = RecordingFolder(folder or (store or Path()) / recording_hash(key))
+    plan = load_plan(recording_folder, key, corpus)
+    if plan is None:
+        plan = make_plan(encoder, corpus, config)
+        plan = save_description(recording_folder, key, summary, corpus, plan, config)
+    return ShardWriter(_prepare_pass(encoder, corpus, plan, config, sites), sites, recording_folder)
 
 
 def find_recording(
@@ -226,7 +255,7 @@ def _record_in_memory(
 ) -> dict[str, list[Array]]:
     plan = recording_pass.plan
     recorded: dict[str, list[Any]] = {site.storage_key: [None] * len(plan.inputs) for site in sites}
-    token_progress = _TokenProgress(plan, range(len(plan.shards)), progress)
+    token_progress = TokenProgress(plan, range(len(plan.shards)), progress)
     batches = (batch for shard in plan.shards for batch in shard)
     for indices, by_site in _record_batches(recording_pass, batches, sites, needs_attention=_needs_attention(sites)):
         for key, arrays in by_site.items():
@@ -250,13 +279,13 @@ class ShardWriter:
         """The model that is recorded."""
         return self._recording_pass.encoder.name
 
-    def files(self) -> dict[str, dict[int, Path]]:
+    def files(self) -> dict[str, dict[int, StorePath]]:
         """The finished shards of each site by index; what other processes left half-written is removed first."""
         for site in self.sites:
             self.folder.remove_leftovers(site.storage_key)
         return {site.storage_key: self.folder.shards(site.storage_key) for site in self.sites}
 
-    def missing(self, files: Mapping[str, Mapping[int, Path]]) -> dict[int, list[Site]]:
+    def missing(self, files: Mapping[str, Mapping[int, StorePath]]) -> dict[int, list[Site]]:
         """The sites that are missing in each unfinished shard."""
         by_shard = {
             shard: [site for site in self.sites if shard not in files[site.storage_key]]
@@ -274,12 +303,41 @@ class ShardWriter:
             for site in self.sites
         }
 
-    def _record_shard(
-        self, shard_index: int, sites: Sequence[Site], token_progress: _TokenProgress
+    def record_missing(
+        self,
+        progress: ProgressCallback | None,
+        notify: MessageCallback | None,
+        engine: Engine | None = None,
+        is_chosen: Callable[[int], bool] = lambda shard: True,
+    ) -> dict[str, dict[int, StorePath]]:
+        """Record the missing shards, or those of them that are chosen; returns the finished shards of each site."""
+        plan, folder, files = self.plan, self.folder, self.files()
+        all_missing, n_shards = self.missing(files), len(plan.shards)
+        missing = {shard: sites for shard, sites in all_missing.items() if is_chosen(shard)}
+        if notify and not all_missing:
+            notify(f"Using the stored recording of {len(plan.inputs)} inputs ({folder.path}).")
+        elif notify and len(all_missing) < n_shards:
+            n_finished = n_shards - len(all_missing)
+            notify(f"Resuming the recording: {n_finished} of {n_shards} shards are finished ({folder.path}).")
+        token_progress = TokenProgress(plan, missing, progress)
+        if engine is None:
+            for shard, sites in missing.items():
+                for key, file in self.record_shard(shard, sites, token_progress):
+                    files[key][shard] = file
+        elif missing:
+            from bertology.recording.engine_shards import record_in_workers
+
+            record_in_workers(self, missing, engine, token_progress, notify)
+            files = self.files()
+        return files
+
+    def record_shard(
+        self, shard_index: int, sites: Sequence[Site], token_progress: TokenProgress
     ) -> Iterator[tuple[str, StorePath]]:
+        """Record some sites of one shard; yields the key and the file of each site."""
         recorded: dict[str, list[Array]] = {site.storage_key: [] for site in sites}
-        needs_attention = _needs_attention(self._sites)
-        batches = self._plan.shards[shard_index]
+        needs_attention = _needs_attention(self.sites)
+        batches = self.plan.shards[shard_index]
         for indices, by_site in _record_batches(self._recording_pass, batches, sites, needs_attention=needs_attention):
             for key, arrays in by_site.items():
                 recorded[key].extend(arrays)

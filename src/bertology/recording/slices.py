@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bertology.corpus.read import as_corpus
@@ -20,6 +19,7 @@ from bertology.recording.recorder import (
     prepare_shards,
 )
 from bertology.recording.sites import Site, resolve_sites
+from bertology.store_paths import StorePath, store_path
 
 _SLICE = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
 
@@ -43,7 +43,7 @@ class Slice:
 class SliceReport:
     """The shards that a call recorded, and how many of all shards of the recording are finished now."""
 
-    folder: Path
+    folder: StorePath
     recorded: int
     finished: int
     shards: int
@@ -74,8 +74,8 @@ def record_slice(
     *,
     slice: str,
     config: RecordingConfig = RecordingConfig(),
-    store: str | Path | None = None,
-    folder: str | Path | None = None,
+    store: str | StorePath | None = None,
+    folder: str | StorePath | None = None,
     engine: Engine | str | None = None,
     progress: ProgressCallback | None = None,
     notify: MessageCallback | None = None,
@@ -87,7 +87,7 @@ def record_slice(
     """
     chosen = parse_slice(slice)
     encoder, corpus = as_encoder(encoder), as_corpus(corpus)
-    store, folder = (None if path is None else Path(path) for path in (store, folder))
+    store, folder = (None if path is None else store_path(path) for path in (store, folder))
     if store is None and folder is None:
         raise Refusal(
             "A slice was asked for, and neither a folder nor a store",

@@ -13,6 +13,7 @@ from typing import Any
 from bertology.corpus.corpus import ExampleCounts, Fingerprint, LabelNames
 from bertology.corpus.stream import CorpusStream
 from bertology.encoder.encoder import Encoder
+from bertology.engines.engine import Engine, open_engine
 from bertology.errors import Refusal
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record, recording_key
@@ -31,10 +32,14 @@ def record_stream(
     *,
     store: str | StorePath | None,
     folder: str | StorePath | None,
+    engine: Engine | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Recording:
-    """Record the parts of a stream into a folder, or each under its own hash into a store, and open all of them."""
+    """Record the parts of a stream into a folder, or each under its own hash into a store, and open all of them.
+
+    The workers of an engine share the shards of one part after the other.
+    """
     root = folder if folder is not None else store
     if root is None:
         raise Refusal(
@@ -45,27 +50,37 @@ def record_stream(
     path, resolved = store_path(root), resolve_sites(sites, encoder.task_heads)
     parts: list[PartSummary] = []
     counter, tokens = _ExampleCounter(), _PartProgress(progress)
-    for corpus in stream.parts():
-        name = (
-            f"part-{len(parts):05d}" if folder is not None else recording_hash(recording_key(encoder, corpus, config))
-        )
-        recording = record(
-            encoder, corpus, resolved, config=config, folder=path / name, progress=tokens.start_part(), notify=None
-        )
-        counter.add(recording)
-        parts.append(
-            PartSummary(
-                folder=name,
-                corpus=corpus.fingerprint,
-                examples=len(corpus),
-                inputs=len(recording),
-                counts=dict(recording.counts),
+    with open_engine(engine) as opened:
+        for corpus in stream.parts():
+            name = (
+                f"part-{len(parts):05d}"
+                if folder is not None
+                else recording_hash(recording_key(encoder, corpus, config))
             )
-        )
-        if tokens.was_recorded and notify and tokens.n_finished:
-            notify(f"Resuming the recording: {tokens.n_finished} parts are finished ({path}).")
-            tokens.n_finished = 0
-        del recording, corpus  # before the next part is read
+            recording = record(
+                encoder,
+                corpus,
+                resolved,
+                config=config,
+                folder=path / name,
+                max_hours=None,
+                engine=opened,
+                progress=tokens.start_part(),
+            )
+            counter.add(recording)
+            parts.append(
+                PartSummary(
+                    folder=name,
+                    corpus=corpus.fingerprint,
+                    examples=len(corpus),
+                    inputs=len(recording),
+                    counts=dict(recording.counts),
+                )
+            )
+            if tokens.was_recorded and notify and tokens.n_finished:
+                notify(f"Resuming the recording: {tokens.n_finished} parts are finished ({path}).")
+                tokens.n_finished = 0
+            del recording, corpus  # before the next part is read
     recorded = RecordedStream(path, parts, counter.counts(), [site.storage_key for site in resolved])
     if folder is not None:
         recorded.write()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bertology.analyses.cache import AnalysisCache
+from bertology.analyses.cache import AnalysisCache, step_progress
 from bertology.analyses.evaluation.options import FinetuningOptions
 from bertology.corpus.corpus import Corpus, Example
 from bertology.encoder.encoder import Encoder, TaskEncoder
@@ -42,7 +42,18 @@ def cached_runs(
     The first run that is computed says how long all of them take, which is refused above the bound of the cache.
     """
     meter = cache.progress_meter(f"{title} ({len(arguments)} runs)")
-    return cache.call_all(run, arguments, meter=meter, hand_on_progress=True)
+    if cache.max_hours is None or cache.engine is not None:
+        return cache.call_all(run, arguments, meter=meter, hand_on_progress=True)
+    results: list[Any] = []
+    is_measured = False
+    for step, values in enumerate(arguments):
+        start = perf_counter()
+        results.append(cache.call(run, progress=step_progress(meter, step, len(arguments)), **values))
+        seconds = perf_counter() - start
+        if not is_measured and seconds >= COMPUTED_SECONDS:
+            n_left, is_measured = len(arguments) - step - 1, True
+            check_work(f"{title} {n_left} times more", WorkEstimate(n_left * seconds), cache.max_hours)
+    return results
 
 
 class FinetuningSweep:

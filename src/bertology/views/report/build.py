@@ -17,7 +17,7 @@ from bertology.claims.example_texts import example_texts
 from bertology.claims.run import ClaimsArguments, claims
 from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.engines.engine import open_engine
-from bertology.errors import Refusal, unknown_name
+from bertology.errors import CostError, Refusal, unknown_name
 from bertology.machine_errors import raise_machine_error
 from bertology.progress import ProgressFactory
 from bertology.public_functions import check_arguments
