@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.planted_claims import write_claims
 
 import bertology
 from bertology.analyses import registry
@@ -17,30 +18,10 @@ from bertology.encoder.load import load
 from bertology.engines.engine import WorkerTask
 from bertology.engines.local import LocalEngine
 from bertology.errors import MachineError, Refusal
-from bertology.progress import no_progress
+from bertology.progress import ProgressCallback, no_progress
 from engines.here_engine import HereEngine
 
 NAMES = ("attention/entropy", "attention/targets", "geometry/contextuality")
-CLAIMS = """
-citation = "Nobody 2026. Planted."
-
-[[claim]]
-id = "entropy-above-zero"
-statement = "The last layer has a higher entropy than 0."
-section = "1"
-published_value = "none"
-analysis = "attention/entropy"
-test = { kind = "greater", left = { measure = "entropy", layers = { last = 1 } }, right = 0.0 }
-
-[[claim]]
-id = "some-head-is-narrow"
-statement = "A head gives the next token more than half."
-section = "1"
-published_value = "none"
-analysis = "attention/targets"
-unit = "percent"
-test = { kind = "any head", measure = "attention to next token", threshold = 0.5, baselines = ["uniform attention"] }
-"""
 
 
 def results_in(store: Path, **engine: Any) -> list[Any]:
@@ -93,7 +74,7 @@ def test_workers_find_the_keys_of_the_driver(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_page_has_the_same_bytes_with_an_engine(tmp_path: Path) -> None:
-    (tmp_path / "planted.toml").write_text(CLAIMS)
+    write_claims(tmp_path / "planted.toml")
 
     def write(name: str, **engine: Any) -> bytes:
         return bertology.report(
@@ -129,3 +110,20 @@ def test_an_engine_needs_a_store() -> None:
     ):
         with pytest.raises(Refusal, match="An engine was given, and no store"):
             function()
+
+
+def halves(number: int, progress: ProgressCallback) -> int:
+    progress(1, 2)
+    progress(2, 2)
+    return number
+
+
+def test_progress_within_each_call_is_progress_of_all(tmp_path: Path) -> None:
+    cache, arguments = AnalysisCache(tmp_path), [{"number": number} for number in range(3)]
+    reported: list[tuple[int, int]] = []
+
+    def meter(done: int, total: int) -> None:
+        reported.append((done, total))
+
+    assert cache.call_all(halves, arguments, meter=meter, hand_on_progress=True) == [0, 1, 2]
+    assert reported == [(done, 6) for done in (1, 2, 2, 3, 4, 4, 5, 6, 6)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bertology.analyses.declaration import Analysis
 from bertology.analyses.progress_estimate import SECONDS_PER_WORD
 from bertology.encoder.encoder import Encoder, Randomisable
-from bertology.recording.recorder import missing_share
+from bertology.recording.recorder import missing_proportion
 from bertology.recording.recording_work import count_words_per_input, estimate_recording
 from bertology.recording.sites import resolve_sites
 from bertology.work_estimate import MESSAGE_SECONDS, WorkEstimate
@@ -61,7 +61,7 @@ def _pass(role: str, requests: Sequence[tuple[Analysis, Mapping[str, Any]]], inp
     if is_small or inputs.store is None:
         return work
     stored = encoder.randomised(seed=0) if role == "randomised" and isinstance(encoder, Randomisable) else encoder
-    return work.scaled(missing_share(stored, inputs.corpus, sites, config=inputs.config, store=inputs.store))
+    return work.scaled(missing_proportion(stored, inputs.corpus, sites, config=inputs.config, store=inputs.store))
 
 
 def _encoder(role: str, inputs: RunInputs) -> Encoder | None:

@@ -98,7 +98,7 @@ def record_command(
             state = "complete" if report.is_complete else "other slices record the rest"
             options.print_message(
                 f"{folder}: recorded {count_noun(report.recorded, 'shards')} of slice {slice}; {report.finished} of "
-                f"{count_noun(report.shards, 'shards')} are there, {state}"
+                f"{count_noun(report.shards, 'shards')} recorded, {state}"
             )
             typer.echo(str(folder))
             return

@@ -127,10 +127,10 @@ def estimate_missing(
     work = estimate_recording(encoder, corpus, sites, config)
     if work.seconds < MESSAGE_SECONDS and not work.n_bytes:
         return work
-    return work.scaled(missing_share(encoder, corpus, sites, config=config, store=store, folder=folder))
+    return work.scaled(missing_proportion(encoder, corpus, sites, config=config, store=store, folder=folder))
 
 
-def missing_share(
+def missing_proportion(
     encoder: Encoder,
     corpus: Corpus,
     sites: Sequence[Site],
@@ -139,7 +139,7 @@ def missing_share(
     store: StorePath | None = None,
     folder: StorePath | None = None,
 ) -> float:
-    """The share of the tokens that a recording in a store, or in a folder of its own, lacks."""
+    """The proportion of the tokens that a recording in a store, or in a folder of its own, lacks."""
     is_new = store is None or not store.is_dir() if folder is None else not folder.is_dir()
     if is_new:  # the key of a large corpus would take long
         return 1.0
