@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from transformers import BertForPreTraining
 
-TOKENISER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+TOKENISER_FILES = ("tokenizer.json", "tokenizer_config.json")
+"""The vocabulary is in `tokenizer.json`: the built-in models have no `vocab.txt`."""
 
 
 def export_model(model: BertForPreTraining, tokeniser: Path, directory: Path) -> None:
