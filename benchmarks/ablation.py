@@ -32,7 +32,8 @@ from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.evaluation.ablation import AblationRunner, HeadAblation
 from bertology.analyses.evaluation.evaluation import Evaluation, prepare_evaluation
 from bertology.analyses.evaluation.score_change import Scores
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.builtin import tokenizer_definition
 from bertology.encoder.families import layer_spec
 from bertology.encoder.huggingface import HuggingFaceEncoder

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from bertology.arrays import Array, FloatArray
-from bertology.corpus.corpus import Corpus, Example, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, TextInput
 from bertology.corpus.sentence import SemanticFrame, Sentence, Span, sentence_from_text
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import SpecialToken, TokenisedInput

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from bertology.arrays import Array
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Span, sentence_from_words
 
 MARKERS = ("left", "right")

@@ -21,7 +21,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.huggingface import HuggingFaceEncoder, wrap
 from bertology.results.shapes import Head

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import planted
 from bertology.arrays import Array, FloatArray
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.read import load_corpus
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.encoder import ModelInputs, ModelOutput, Objective

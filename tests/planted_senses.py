@@ -11,7 +11,8 @@ import numpy as np
 import planted
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.encoder.token_batch import RecordedInput
 from bertology.recording.recording import Recording

@@ -6,7 +6,8 @@ import random
 from dataclasses import replace
 
 from bertology.corpus.bio import encode
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import ROOT, Sentence, Span, sentence_from_words
 
 FILLER = ("the", "of", "and", "to", "in", "was", "with", "by", "on", "not", "he", "this", "are", "or", "his", "from")

@@ -22,7 +22,7 @@ import torch
 import transformers
 from tokenizers import normalizers
 
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import ModelInputs, TaskEncoder
 from bertology.encoder.huggingface import HuggingFaceEncoder, wrap

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.estimates.metrics import Counts, bootstrap_score
 from bertology.training.encoded_examples import EncodedDataset
 from bertology.training.tasks.token_classification import count_correct_spans

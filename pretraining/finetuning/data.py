@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bertology.corpus.bio import encode
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.generate import generate
 from bertology.corpus.phrase_spaces import split_word_list
 from bertology.corpus.read import load_corpus, read

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.training.encoded_examples import encode_tagging, pad_examples
 

@@ -58,7 +58,7 @@ _MODULES = {
     "all_claims": "bertology.claims.catalogue",
     "read_claims": "bertology.claims.catalogue",
     "judge": "bertology.claims.judge",
-    "Example": "bertology.corpus.corpus",
+    "Example": "bertology.corpus.example",
     "Sentence": "bertology.corpus.sentence",
     "sentence_from_text": "bertology.corpus.sentence",
     "sentence_from_words": "bertology.corpus.sentence",
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from bertology.claims.judge import judge as judge
     from bertology.claims.run import claims as claims
     from bertology.corpus.corpus import Corpus as Corpus
-    from bertology.corpus.corpus import Example as Example
+    from bertology.corpus.example import Example as Example
     from bertology.corpus.from_objects import build_corpus
     from bertology.corpus.read import read as read
     from bertology.corpus.read import reader as reader

@@ -17,7 +17,8 @@ from bertology.analyses import registry
 from bertology.analyses.attention.entropy import entropy_site
 from bertology.analyses.head_grids import UNIFORM_ATTENTION, uniform_baseline
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.huggingface import HuggingFaceEncoder

@@ -18,7 +18,8 @@ from bertology.arrays import Array, FloatArray
 from bertology.claims.catalogue import all_claims
 from bertology.claims.judge import judge
 from bertology.claims.verdict import Verdict
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.token_batch import RecordedInput
 

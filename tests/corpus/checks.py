@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bertology.corpus.corpus import Corpus, example_from_json, example_to_json
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example_json import example_from_json, example_to_json
 from bertology.corpus.read import read
 from bertology.corpus.sentence import ROOT, SPAN_ANNOTATIONS, WORD_ANNOTATIONS
 from bertology.errors import Refusal

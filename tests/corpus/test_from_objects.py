@@ -10,7 +10,8 @@ import pytest
 from tests.corpus.checks import assert_offsets_match, assert_valid
 
 import bertology
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.sentence import Span, sentence_from_text
 from bertology.errors import Refusal

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from bertology.corpus.corpus import Corpus, corpus_from_sentences, seeded_hash, shuffle_by_hash
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.hashing import seeded_hash, shuffle_by_hash
 from bertology.corpus.probing_tasks import (
     SPLITS,
     build_task_corpus,

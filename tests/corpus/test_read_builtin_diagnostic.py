@@ -9,7 +9,8 @@ import pytest
 from tests.corpus.checks import assert_offsets_match, assert_valid
 from tests.corpus.generators.baselines import accuracy, bags
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.readers.glue_diagnostic import CATEGORIES, LABELS, example_categories
 

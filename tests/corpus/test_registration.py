@@ -10,7 +10,7 @@ from bertology.corpus.registration import check_options, function_options
 from bertology.errors import Refusal
 
 if TYPE_CHECKING:
-    from bertology.corpus.corpus import Example
+    from bertology.corpus.example import Example
 
 
 def read_lines(path: Path, *, split: Literal["all", "train"] = "all", column: str = "1") -> Iterator[str]:

@@ -12,7 +12,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 import bertology
-from bertology.corpus.corpus import Corpus, Fingerprint
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.hashing import Fingerprint
 from bertology.corpus.stream import CorpusStream
 from bertology.errors import Refusal
 

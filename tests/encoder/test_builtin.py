@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bertology.analyses.evaluation.evaluation import prepare_evaluation
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.generate import generate
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_text

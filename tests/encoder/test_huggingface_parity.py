@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import tiny_models
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.encoder import ModelOutput, TaskEncoder
 from bertology.encoder.huggingface import wrap

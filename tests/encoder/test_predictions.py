@@ -8,7 +8,7 @@ import torch
 
 import bertology
 import planted_heads
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.predictions import predictions_by_layer, read_predictions

@@ -12,7 +12,7 @@ import torch
 from scipy.linalg import circulant
 
 import tiny_models
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import planted
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import ROOT, sentence_from_text
 from bertology.encoder.token_batch import word_annotations, word_governors
 

@@ -7,7 +7,7 @@ import pytest
 
 import bertology
 import tiny_models
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.token_edits import TokenEdit, edit_tokens
 from bertology.encoder.tokens import TokenisedInput

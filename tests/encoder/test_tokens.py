@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiny_models
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import Sentence, sentence_from_text, sentence_from_words
 from bertology.encoder.tokens import SpecialToken, TokenisedInput, align_tokens
 

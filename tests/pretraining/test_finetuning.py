@@ -26,7 +26,7 @@ from safetensors.torch import load_file
 
 import tiny_models
 from bertology.corpus.bio import encode
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Span, sentence_from_text
 from bertology.encoder.delta_checkpoint import load_delta
 from bertology.encoder.huggingface_loading import load_directory

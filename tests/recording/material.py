@@ -12,7 +12,8 @@ from typing import Any, cast
 import numpy as np
 from hypothesis import HealthCheck, settings
 
-from bertology.corpus.corpus import Corpus, Example, corpus_from_sentences
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.encoder.builtin import TINY_WORDS
 from bertology.encoder.encoder import Encoder, ModelInputs

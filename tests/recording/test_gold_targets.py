@@ -14,7 +14,8 @@ import tiny_models
 from bertology.analyses.attention.gradients import gradient_site
 from bertology.analyses.attention.integrated_gradients import TOTAL, integrated_gradients
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence, Span, sentence_from_text
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder

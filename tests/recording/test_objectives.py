@@ -13,7 +13,8 @@ import tiny_models
 from bertology.analyses.attention.gradients import gradient_site
 from bertology.analyses.attention.integrated_gradients import integrated_gradients
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import TokenBatch

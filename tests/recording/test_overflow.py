@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.recording.material import FEW_EXAMPLES, mixed, random_sentence, tiny
 
-from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.example import Example, TextInput
 from bertology.corpus.sentence import Sentence, Span, sentence_from_words
 from bertology.encoder.builtin import TINY_WORDS
 from bertology.encoder.encoder import Encoder

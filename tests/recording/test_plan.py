@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.recording.material import FEW_EXAMPLES, mixed, pairs, tiny
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder
 from bertology.recording import plan as planning

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.load import load

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
 from bertology.encoder.tokens import SpecialToken, TokenisedInput

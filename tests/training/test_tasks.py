@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import ROOT, Span, sentence_from_text, sentence_from_words
 from bertology.encoder.load import load
 from bertology.errors import Refusal

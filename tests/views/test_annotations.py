@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bertology
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT, Sentence
 from bertology.encoder.load import load

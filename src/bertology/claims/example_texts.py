@@ -30,7 +30,8 @@ from bertology.claims.claim_results import ClaimResult
 from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
 from bertology.claims.run import run_inputs_for
 from bertology.claims.verdict import Measurement
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.threads import single_thread
 from bertology.estimates.estimate import Estimates
 from bertology.results.result import Result

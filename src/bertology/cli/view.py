@@ -13,7 +13,7 @@ from bertology.errors import Refusal
 from bertology.number_ranges import COUNT
 
 if TYPE_CHECKING:
-    from bertology.corpus.corpus import Example
+    from bertology.corpus.example import Example
     from bertology.recording.recording import Recording
 
 HELP = "Visualise attention on a text or text pair as a self-contained HTML page."

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from bertology.corpus.corpus import Corpus, Example, corpus_from_sentences
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.example import Example
 from bertology.corpus.read import DATASETS_PREFIX, is_corpus_name, load_corpus
 from bertology.corpus.readers.conllu import conllu_examples
 from bertology.corpus.rows import Row, find_columns, parse_rows

@@ -16,7 +16,8 @@ from math import lcm
 from random import Random
 from typing import Any
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.registration import check_options, import_modules
 from bertology.corpus.sample_spaces import SampleSpace, sample_distinct
 from bertology.errors import Refusal, unknown_name

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.phrase_spaces import Phrase, phrases, sequence, split_word_list, to_marked_sentence
 from bertology.corpus.sample_spaces import SampleSpace, map_space, union
 

@@ -22,7 +22,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
-from bertology.corpus.corpus import Corpus, Example, shuffle_by_hash
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
+from bertology.corpus.hashing import shuffle_by_hash
 from bertology.corpus.registration import import_modules
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.errors import Refusal, unknown_name

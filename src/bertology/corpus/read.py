@@ -18,7 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.generate import GENERATED_PREFIX, generators, load_generated
 from bertology.corpus.probing_tasks import TASKS_PREFIX, build_task_corpus, parse_task_address, probing_tasks
 from bertology.corpus.registration import check_options, function_options, import_modules

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from bertology.corpus.bio import Scheme, decode, detect_scheme, is_tag
 from bertology.corpus.character_spans import word_span
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.readers import labelled, pairs
 from bertology.corpus.sentence import Sentence, Span, WordSplitting, locate_words, sentence_from_words, split_words
 from bertology.corpus.tabular_files import MAX_LABEL_LENGTH, WORDS

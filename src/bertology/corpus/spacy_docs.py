@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.readers.conllu import check_tree
 from bertology.corpus.sentence import ROOT, Sentence, Span
 from bertology.corpus.text_files import ParseErrorHandler, parse_all

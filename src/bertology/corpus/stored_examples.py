@@ -8,7 +8,8 @@ from typing import NotRequired
 from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from bertology.corpus.corpus import Example, ExampleKind, example_from_json, sentence_from_json
+from bertology.corpus.example import Example, ExampleKind
+from bertology.corpus.example_json import example_from_json, sentence_from_json
 from bertology.corpus.sentence import ROOT, SPAN_ANNOTATIONS, WORD_ANNOTATIONS, Sentence, Span
 
 StoredSpan = tuple[int, int, str]

@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.from_objects import RowTable, as_table, load_dataset, table_examples
 from bertology.corpus.read import DATASETS_PREFIX, fill_optional_annotations, find_files, find_reader
 from bertology.corpus.text_files import ParseErrorHandler

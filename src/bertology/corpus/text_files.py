@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
-from bertology.corpus.corpus import SkippedExample
+from bertology.corpus.example import SkippedExample
 from bertology.errors import Refusal
 from bertology.input_files import open_plain
 

@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import Protocol, runtime_checkable
 
 from bertology.arrays import Array, BoolArray
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.encoder.tokens import TokenisedInput
 from bertology.errors import Refusal
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.arrays import Array, IntArray
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, Objective, TaskEncoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import Int32Array, TokenisedInput

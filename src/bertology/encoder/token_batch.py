@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bertology.arrays import BoolArray, IntArray
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.tokens import SpecialToken, TokenisedInput

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.tokens import SpecialToken, TokenisedInput

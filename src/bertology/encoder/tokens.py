@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.arrays import BoolArray, IntArray
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.errors import Refusal
 
 Int32Array = NDArray[np.int32]

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertology.arrays import Array
-from bertology.corpus.corpus import Corpus, Example, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, TextInput
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import NO_WORD, SpecialToken, TokenisedInput

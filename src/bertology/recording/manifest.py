@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bertology.corpus.corpus import Corpus, example_to_json, sentence_to_json
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example_json import example_to_json, sentence_to_json
 from bertology.corpus.stored_examples import parse_example
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal

@@ -21,7 +21,7 @@ import numpy as np
 
 from bertology.arrays import Array
 from bertology.atomic_files import write_atomically
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.readers.conllu import check_tree
 from bertology.corpus.sentence import (
     ANNOTATIONS,

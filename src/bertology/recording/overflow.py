@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 from typing import Any, Literal
 
-from bertology.corpus.corpus import Example, TextInput, concatenate_segments
+from bertology.corpus.example import Example, TextInput, concatenate_segments
 from bertology.corpus.sentence import SPAN_ANNOTATIONS, Sentence, Span
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput

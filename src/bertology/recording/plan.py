@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertology.corpus.corpus import Corpus, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
 from bertology.encoder.tokens import SpecialToken, TokenisedInput

@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from bertology.corpus.corpus import Corpus, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import TextInput
 from bertology.corpus.stored_examples import StoredSentence, parse_sentence
 from bertology.encoder.token_batch import RecordedInput
 from bertology.encoder.tokens import SpecialToken, TokenisedInput

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bertology.arrays import Array, LazySequence
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
-from bertology.corpus.corpus import Example, ExampleCounts, LabelNames, StoredExamples
+from bertology.corpus.corpus import ExampleCounts, LabelNames, StoredExamples
+from bertology.corpus.example import Example
 from bertology.errors import Refusal
 from bertology.input_files import describe_error
 from bertology.recording.recording import Recording

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bertology.corpus.corpus import ExampleCounts, Fingerprint, LabelNames
+from bertology.corpus.corpus import ExampleCounts, LabelNames
+from bertology.corpus.hashing import Fingerprint
 from bertology.corpus.stream import CorpusStream
 from bertology.encoder.encoder import Encoder
 from bertology.engines.engine import Engine, open_engine

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, Field
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence
 from bertology.errors import Refusal
 from bertology.server.limits import LIMITS

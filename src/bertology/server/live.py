@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import TaskEncoder, describe_changes
 from bertology.encoder.predictions import LayerPredictions, Predictions, predictions_by_layer, read_predictions
 from bertology.encoder.token_batch import RecordedInput, TokenBatch

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bertology.corpus.corpus import Corpus, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import Sentence, sentence_from_text
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.token_batch import RecordedInput

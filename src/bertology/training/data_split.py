@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bertology.corpus.corpus import Corpus, Example, hash_text
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
+from bertology.corpus.hashing import hash_text
 from bertology.errors import Refusal
 
 MIN_DOCUMENTS = 10

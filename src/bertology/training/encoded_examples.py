@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.arrays import IntArray
-from bertology.corpus.corpus import Example, TextInput
+from bertology.corpus.example import Example, TextInput
 from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.tokens import TokenisedInput
 from bertology.lazy import torch

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 
 from annotated_types import Interval
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import as_corpus
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.huggingface_loading import load_directory

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.task_heads import add_task_head, save_pretrained

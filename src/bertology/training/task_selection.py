@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from bertology.corpus.bio import SPAN_TAG_ANNOTATIONS, TAG_ANNOTATIONS, encode, word_tags
-from bertology.corpus.corpus import Corpus, Example, SkippedExample
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, SkippedExample
 from bertology.errors import Refusal, unknown_name
 from bertology.training.tasks.dependency_parsing import DependencyParsing
 from bertology.training.tasks.multiple_choice import MultipleChoice

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import TaskEncoder
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording_work import GRADIENT_PASSES, estimate_recording

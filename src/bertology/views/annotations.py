@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.input_files import check_path

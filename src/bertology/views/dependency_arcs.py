@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import ROOT
 from bertology.results.result import Result
 from bertology.results.shapes import ArcDiagram, Arcs

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertology.corpus.corpus import Corpus, Example, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, TextInput
 from bertology.corpus.sentence import Sentence, sentence_from_text
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal

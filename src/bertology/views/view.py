@@ -25,7 +25,7 @@ from bertology.views.shipped_labels import shipped_labels
 from bertology.views.shipped_measures import shipped_measures
 
 if TYPE_CHECKING:
-    from bertology.corpus.corpus import TextInput
+    from bertology.corpus.example import TextInput
     from bertology.encoder.encoder import Encoder
     from bertology.recording.recording import EncoderSummary, Recording
 

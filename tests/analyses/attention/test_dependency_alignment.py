@@ -11,7 +11,8 @@ import torch
 
 import planted
 from bertology.analyses.attention.dependency_alignment import dependency_alignment, edge_attention_site
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import ROOT, Sentence, sentence_from_text
 from bertology.corpus.tagsets import Subtypes
 from bertology.encoder.token_batch import TokenBatch

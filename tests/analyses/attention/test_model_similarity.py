@@ -21,7 +21,8 @@ from bertology.analyses.attention.model_similarity.analysis import (
 )
 from bertology.analyses.run import Request, RunInputs, run_all, run_analysis
 from bertology.arrays import IntArray
-from bertology.corpus.corpus import Corpus, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import TextInput
 from bertology.corpus.read import load_corpus
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.encoder import ModelInputs, ModelOutput

@@ -9,7 +9,8 @@ import pytest
 
 import planted
 from bertology.analyses.attention.targets.analysis import TOKEN_SITES, targets, targets_site
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bertology.analyses.evaluation.evaluation import prepare_evaluation, scorable_task
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.builtin import tiny_encoder

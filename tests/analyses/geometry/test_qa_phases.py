@@ -11,7 +11,8 @@ from scipy.spatial.distance import cosine
 import planted
 from bertology.analyses.geometry.qa_phases import MEASURES, QuestionTokens, entity_spans, qa_phases, sentence_spans
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Span, sentence_from_text
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal

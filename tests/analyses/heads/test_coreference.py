@@ -22,7 +22,8 @@ from bertology.analyses.heads.coreference.mentions import (
     sieve_antecedent,
 )
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus, read
 from bertology.corpus.readers.winobias import unbracketed_occupation
 from bertology.corpus.sentence import Sentence, Span, sentence_from_text

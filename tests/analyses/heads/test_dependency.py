@@ -20,7 +20,8 @@ from bertology.analyses.head_selection.selection import (
 )
 from bertology.analyses.heads.dependency import ALL_RELATIONS, DIRECTIONS, INNER_EDGES, dependency, dependency_links
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT, Sentence, sentence_from_text
 from bertology.encoder.load import load

@@ -25,7 +25,8 @@ from bertology.analyses.head_selection.gold_links import CHANCE
 from bertology.analyses.head_selection.selection import selection_half
 from bertology.analyses.heads.functions import functions
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT, sentence_from_text
 from bertology.corpus.word_frequencies import WordFrequencies, corpus_frequencies, english_frequencies

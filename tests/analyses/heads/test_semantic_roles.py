@@ -22,7 +22,8 @@ from bertology.analyses.heads.semantic_roles.argument_pairs import (
     selected_arguments,
 )
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import SemanticFrame, Sentence, Span, sentence_from_text
 from bertology.errors import Refusal

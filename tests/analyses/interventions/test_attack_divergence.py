@@ -11,7 +11,8 @@ from attackable import bag_of_words_classifier, order_matters, word_order_classi
 from bertology.analyses import registry
 from bertology.analyses.interventions.attack_divergence.divergence import layer_divergence, shared_tokens
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, TextInput
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.tokens import TokenisedInput

@@ -18,7 +18,8 @@ from bertology.analyses.interventions.layer_freezing import score_changes
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.claims.catalogue import all_claims
 from bertology.claims.judge import judge
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.load import load
 from bertology.errors import Refusal

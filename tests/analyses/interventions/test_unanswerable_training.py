@@ -18,7 +18,8 @@ from bertology.analyses.interventions.unanswerable_training import (
 )
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.analyses.text_attacks.perturbations import AttackConfig
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_text, sentence_from_words
 from bertology.encoder.load import load

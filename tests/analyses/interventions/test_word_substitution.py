@@ -25,7 +25,8 @@ from bertology.analyses.interventions.word_substitution.candidates import (
     vocabulary_words,
 )
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder

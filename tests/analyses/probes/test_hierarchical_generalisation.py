@@ -14,7 +14,8 @@ from bertology.analyses import registry
 from bertology.analyses.probes.hierarchical_generalisation import example_split
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.open_sesame_grammar import MODALS
 from bertology.corpus.read import load_corpus, read
 from bertology.corpus.sentence import sentence_from_words

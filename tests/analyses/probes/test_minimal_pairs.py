@@ -10,7 +10,8 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput

@@ -34,7 +34,8 @@ from bertology.analyses.structural_probing.dataset import TreeDataset, gold_edge
 from bertology.analyses.structural_probing.probe import ProbeSpec, StructuralProbes
 from bertology.analyses.structural_probing.training import StructuralProbeConfig, split_trees
 from bertology.arrays import Array
-from bertology.corpus.corpus import Corpus, Example, corpus_from_sentences
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT, Sentence, sentence_from_words
 from bertology.encoder.load import load

@@ -12,7 +12,8 @@ import torch
 from bertology.analyses import registry
 from bertology.analyses.probes.subject_verb_agreement.verbs import PLURAL, SINGULAR, agreement_verbs, replace_word
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example, TextInput, corpus_from_sentences
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.example import Example, TextInput
 from bertology.corpus.read import as_corpus, load_corpus
 from bertology.corpus.sentence import ROOT, sentence_from_text, sentence_from_words
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput

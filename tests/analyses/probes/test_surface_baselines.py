@@ -7,7 +7,8 @@ import pytest
 
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs, run_analysis
-from bertology.corpus.corpus import Corpus, Example, corpus_from_sentences
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.load import load

@@ -16,7 +16,8 @@ from bertology.analyses.probing.train_test_split import TrainTestSplit
 from bertology.analyses.senses.disambiguation.back_off import load_back_off
 from bertology.analyses.word_senses.disambiguation import SenseClassifier, disambiguate
 from bertology.analyses.word_senses.occurrences import sense_occurrences, split_occurrences
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording

@@ -16,7 +16,8 @@ from bertology.analyses.probing.train_test_split import TrainTestSplit
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.analyses.senses.word_in_context.pairs import build_pair_splits, pair_cosines, sample_pairs
 from bertology.analyses.word_senses.occurrences import sense_occurrences
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import as_corpus, load_corpus, read
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput

@@ -10,7 +10,7 @@ import pytest
 from bertology.analyses.text_attacks.distractors import DISTRACTOR_ATTACKS, AttackedExample
 from bertology.analyses.text_attacks.perturbations import AttackConfig, contains_sequence
 from bertology.analyses.text_attacks.registry import ATTACKS, random_edit, word_edit_distance, word_pool
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import sentence_from_text
 
 PASSAGE = "Ann has a red dog. Bob found an old green bag on the hill. It was late in the evening."

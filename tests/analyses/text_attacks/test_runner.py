@@ -14,7 +14,8 @@ from bertology.analyses.evaluation.options import AttackOptions
 from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.analyses.text_attacks.registry import ATTACKS, parse_attacks
 from bertology.analyses.text_attacks.runner import AttackResult, AttackRunner
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence, sentence_from_text, sentence_from_words
 from bertology.encoder.encoder import TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant

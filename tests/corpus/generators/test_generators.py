@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.corpus.checks import assert_offsets_match, assert_valid
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.generate import Stratum, allocate, balance_strata, generate, generators
 from bertology.corpus.read import list_corpora, load_corpus
 from bertology.corpus.sample_spaces import map_space, sample_distinct, uniform

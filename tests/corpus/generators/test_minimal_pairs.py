@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.generate import generate
 
 IRREGULAR = {"children", "men", "women"}

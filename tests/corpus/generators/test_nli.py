@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.corpus.generators.baselines import accuracy, bags
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.generate import generate
 
 CHANCE, TOLERANCE = 1 / 3, 0.045

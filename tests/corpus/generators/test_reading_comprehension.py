@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.corpus.generators.baselines import bags, choice_accuracy
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.generate import generate
 
 WOMEN = {"Anna", "Mary", "Laura", "Susan", "Emma", "Julia", "Helen", "Alice", "Clara", "Nora"}

@@ -8,7 +8,8 @@ import pytest
 from tests.corpus.generators.word_classes import is_plural, letters
 from tests.shared_data import shared
 
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.generate import generate
 from bertology.corpus.phrase_spaces import split_word_list
 from bertology.corpus.read import read

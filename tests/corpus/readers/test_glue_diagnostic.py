@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.corpus.checks import ReaderSample, assert_offsets_match
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import read
 from bertology.corpus.readers.glue_diagnostic import CATEGORIES, example_categories
 from bertology.corpus.sentence import sentence_from_text

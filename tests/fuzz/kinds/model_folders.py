@@ -9,7 +9,7 @@ from random import Random
 import transformers
 
 import tiny_models
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_text
 from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.load import load

@@ -15,7 +15,8 @@ import bertology
 from bertology.analyses.run import RunInputs
 from bertology.claims.claim import ClaimRun
 from bertology.claims.example_texts import ExampleTexts, TextMeasurement
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.recording.recorder import record

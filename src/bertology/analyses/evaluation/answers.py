@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.estimates.metrics import Counts
 from bertology.results.answers import Answer
 

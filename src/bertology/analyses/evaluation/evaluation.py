@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from bertology.analyses.evaluation.score_change import Scores, reference_score
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder, ModelInputs, ModelOutput, TaskEncoder
 from bertology.encoder.task_heads import label_ids
 from bertology.encoder.token_batch import RecordedInput, TokenBatch

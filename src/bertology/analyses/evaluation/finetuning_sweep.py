@@ -15,7 +15,8 @@ import numpy as np
 
 from bertology.analyses.cache import AnalysisCache, step_progress
 from bertology.analyses.evaluation.options import FinetuningOptions
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant, transformer_layers
 from bertology.errors import Refusal

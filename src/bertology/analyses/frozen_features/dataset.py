@@ -21,7 +21,9 @@ from bertology.analyses.probing.train_test_split import (
     load_train_corpus,
     without_shared_examples,
 )
-from bertology.corpus.corpus import Corpus, Example, shuffle_by_hash
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
+from bertology.corpus.hashing import shuffle_by_hash
 from bertology.corpus.sentence import Sentence
 from bertology.errors import Refusal
 from bertology.number_ranges import REPETITIONS

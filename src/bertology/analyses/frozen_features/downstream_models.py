@@ -32,7 +32,7 @@ from bertology.analyses.frozen_features.bilstm_crf import BiLstmCrf
 from bertology.analyses.frozen_features.dataset import FrozenFeatureDataset, SeedSplit
 from bertology.analyses.frozen_features.text_cnn import TextCnn
 from bertology.analyses.frozen_features.word_features import WordFeatures
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.numerics.batched_classifier import UNUSED_LABEL, ClassifierConfig, fit_each_penalty

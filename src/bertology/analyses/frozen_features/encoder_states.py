@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertology.analyses.frozen_features.word_features import WordFeatures
-from bertology.corpus.corpus import TextInput
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch

@@ -16,7 +16,8 @@ from bertology.analyses.evaluation.score_change import reference_score
 from bertology.analyses.text_attacks.perturbations import ShuffleDistanceOption, shuffle_words
 from bertology.analyses.text_attacks.registry import example_rng
 from bertology.analyses.text_attacks.word_edits import remove_all_words
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.layer_variants import LayerVariant
 from bertology.errors import Refusal, unknown_name

@@ -18,7 +18,7 @@ from bertology.analyses.probing.train_test_split import (
     randomised_encoder,
 )
 from bertology.arrays import Array, FloatArray, IntArray
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates

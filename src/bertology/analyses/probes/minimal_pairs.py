@@ -20,7 +20,7 @@ from bertology.analyses.probing.pseudo_likelihood import (
 )
 from bertology.analyses.probing.train_test_split import randomised_encoder
 from bertology.arrays import BoolArray, FloatArray
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal

@@ -18,7 +18,7 @@ from bertology.analyses.probing.fitting import (
 )
 from bertology.analyses.probing.variational_code import VariationalConfig, variational_code_lengths
 from bertology.arrays import Array, BoolArray
-from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.hashing import seeded_hash
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, ratio
 from bertology.numerics.batched_classifier import BatchedClassifiers

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bertology.analyses.probing.dataset import ProbeDataset
 from bertology.analyses.probing.fitting import VALIDATION_FRACTION, fit_probes, parse_probe
 from bertology.arrays import Array, BoolArray
-from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.hashing import seeded_hash
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.numerics.batched_classifier import UNUSED_LABEL, BatchedClassifiers, ClassifierConfig, fit_classifiers

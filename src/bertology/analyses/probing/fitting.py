@@ -10,7 +10,7 @@ import numpy as np
 
 from bertology.analyses.probing.dataset import ProbeDataset, validation_mask
 from bertology.arrays import Array, BoolArray, IntArray
-from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.hashing import seeded_hash
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous

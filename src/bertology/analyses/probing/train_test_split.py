@@ -12,7 +12,9 @@ import numpy as np
 
 from bertology.analyses.probing.options import NSeedsOption, SeedOption
 from bertology.arrays import BoolArray
-from bertology.corpus.corpus import Corpus, Example, seeded_hash
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
+from bertology.corpus.hashing import seeded_hash
 from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.encoder.token_batch import RecordedInput

@@ -18,7 +18,7 @@ import numpy as np
 from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.structural_probing.tree_batch import PackedTrees, TreeBatch, pack_trees
 from bertology.arrays import Array, BoolArray, IntArray, LazySequence
-from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.hashing import seeded_hash
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.token_batch import RecordedInput, word_annotations
 from bertology.errors import Refusal

@@ -14,7 +14,7 @@ from random import Random
 
 from bertology.analyses.text_attacks.perturbations import AttackConfig, shuffle
 from bertology.analyses.text_attacks.word_edits import apply_edits, identity_edits, replace_all_words, sentence_ranges
-from bertology.corpus.corpus import Example, concatenate_segments
+from bertology.corpus.example import Example, concatenate_segments
 from bertology.corpus.sentence import Sentence
 
 

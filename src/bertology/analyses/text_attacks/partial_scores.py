@@ -10,7 +10,7 @@ import numpy as np
 
 from bertology.analyses.evaluation.score_change import Scores, score_change
 from bertology.arrays import BoolArray, FloatArray, IntArray
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate

@@ -17,7 +17,7 @@ from bertology.analyses.text_attacks.perturbations import (
     shuffle_words,
 )
 from bertology.analyses.text_attacks.word_edits import remove_all_words
-from bertology.corpus.corpus import Example, ExampleKind
+from bertology.corpus.example import Example, ExampleKind
 from bertology.corpus.sentence import Sentence
 from bertology.errors import unknown_name
 from bertology.numerics.edit_distance import edit_distance

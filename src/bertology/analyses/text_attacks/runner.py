@@ -22,7 +22,8 @@ from bertology.analyses.text_attacks.registry import (
     word_pool,
 )
 from bertology.arrays import BoolArray, FloatArray
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts

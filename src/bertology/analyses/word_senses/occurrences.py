@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertology.analyses.probing.dataset import WORD_SITE, ProbeCase, ProbeExamples, span_examples
 from bertology.analyses.probing.train_test_split import TrainTestSplit, train_mask
-from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.hashing import seeded_hash
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Literal
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.generate import Stratum, balance_strata, generator
 from bertology.corpus.open_sesame_grammar import NUMBERS, OPPOSITE_NUMBER, ROLES, GrammaticalNumber
 from bertology.corpus.phrase_spaces import Phrase, PhraseWord, phrases, sequence, split_word_list, to_natural_sentence

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.phrase_spaces import split_word_list
 from bertology.corpus.sample_spaces import SampleSpace, map_space, permutations, product, uniform

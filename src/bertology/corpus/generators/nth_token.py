@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.open_sesame_grammar import determiner, modal, modifiers, nominal, objects, transitive
 from bertology.corpus.phrase_spaces import Phrase, sequence, to_marked_sentence

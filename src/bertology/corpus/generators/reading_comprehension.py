@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.generate import Stratum, generator
 from bertology.corpus.phrase_spaces import split_word_list
 from bertology.corpus.sample_spaces import SampleSpace, map_space, permutations, product, uniform, union

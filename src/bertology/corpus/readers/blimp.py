@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.json_fields import get_text, get_value, parse_json
 from bertology.corpus.read import find_files, first_lines, reader
 from bertology.corpus.sentence import WordSplitting, split_words

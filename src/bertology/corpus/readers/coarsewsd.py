@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertology.corpus.character_spans import sentence_with_target
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.json_fields import as_object, as_text, parse_json
 from bertology.corpus.read import find_files, reader
 from bertology.corpus.text_files import (

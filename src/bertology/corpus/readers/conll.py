@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertology.corpus.bio import SCHEMES, Scheme, decode, detect_scheme, encode, is_tag
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import first_lines, reader
 from bertology.corpus.sentence import Sentence, Span, join_words
 from bertology.corpus.text_files import NumberedLines, ParseError, ParseErrorHandler, line_groups, parse_all, parse_int

@@ -14,7 +14,8 @@ from itertools import count
 from pathlib import Path
 
 from bertology.corpus.coreference_brackets import BracketCell, read_mentions
-from bertology.corpus.corpus import CorpusUnit, Example, group_documents
+from bertology.corpus.documents import CorpusUnit, group_documents
+from bertology.corpus.example import Example
 from bertology.corpus.read import find_files, first_lines, reader
 from bertology.corpus.sentence import Sentence, Span, join_words
 from bertology.corpus.text_files import NumberedLines, ParseError, ParseErrorHandler, line_groups, parse_all

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from bertology.corpus.bio import decode
 from bertology.corpus.coreference_brackets import BracketCell, read_mentions
-from bertology.corpus.corpus import CorpusUnit, Example, group_documents
+from bertology.corpus.documents import CorpusUnit, group_documents
+from bertology.corpus.example import Example
 from bertology.corpus.read import first_lines, reader
 from bertology.corpus.sentence import ROOT, CharacterOffsets, Sentence, join_words, locate_words
 from bertology.corpus.text_files import NumberedLines, ParseError, ParseErrorHandler, line_groups, parse_all, parse_int

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bertology.corpus.character_spans import check_text_at, word_span
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import first_lines, reader
 from bertology.corpus.sentence import Sentence, Span, sentence_from_text
 from bertology.corpus.tabular_files import TextRow, open_table, required_cell

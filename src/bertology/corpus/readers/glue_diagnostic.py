@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import first_lines, reader
 from bertology.corpus.sentence import WordSplitting, split_words
 from bertology.corpus.tabular_files import TextRow, open_table, required_cell

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import first_lines, format_suffix, reader
 from bertology.corpus.readers import gap, pairs
 from bertology.corpus.sentence import WordSplitting, split_words

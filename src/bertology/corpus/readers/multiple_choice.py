@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.json_fields import as_list, as_object, as_text, get_list, get_text, get_value, parse_json, to_cell
 from bertology.corpus.read import find_files, first_lines, first_lines_text, format_suffix, reader
 from bertology.corpus.sentence import WordSplitting, split_words

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.open_sesame_grammar import AGREEMENT_CELLS, REFLEXIVE_CELLS, ROLES
 from bertology.corpus.read import find_files, reader
 from bertology.corpus.sentence import split_at_spaces

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import first_lines, format_suffix, reader
 from bertology.corpus.readers import senteval
 from bertology.corpus.sentence import WordSplitting, split_words

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import first_lines, reader
 from bertology.corpus.sentence import WordSplitting, split_words
 from bertology.corpus.text_files import ParseError, ParseErrorHandler, non_blank_lines, parse_all

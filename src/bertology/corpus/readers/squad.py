@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from bertology.corpus.character_spans import check_text_at, matches_exactly, word_span
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.json_fields import as_count, as_object, check_encodable, get_list, get_text, get_value, parse_json
 from bertology.corpus.read import first_lines_text, format_suffix, reader
 from bertology.corpus.sentence import Sentence, Span, WordSplitting, split_words

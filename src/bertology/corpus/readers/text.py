@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import reader
 from bertology.corpus.sentence import WordSplitting, split_words
 from bertology.corpus.text_files import ParseErrorHandler, lines

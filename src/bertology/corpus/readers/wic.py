@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from bertology.corpus.character_spans import sentence_with_target
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import find_files, first_lines, reader
 from bertology.corpus.text_files import ParseError, ParseErrorHandler, lines, non_blank_lines, parse_all
 from bertology.errors import Refusal

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bertology.corpus.character_spans import word_span
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.phrase_spaces import split_word_list
 from bertology.corpus.read import find_files, first_lines, reader
 from bertology.corpus.sentence import Sentence, Span, sentence_from_text

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.json_fields import as_object, parse_json
 from bertology.corpus.read import first_lines, format_suffix, reader
 from bertology.corpus.rows import Row, find_columns, parse_rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import find_files, first_lines_text, format_suffix, reader
 from bertology.corpus.sentence import Sentence, join_words
 from bertology.corpus.text_files import ParseError, ParseErrorHandler, lines, non_blank_lines, parse_all

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from bertology.corpus.corpus import shuffle_by_hash
+from bertology.corpus.hashing import shuffle_by_hash
 from bertology.corpus.probing_tasks import LabelledCandidate, probing_task
 from bertology.corpus.sentence import Sentence
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.arrays import IntArray
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.arrays import IntArray
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import ModelOutput
 from bertology.encoder.tokens import TokenisedInput
 from bertology.estimates.metrics import Counts, MetricEstimates, bootstrap_score

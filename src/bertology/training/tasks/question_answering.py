@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.arrays import Array, IntArray
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import Span
 from bertology.encoder.encoder import ModelOutput
 from bertology.encoder.tokens import TokenisedInput, span_tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import ModelOutput
 from bertology.estimates.metrics import Counts, MetricEstimates
 from bertology.training.encoded_examples import EncodedDataset, TokeniseFunction, TrainingBatch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import ModelOutput
 from bertology.estimates.metrics import Counts, MetricEstimates, bootstrap_score, count_correct_labels, macro_f1_and_mcc
 from bertology.lazy import torch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.corpus.bio import decode, is_tag
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import ModelOutput
 from bertology.estimates.metrics import (
     Counts,

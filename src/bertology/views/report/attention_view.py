@@ -15,7 +15,8 @@ from bertology.views.report.text_views import labelling_results
 from bertology.views.view import View, view, view_recording
 
 if TYPE_CHECKING:
-    from bertology.corpus.corpus import Corpus, Example
+    from bertology.corpus.corpus import Corpus
+    from bertology.corpus.example import Example
     from bertology.encoder.encoder import Encoder
     from bertology.recording.recording import Recording
 

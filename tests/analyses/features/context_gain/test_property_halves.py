@@ -20,7 +20,7 @@ from bertology.analyses.features.context_gain.property_halves import (
     upper_half,
     word_properties,
 )
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import ROOT, sentence_from_words
 

@@ -26,7 +26,7 @@ from bertology.analyses.frozen_features.dataset import FrozenFeatureDataset, exa
 from bertology.analyses.frozen_features.predictions import SeedPredictions
 from bertology.arrays import BoolArray, FloatArray, IntArray
 from bertology.corpus.bio import decode
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.sentence import ROOT, Sentence, Span
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous, ratio

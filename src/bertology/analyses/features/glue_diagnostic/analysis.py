@@ -37,7 +37,8 @@ from bertology.analyses.probing.train_test_split import (
     load_train_corpus,
     without_shared_examples,
 )
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.corpus.readers.glue_diagnostic import LABELS
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal

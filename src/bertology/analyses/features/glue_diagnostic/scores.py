@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bertology.analyses.frozen_features.word_features import WordFeatures
 from bertology.arrays import FloatArray, IntArray
-from bertology.corpus.corpus import Example
+from bertology.corpus.example import Example
 from bertology.corpus.readers.glue_diagnostic import CATEGORIES, LABELS, example_categories
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds

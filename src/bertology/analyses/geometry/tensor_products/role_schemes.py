@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
-from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.hashing import seeded_hash
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.token_batch import RecordedInput, word_governors
 from bertology.encoder.tokens import SpecialToken

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.arrays import Array
-from bertology.corpus.corpus import seeded_hash
+from bertology.corpus.hashing import seeded_hash
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.static import word_vectors
 from bertology.encoder.token_batch import RecordedInput, TokenBatch, word_annotations, word_governors

@@ -11,7 +11,8 @@ from bertology.analyses.cache import AnalysisCache
 from bertology.analyses.declaration import analysis
 from bertology.analyses.evaluation.options import AttackOptions, RandomBaselineOption
 from bertology.analyses.interventions.attack_divergence.divergence import ATTENTION, FIRST_TOKEN, STATES
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.results.shapes import LayerCurve, Trajectory

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bertology.arrays import FloatArray, IntArray
-from bertology.corpus.corpus import Example, TextInput
+from bertology.corpus.example import Example, TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
 from bertology.encoder.tokens import SpecialToken, TokenisedInput

@@ -26,7 +26,8 @@ from bertology.analyses.text_attacks.perturbations import AttackConfig
 from bertology.analyses.text_attacks.registry import parse_attacks
 from bertology.analyses.text_attacks.runner import AttackRunner
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import Corpus, Example
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.estimates.resampling import ratio

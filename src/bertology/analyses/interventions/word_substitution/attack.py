@@ -29,7 +29,8 @@ from bertology.analyses.text_attacks.perturbations import FUNCTION_WORDS, NEGATI
 from bertology.analyses.text_attacks.registry import example_rng, word_pool
 from bertology.analyses.text_attacks.word_edits import EditedWord, apply_edits, identity_edits
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import Corpus, Example, ExampleKind
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, ExampleKind
 from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.lazy import torch

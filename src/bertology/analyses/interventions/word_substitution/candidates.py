@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import Corpus, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder, ModelInputs, TaskEncoder
 from bertology.encoder.load import load, static_encoder

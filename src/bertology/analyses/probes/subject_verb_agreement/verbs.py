@@ -15,7 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bertology.corpus.corpus import Corpus, Example, TextInput
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, TextInput
 from bertology.corpus.sentence import Sentence
 from bertology.corpus.tagsets import universal_tag
 from bertology.corpus.tasks.morphology import word_morphology

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bertology.analyses.probing.dataset import WORD_SITE
 from bertology.analyses.word_senses.occurrences import SenseSplits, WordOccurrences
-from bertology.corpus.corpus import Corpus, Example, concatenate_segments
+from bertology.corpus.corpus import Corpus
+from bertology.corpus.example import Example, concatenate_segments
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray, centroids, cosines
