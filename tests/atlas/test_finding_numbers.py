@@ -7,8 +7,8 @@ import pytest
 
 from bertology.atlas.finding_numbers import expected_best, measure_effect, measure_peak
 from bertology.claims.claim import Claim, Greater, NumberSelector, PeakLayer
+from bertology.claims.claim_results import ClaimResult
 from bertology.claims.judge import judge
-from bertology.claims.run import ClaimResult
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.results.result import Result

@@ -9,13 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import bertology
-from bertology.claims.claim import ClaimRun
-from bertology.claims.run import (
-    _declared_analyses,  # pyright: ignore[reportPrivateUsage]
-    _other_languages,  # pyright: ignore[reportPrivateUsage]
-    count_unknown_tokens,
-    select_claims,
-)
+from bertology.claims.readability import count_unknown_tokens
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.views.report.schemas import json_schemas
@@ -129,33 +123,3 @@ def test_the_exit_status_says_whether_a_claim_fails(own_claims: Path, texts: Pat
     assert command(*arguments).status == 0
     assert command(*arguments, "--fail-on", "fails").status == 1
     assert command(*arguments, "--fail-on", "inconclusive").status == 1
-
-
-def test_overflow_is_passed_on_to_analyses_that_evaluate_whole_examples() -> None:
-    runs = {name: ClaimRun(analysis=name) for name in ("interventions/attacks", "attention/entropy")}
-    requests, refusals = _declared_analyses(runs, "truncate")
-    assert not refusals
-    assert {name: options for name, (_, options) in requests.items()} == {
-        "interventions/attacks": {"overflow": "truncate"},
-        "attention/entropy": {},
-    }
-    requests, _ = _declared_analyses(runs, None)
-    assert not any(options for _, options in requests.values())
-
-
-def test_a_finding_about_english_does_not_apply_to_chinese() -> None:
-    results = bertology.claims("tiny", "chinese", papers="clark2019", limit=3, max_unknown=1.0)
-    verdict = results["possessive-head"].verdict
-    assert verdict.outcome == "not applicable"
-    assert "about English, and the corpus is in Chinese" in verdict.obstacle and "nmod:poss" in verdict.obstacle
-    assert "about English" not in results["obj-head"].verdict.obstacle
-
-
-def test_english_stimuli_do_not_judge_a_model_of_chinese() -> None:
-    results = bertology.claims("tiny", "chinese", papers=["lin2019", "wiedemann2019"], limit=3, max_unknown=1.0)
-    assert len(results) > 5 and {result.verdict.outcome for result in results} == {"not applicable"}
-    for id in ("position-fades", "matching-distractors-confuse", "neighbours-know-senses"):
-        assert "is tested on English stimuli" in results[id].verdict.obstacle
-        assert "the corpus is in Chinese" in results[id].verdict.obstacle
-    english = load_corpus("english", limit=20)
-    assert _other_languages(select_claims((), full=True), english) == {}

@@ -8,7 +8,8 @@ from typing import Any
 from bertology.analyses import registry
 from bertology.analyses.run import RunInputs
 from bertology.atlas.judging import JudgingTask, model_files, stored_model
-from bertology.claims.run import MAX_UNKNOWN, estimate_claims
+from bertology.claims.run import MAX_UNKNOWN
+from bertology.claims.run_plan import estimate_claims
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import as_encoder, load
 from bertology.errors import Refusal

@@ -28,7 +28,7 @@ from bertology.claims.claim import (
 )
 from bertology.claims.claim_results import ClaimResult
 from bertology.claims.result_numbers import MissingNumberError, ResultNumbers
-from bertology.claims.run import run_inputs_for
+from bertology.claims.run_plan import run_inputs_for
 from bertology.claims.verdict import Measurement
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.example import Example

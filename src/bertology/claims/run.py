@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack, overload
 
 from bertology.analyses import registry
-from bertology.analyses.declaration import Analysis
-from bertology.analyses.engine_runs import compute_in_workers
 from bertology.analyses.run import (
-    ForwardPass,
     NotifyFunction,
     ProgressEstimate,
     ProgressFactory,
-    Request,
     RunInputs,
     build_run_inputs,
-    check_run_work,
-    count_words,
-    estimate_run_seconds,
-    estimate_runs,
     run_all,
-    runnable_requests,
     with_partner,
 )
 from bertology.claims.catalogue import all_claims, read_claims
-from bertology.claims.claim import Claim, ClaimRun
-from bertology.claims.claim_results import ClaimResult, ClaimResults, ClaimResultsByModel, UnknownTokens
+from bertology.claims.claim import Claim
+from bertology.claims.claim_results import ClaimResult, ClaimResults, ClaimResultsByModel
 from bertology.claims.judge import judge, refused_claim
+from bertology.claims.readability import refuse_unreadable
+from bertology.claims.run_plan import AnalysisBatch, compute_batches, plan_runs, run_key
 from bertology.corpus.corpus import Corpus
-from bertology.corpus.language import Language, detect_language
+from bertology.corpus.language import detect_language
 from bertology.corpus.read import load_corpus
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import as_encoder
-from bertology.encoder.tokens import SpecialToken
 from bertology.engines.engine import Engine, open_engine, refuse_without_store
 from bertology.errors import Refusal, count_noun, unknown_name
 from bertology.number_ranges import COUNT, COUNT_OR_ZERO, HOURS, PROPORTION
@@ -47,26 +37,11 @@ from bertology.recording.recording import ComputedArrays, Recording
 from bertology.results.result import Result
 from bertology.results.results import unique_names
 from bertology.store_paths import StorePath
-from bertology.work_estimate import MAX_HOURS, WorkEstimate
+from bertology.work_estimate import MAX_HOURS
 
 DEFAULT_CORPUS = "english"
 MAX_UNKNOWN = 0.1
 """A corpus with a larger share of tokens that the tokeniser does not know is refused."""
-
-NO_FINE_TUNED_MODEL = Refusal(
-    "This claim is about a fine-tuned model, and none was given",
-    "a fine-tuned model",
-    "Name one with --against, for example --against mini-pairs, or its recording with --against-recording",
-)
-
-
-def _no_stimuli_refusal(corpus: str) -> Refusal:
-    return Refusal(
-        f"This claim is tested on its own stimuli ({corpus}), and the recording is of another corpus",
-        f"a model, or a recording of {corpus}",
-        f"Run `bertology claims MODEL`, or `bertology record MODEL {corpus} --sites attention,hidden -o DIR` and "
-        "`bertology claims --recording DIR`",
-    )
 
 
 class ClaimsArguments(TypedDict, total=False):
@@ -231,49 +206,6 @@ def _filling_corpus(corpus: Corpus | None, limit: int | None) -> Corpus | None:
     return None if treebank.name == corpus.name else treebank[:limit]
 
 
-def _other_languages(claims: Sequence[Claim], corpus: Corpus | None) -> dict[str, Refusal]:
-    """Why claims about other languages, or with stimuli in one, do not apply to the corpus, by the id of the claim."""
-    language = detect_language(corpus) if corpus is not None else None
-    if language is None:
-        return {}
-    refusals = {claim.id: _language_refusal(claim, language) for claim in claims}
-    return {id: refusal for id, refusal in refusals.items() if refusal is not None}
-
-
-def _language_refusal(claim: Claim, language: Language) -> Refusal | None:
-    corpus_language = f"the corpus is in {'another language' if language == 'other' else language}"
-    remedy = "Leave it out, or choose another corpus with --corpus"
-    if claim.languages and language not in claim.languages:
-        languages = " and ".join(claim.languages)
-        expected = f"a corpus in {' or '.join(claim.languages)}: {claim.language_reason}"
-        return Refusal(f"This finding is about {languages}, and {corpus_language}", expected, remedy)
-    for stimuli in dict.fromkeys(run.corpus for run in claim.all_runs.values() if run.corpus is not None):
-        of_stimuli = _stimuli_language(stimuli)
-        if of_stimuli not in (None, language):
-            problem = f"This finding is tested on {of_stimuli} stimuli ({stimuli}), and {corpus_language}"
-            return Refusal(problem, f"a corpus in {of_stimuli}", remedy)
-    return None
-
-
-@cache
-def _stimuli_language(corpus: str) -> Language | None:
-    """The language of stimuli; None if it is not known."""
-    if corpus.startswith("generated:"):
-        return "English"  # by simple grammars, with too few function words to tell
-    language = detect_language(load_corpus(corpus))
-    return None if language == "other" else language
-
-
-def count_unknown_tokens(model: Encoder | Recording, corpus: Corpus) -> UnknownTokens:
-    """Count the tokens of a corpus, and those the model's tokeniser does not know, without special tokens."""
-    if isinstance(model, Recording):
-        inputs, name = [recorded.tokens for recorded in model.inputs], model.encoder.name
-    else:
-        inputs, name = model.tokenise([text for example in corpus for text in example.text_inputs]), model.name
-    n_tokens = sum(int((tokens.special_kinds == SpecialToken.NONE).sum()) for tokens in inputs)
-    return UnknownTokens(name, corpus.name, sum(tokens.n_unknown for tokens in inputs), n_tokens)
-
-
 def judge_claims(
     claims: Sequence[Claim],
     inputs: RunInputs,
@@ -290,7 +222,7 @@ def judge_claims(
     than the share `max_unknown` is refused; claims with stimuli like this do not apply. `overflow` is the option of
     that name of analyses that evaluate whole examples; recordings have it in the inputs.
     """
-    plan = _plan_runs(claims, inputs, max_unknown, overflow)
+    plan = plan_runs(claims, inputs, max_unknown, overflow)
     unknown_tokens, other_languages, batches = plan.unknown_tokens, plan.other_languages, plan.batches
     outcomes = dict(plan.refused)
     if inputs.max_hours is not None:
@@ -298,11 +230,11 @@ def judge_claims(
         plan.check_work(f"Testing {count_noun(len(claims), 'claims')} on {names}", inputs.max_hours, notify)
     total = sum(batch.estimated_seconds for batch in batches)
     estimate = ProgressEstimate(progress("everything") if progress else None, total)
-    passes = _compute_in_workers(batches, progress=progress, notify=notify)
+    passes = compute_batches(batches, progress=progress, notify=notify)
     filled: set[str] = set()
 
     def run_batch(
-        batch: _AnalysisBatch, expected_seconds: float, *, use_engine: bool = False
+        batch: AnalysisBatch, expected_seconds: float, *, use_engine: bool = False
     ) -> dict[str, Result | Refusal]:
         with estimate.stage(expected_seconds):
             report = run_all(
@@ -325,7 +257,7 @@ def judge_claims(
         if filling is None or not refused.requests or batch.inputs.corpus is not inputs.corpus:
             continue
         refused = replace(refused, inputs=replace(refused.inputs, corpus=filling))
-        if _unreadable(refused.inputs, max_unknown) is None:
+        if refuse_unreadable(refused.inputs, max_unknown) is None:
             repeated = run_batch(refused, 0.0, use_engine=True)
             again = {key: outcome for key, outcome in repeated.items() if isinstance(outcome, Result)}
             outcomes |= again
@@ -345,133 +277,6 @@ def judge_claims(
     )
 
 
-@dataclass(frozen=True)
-class RunPlan:
-    """What judging claims will run: batches of analyses, and what is known before about those that do not apply."""
-
-    batches: list[_AnalysisBatch]
-    refused: Mapping[str, Refusal]
-    other_languages: Mapping[str, Refusal]
-    unknown_tokens: tuple[UnknownTokens, ...]
-
-    def check_work(self, title: str, max_hours: float, notify: NotifyFunction | None) -> None:
-        """Tell the work of all batches, or refuse it."""
-        check_run_work(title, self.runnable(), max_hours, notify)
-
-    def runnable(self) -> list[tuple[list[Request], RunInputs]]:
-        """The analyses of each batch that fit its model and corpus."""
-        return [
-            (runnable_requests(list(batch.requests.values()), batch.inputs), batch.inputs) for batch in self.batches
-        ]
-
-
-def estimate_claims(
-    claims: Sequence[Claim], inputs: RunInputs, *, max_unknown: float, overflow: Overflow | None
-) -> WorkEstimate:
-    """The work of judging claims for a model, without what is stored."""
-    return estimate_runs(_plan_runs(claims, inputs, max_unknown, overflow).runnable())
-
-
-def _plan_runs(claims: Sequence[Claim], inputs: RunInputs, max_unknown: float, overflow: Overflow | None) -> RunPlan:
-    """The analyses that the claims need, in batches of one model and corpus; an unreadable corpus is refused."""
-    unknown_tokens = _count_unknown_tokens(inputs)
-    for count in unknown_tokens:
-        count.check(max_unknown)
-    other_languages = _other_languages(claims, inputs.corpus)
-    runs = [run for claim in claims if claim.id not in other_languages for run in claim.all_runs.values()]
-    outcomes: dict[str, Refusal] = {}
-    batches: list[_AnalysisBatch] = []
-    for target, corpus in dict.fromkeys((run.target, run.corpus) for run in runs):
-        batch_runs = {_run_key(run): run for run in runs if (run.target, run.corpus) == (target, corpus)}
-        if target == "against" and inputs.against is None and inputs.against_recording is None:
-            outcomes |= dict.fromkeys(batch_runs, NO_FINE_TUNED_MODEL)
-            continue
-        known, unknown = _declared_analyses(batch_runs, overflow)
-        outcomes |= unknown
-        batch_inputs = _with_corpus(_select_target(inputs, target), corpus)
-        if corpus is not None and batch_inputs.encoder is None and batch_inputs.recording is None:
-            recordable = [key for key, (analysis, _) in known.items() if "encoder" not in analysis.required_inputs]
-            outcomes |= dict.fromkeys(recordable, _no_stimuli_refusal(corpus))
-            known = {key: request for key, request in known.items() if key not in recordable}
-        if corpus is not None and (refusal := _unreadable(batch_inputs, max_unknown)) is not None:
-            outcomes |= dict.fromkeys(known, refusal)
-            continue
-        batches.append(_AnalysisBatch.sorted_by_cost(known, batch_inputs))
-    return RunPlan(batches, outcomes, other_languages, unknown_tokens)
-
-
-def _compute_in_workers(
-    batches: Sequence[_AnalysisBatch], *, progress: ProgressFactory | None, notify: NotifyFunction | None
-) -> list[ForwardPass]:
-    """Have the engine of the inputs, if there is one, compute the results of all batches; returns the passes made."""
-    runnable = [
-        (runnable_requests(list(batch.requests.values()), batch.inputs), batch.inputs)
-        for batch in batches
-        if batch.inputs.encoder is not None and batch.inputs.recording is None
-    ]
-    engine = runnable[0][1].engine if runnable else None
-    if engine is None:
-        return []
-    return compute_in_workers(runnable, engine, progress=progress, notify=notify)
-
-
-def _count_unknown_tokens(inputs: RunInputs) -> tuple[UnknownTokens, ...]:
-    """The unknown tokens of the corpus for the model and the model to compare with."""
-    models = (inputs.recording or inputs.encoder, inputs.against_recording or inputs.against)
-    corpus = inputs.corpus
-    return tuple(count_unknown_tokens(model, corpus) for model in models if model is not None and corpus is not None)
-
-
-def _unreadable(inputs: RunInputs, max_unknown: float) -> Refusal | None:
-    """Why the model cannot read the stimuli of a claim, or a built-in corpus, if it cannot."""
-    try:
-        for count in _count_unknown_tokens(inputs):
-            count.check(max_unknown)
-    except Refusal as refusal:
-        return refusal
-    return None
-
-
-@dataclass(frozen=True)
-class _AnalysisBatch:
-    """The requests of one model and corpus, by run key."""
-
-    requests: Mapping[str, Request]
-    inputs: RunInputs
-
-    @classmethod
-    def sorted_by_cost(cls, analyses: Mapping[str, Request], inputs: RunInputs) -> _AnalysisBatch:
-        """Cheap analyses first, so that more is finished if the run is interrupted."""
-        n_words = count_words(inputs.corpus)
-        order = sorted(analyses, key=lambda key: analyses[key][0].cost.estimate(n_words))
-        return cls({key: analyses[key] for key in order}, inputs)
-
-    def only(self, keys: Sequence[str]) -> _AnalysisBatch:
-        """Some of the requests."""
-        return replace(self, requests={key: self.requests[key] for key in keys})
-
-    @property
-    def estimated_seconds(self) -> float:
-        """Estimated seconds, for comparison with other batches."""
-        return estimate_run_seconds(list(self.requests.values()), self.inputs)
-
-
-def _declared_analyses(
-    runs: Mapping[str, ClaimRun], overflow: Overflow | None
-) -> tuple[dict[str, Request], dict[str, Refusal]]:
-    """The requests of runs whose analysis exists, and refusals of the others."""
-    known: dict[str, tuple[Analysis, Mapping[str, object]]] = {}
-    unknown: dict[str, Refusal] = {}
-    for key, run in runs.items():
-        try:
-            analysis = registry.get(run.analysis)
-            given = {} if overflow is None or "overflow" not in analysis.options else {"overflow": overflow}
-            known[key] = analysis, {**given, **run.options}
-        except Refusal as refusal:
-            unknown[key] = refusal
-    return known, unknown
-
-
 def _claim_result(
     claim: Claim,
     outcomes: Mapping[str, Result | Refusal],
@@ -479,7 +284,7 @@ def _claim_result(
     filling: Corpus | None,
     filled: Collection[str],
 ) -> ClaimResult:
-    keys = {name: _run_key(run) for name, run in claim.all_runs.items()}
+    keys = {name: run_key(run) for name, run in claim.all_runs.items()}
     by_name = {name: outcomes[key] for name, key in keys.items()}
     results = tuple(outcome for outcome in by_name.values() if isinstance(outcome, Result))
     verdict = judge(claim, by_name, untrained_remedy=_untrained_remedy(inputs))
@@ -510,36 +315,3 @@ def _model_names(claim: Claim, inputs: RunInputs) -> tuple[str, ...]:
         roles |= {"recording" if run.target == "model" else "against"}
         roles |= {"against"} & set(analysis.inputs if analysis is not None else ())
     return tuple(names[role] for role in ("recording", "against") if role in roles and role in names)
-
-
-def _run_key(run: ClaimRun) -> str:
-    return json.dumps([run.analysis, dict(run.options), run.corpus, run.target], sort_keys=True)
-
-
-def run_inputs_for(inputs: RunInputs, run: ClaimRun) -> RunInputs:
-    """The model and corpus of one run of a claim."""
-    return _with_corpus(_select_target(inputs, run.target), run.corpus)
-
-
-def _select_target(inputs: RunInputs, target: str) -> RunInputs:
-    """The inputs with the model a claim is about: the model itself, or the one given with --against."""
-    if target == "model":
-        return inputs
-    return replace(
-        inputs,
-        encoder=inputs.against,
-        against=None,
-        recording=inputs.against_recording,
-        against_recording=None,
-        untrained_recording=None,
-    )
-
-
-def _with_corpus(inputs: RunInputs, corpus: str | None) -> RunInputs:
-    """The inputs with the stimuli of a claim as corpus; recordings stay only if they are of these stimuli."""
-    if corpus is None:
-        return inputs
-    stimuli = load_corpus(corpus)
-    if inputs.recording is not None and inputs.recording.corpus.fingerprint == stimuli.fingerprint:
-        return inputs
-    return replace(inputs, corpus=stimuli, recording=None, against_recording=None, untrained_recording=None)

@@ -13,7 +13,7 @@ from bertology.analyses.recordings_by_role import ForwardPass
 from bertology.analyses.run import NotifyFunction, run_all
 from bertology.claims.claim import tested_rows
 from bertology.claims.claim_results import ClaimResult, ClaimResults
-from bertology.claims.run import run_inputs_for
+from bertology.claims.run_plan import run_inputs_for
 from bertology.progress import ProgressFactory
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, Table

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from bertology.claims.run import run_inputs_for
+from bertology.claims.run_plan import run_inputs_for
 from bertology.encoder.threads import single_thread
 from bertology.errors import Refusal
 from bertology.results.result import Result

@@ -17,7 +17,7 @@ from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.recordings_by_role import ForwardPass
 from bertology.analyses.run import NotifyFunction, Request, RunInputs, run_all
 from bertology.claims.claim import ClaimRun
-from bertology.claims.run import run_inputs_for
+from bertology.claims.run_plan import run_inputs_for
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
