@@ -12,6 +12,15 @@ _MEMORY_TEXTS = ("not enough memory", "can't allocate memory", "out of memory", 
 """What the errors of torch and safetensors say, which have no number."""
 
 
+class DiskFullError(MachineError):
+    """A disk without space, or a quota or limit of files that is reached."""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an exception, or one that caused it, tells of a full disk."""
+    return isinstance(find_machine_error(error), DiskFullError)
+
+
 def find_machine_error(error: BaseException) -> MachineError | None:
     """The failure of the machine that an exception, or one that caused it, tells of; None if it is another mistake."""
     chain: BaseException | None = error
@@ -48,8 +57,8 @@ def _recognise(error: BaseException) -> MachineError | None:
 
 
 def disk_full(problem: str) -> MachineError:
-    """A disk without space, or a quota or limit of files that is reached, and what to do."""
-    return MachineError(
+    """The error of a full disk, and what to do."""
+    return DiskFullError(
         problem,
         "more free space, and no quota or limit (of files, or of the size of a file: `ulimit -f`) that is reached",
         "Free some space and run the same command again: finished work is kept and not repeated",

@@ -98,7 +98,7 @@ def test_independent_parts_are_computed_by_workers(tmp_path: Path) -> None:
     assert cache.call(square, number=2) == 4
     reported: list[tuple[int, int]] = []
     assert cache.call_all(square, arguments, meter=lambda done, total: reported.append((done, total))) == [0, 1, 4, 9]
-    assert engine.labels == [f"part {number} of 4 (square)" for number in (1, 2, 4)]
+    assert engine.labels == [f"part {number + 1} of 4 of square (number {number})" for number in (0, 1, 3)]
     assert reported[-1] == (4, 4)
     assert AnalysisCache(None).call_all(square, arguments, meter=no_progress) == [0, 1, 4, 9]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,25 @@ def describe_call(shared: dict[str, Any], number: int) -> list[Any]:
 def return_lock(shared: Any) -> Any:
     """A value that cannot be pickled."""
     return shared, threading.Lock()
+
+
+def process_after(seconds: float, number: int) -> tuple[int, int]:
+    """The number, and the process that has waited so long."""
+    time.sleep(seconds)
+    return number, os.getpid()
+
+
+def write_zeros(folder: str, number: int, n_bytes: int) -> None:
+    """A file of zeros."""
+    (Path(folder) / f"zeros-{number}").write_bytes(bytes(n_bytes))
+
+
+class EndsItsProcess:
+    """A value whose reader ends its process, as a system without memory does."""
+
+    def __reduce__(self) -> Any:
+        return _end_process, ()
+
+
+def _end_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from bertology.engines import task_runner
-from bertology.engines.engine import Job, Outcome, WorkerTask, open_engine, parse_engine, raise_failures
+from bertology.engines.engine import EngineError, Job, Outcome, WorkerTask, open_engine, parse_engine, raise_failures
 from bertology.engines.local import LocalEngine
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.runtime import runtime_versions
 from bertology.engines.task_runner import TaskRunner, load_error
 from bertology.errors import MachineError, Refusal
 from bertology.progress import no_progress
+from bertology.store_paths import StoreError
 
 
 @pytest.mark.parametrize(
@@ -88,18 +89,18 @@ def test_a_worker_checks_versions_and_folder_before_it_loads_anything(
 
     broken = replace(job, payload=b"not a pickle")  # never read
     older = start_error(replace(broken, versions={**job.versions, "torch": "2.0.0"}))
-    assert isinstance(older, Refusal)
+    assert isinstance(older, EngineError) and older.status == 2
     assert f"on {platform.node()}" in str(older) and "instead of 2.0.0" in str(older) and "torch" in str(older)
     for other in (replace(broken, folder=str(tmp_path / "elsewhere")), replace(broken, token="another")):
         unseen = start_error(other)
-        assert isinstance(unseen, Refusal) and f"does not see the folder {other.folder}" in str(unseen)
+        assert isinstance(unseen, EngineError) and f"does not see the folder {other.folder}" in str(unseen)
 
     def deny(path: Path, mode: int) -> bool:
         return not mode & os.W_OK
 
     monkeypatch.setattr(task_runner.os, "access", deny)
     denied = start_error(broken)
-    assert isinstance(denied, Refusal) and "has no permission to write into the folder" in str(denied)
+    assert isinstance(denied, EngineError) and "has no permission to write into the folder" in str(denied)
 
 
 def test_failures_are_one_error_that_names_them() -> None:
@@ -109,11 +110,16 @@ def test_failures_are_one_error_that_names_them() -> None:
     ]
     with pytest.raises(MachineError) as caught:
         raise_failures(failed)
+    assert caught.value.status == 1
     assert caught.value.problem == (
-        "shard 0 failed on a: ValueError: odd length (4 further tasks failed too: shard 1; shard 2 ...)"
+        "shard 0 failed on a: ValueError: odd length (4 further tasks failed too or had no worker: shard 1; "
+        "shard 2 ...)"
     )
     full = OSError(28, "No space left on device", "/store/x")
-    with pytest.raises(MachineError, match=r"shard 1 failed on b: There is no space left on the disk \(/store/x\)"):
+    with pytest.raises(EngineError, match=r"shard 1 failed on b: There is no space left on the disk \(/store/x\)"):
         raise_failures([Outcome(WorkerTask("shard 1", ()), error=full, node="b")])
+    denied = StoreError("No permission to write s3://bucket/x", "a bucket that you may use", "Set the credentials")
+    with pytest.raises(EngineError, match=r"shard 1 failed on b: No permission to write .* Set the credentials"):
+        raise_failures([Outcome(WorkerTask("shard 1", ()), error=denied, node="b")])
     with pytest.raises(Refusal, match="a negative number"):
         raise_failures([Outcome(WorkerTask("shard 1", ()), error=Refusal("a negative number", "x", "y"))])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertology.analyses.cache_key import cache_key
+from bertology.analyses.part_labels import part_labels
 from bertology.checked_files import DamagedFileError, read_checked_json, write_checked_json
 from bertology.engines.engine import Engine, Outcome, WorkerTask, raise_failures
 from bertology.errors import DamagedFileWarning, count_noun
@@ -91,7 +92,8 @@ class AnalysisCache:
         if len(missing) < 2 or self.engine is None or self.directory is None:
             return
         name = getattr(function, "__qualname__", str(function))
-        tasks = [WorkerTask(f"part {step + 1} of {len(arguments)} ({name})", (step,)) for step in missing]
+        labels = part_labels(name, arguments)
+        tasks = [WorkerTask(labels[step], (step,)) for step in missing]
         shared = (self.directory, function, list(arguments), hand_on_progress)
         failures: list[Outcome] = []
         make_folder(self.directory)

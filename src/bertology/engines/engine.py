@@ -19,7 +19,7 @@ from typing import Any, Self
 from bertology.atomic_files import partial_file, remove_stale_partials
 from bertology.engines.runtime import runtime_versions
 from bertology.errors import ExplainedError, MachineError, Refusal, count_noun
-from bertology.machine_errors import find_machine_error
+from bertology.machine_errors import find_machine_error, is_disk_full
 from bertology.progress import ProgressCallback
 from bertology.store_paths import RemotePath, StorePath
 
@@ -68,6 +68,15 @@ TaskProgress = Callable[[WorkerTask], ProgressCallback]
 """Starts the display of a task, and returns its callback."""
 
 
+class EngineError(MachineError):
+    """A worker that does not fit the run, or a node that cannot go on: other versions, another folder, a full disk.
+
+    It ends the command, like every failure of the machine, but with status 2: what was given is to be corrected.
+    """
+
+    status = 2
+
+
 class Engine(ABC):
     """Runs tasks in workers; to be closed when no further tasks come (`with engine:`)."""
 
@@ -101,8 +110,9 @@ class Engine(ABC):
         """Call `function(shared, *arguments)` for each task in some worker; the outcomes as they come.
 
         All workers must see `folder`. A task whose worker ended is tried again, at most `MAX_TRIES` times; one that
-        raises an exception is not, and the others go on. With `isolated` each task has a worker of its own, whose
-        memory is given back. With `progress` the function takes the callback of its task as `progress`.
+        raises an exception is not, and the others go on. A worker whose disk is full is given no further task, and when
+        all disks are full the tasks that are left end with this error. With `isolated` each task has a worker of its
+        own, whose memory is given back. With `progress` the function takes the callback of its task as `progress`.
         """
         from bertology.engines.pickling import dump_value
 
@@ -195,10 +205,12 @@ def raise_failures(failures: Sequence[Outcome]) -> None:
     if isinstance(first.error, Refusal):
         raise first.error
     explained = find_machine_error(first.error)
+    is_given = explained is not None and (explained.status == EngineError.status or is_disk_full(explained))
+    kind = EngineError if is_given else MachineError
     detail = explained.problem if explained is not None else describe_exception(first.error)
     labels = "; ".join(outcome.task.label for outcome in failures[1:MAX_LISTED])
-    more = f" ({count_noun(len(failures) - 1, 'further tasks')} failed too: {labels}{_dots(failures)})"
-    raise MachineError(
+    more = f" ({count_noun(len(failures) - 1, 'further tasks')} failed too or had no worker: {labels}{_dots(failures)})"
+    raise kind(
         f"{first.task.label} failed{f' on {first.node}' if first.node else ''}: {detail}"
         f"{more if len(failures) > 1 else ''}",
         explained.expected if explained is not None else "a task that runs",

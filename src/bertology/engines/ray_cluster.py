@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import signal
 import socket
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, TaskProgress, WorkerTask, lost_worker
+from bertology.engines.engine import MAX_TRIES, Engine, EngineError, Job, Outcome, TaskProgress, WorkerTask, lost_worker
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import Answer, TaskRunner, load_error
 from bertology.errors import MachineError, Refusal
 from bertology.lazy import torch
-from bertology.progress import no_progress
+from bertology.machine_errors import is_disk_full
+from bertology.progress import ProgressCallback, no_progress
 
 CORES_PER_WORKER = 4
 """Cores of a worker without a GPU; a forward pass over batches of sentences gains little from more."""
@@ -36,8 +40,6 @@ class RayWorker:
 
     def start(self, job: Job, payload: bytes) -> tuple[str, Answer]:
         """The node, and the answer to a job, whose payload comes from the object store."""
-        from dataclasses import replace
-
         return platform.node(), self._runner.start(replace(job, payload=payload))
 
     def run(self, arguments: bytes) -> Answer:
@@ -52,6 +54,9 @@ class RayEngine(Engine):
         self.name = "ray" if address is None else f"ray:{address}"
         self._ray = _import_ray()
         self._actors: list[_Actor] = []
+        self._full: list[_Actor] = []
+        """Actors whose disk is full: kept without tasks, so that no other takes their place on the node."""
+        self._n_lost_starts = 0
         self._is_connected_here = not self._ray.is_initialized()
         if self._is_connected_here:
             _connect(self._ray, address)
@@ -59,8 +64,8 @@ class RayEngine(Engine):
 
     @property
     def n_workers(self) -> int:
-        """How many workers the cluster has room for now."""
-        return _n_workers(self._ray, self._resources)
+        """How many workers the cluster has room for now, where disks are not full."""
+        return max(0, _n_workers(self._ray, self._resources) - len(self._full))
 
     def close(self) -> None:
         """End all actors, and the connection if this engine made it."""
@@ -69,7 +74,7 @@ class RayEngine(Engine):
             self._ray.shutdown()
 
     def _end_actors(self) -> None:
-        actors, self._actors = self._actors, []
+        actors, self._actors, self._full = [*self._actors, *self._full], [], []
         for actor in actors:
             actor.end()
 
@@ -77,32 +82,52 @@ class RayEngine(Engine):
         self, job: Job, tasks: Sequence[WorkerTask], *, isolated: bool, progress: TaskProgress | None
     ) -> Iterator[Outcome]:
         """The outcomes as they come; a worker that is lost is replaced, and its task goes to the next free one."""
-        from dataclasses import replace
-
         waiting: deque[tuple[WorkerTask, int]] = deque((task, 1) for task in tasks)
         payload = self._ray.put(job.payload)
         start = replace(job, payload=b"")
+        callbacks: dict[str, ProgressCallback] = {}
         n_left, last_answer, is_complete = len(tasks), monotonic(), False
+        self._n_lost_starts = 0
+        for actor in self._full:  # there may be space again
+            actor.end()
+        self._full = []
         try:
             while n_left:
-                n_busy = sum(actor.task is not None for actor in self._actors)
-                for _ in range(min(len(waiting) + n_busy, max(1, self.n_workers)) - len(self._actors)):
-                    self._actors.append(_Actor(self._ray, self._resources))
+                self._start_actors(len(waiting))
                 for actor in self._actors:
                     if actor.pending is None:
                         actor.give(start, payload, waiting)
+                        if progress is not None and actor.task is not None:
+                            callbacks[actor.task[0].label] = progress(actor.task[0])
                 for actor in self._ready():
                     last_answer = monotonic()
-                    outcome = self._collect(actor, waiting, isolated=isolated)
+                    outcome = self._collect(actor, job, waiting, isolated=isolated)
                     if outcome is not None:
                         n_left -= 1
+                        callbacks.get(outcome.task.label, no_progress)(1, 1)
                         yield outcome
+                        yield from (lost := self._without_disk(outcome, waiting))
+                        n_left -= len(lost)
                 if not any(actor.node for actor in self._actors) and monotonic() - last_answer > START_SECONDS:
                     raise _no_worker(self._resources)
             is_complete = True
         finally:
             if not is_complete:
                 self._end_actors()
+
+    def _start_actors(self, n_waiting: int) -> None:
+        """Start as many actors as there are tasks and room for: nodes may have joined or been lost."""
+        n_busy = sum(actor.task is not None for actor in self._actors)
+        for _ in range(min(n_waiting + n_busy, max(1, self.n_workers)) - len(self._actors)):
+            self._actors.append(_Actor(self._ray, self._resources))
+
+    def _without_disk(self, outcome: Outcome, waiting: deque[tuple[WorkerTask, int]]) -> list[Outcome]:
+        """The tasks that are left, with the error of the last one, if the disks of all nodes are full."""
+        if not self._full or self._actors or self.n_workers:
+            return []
+        lost = [replace(outcome, task=task) for task, _ in waiting]
+        waiting.clear()
+        return lost
 
     def _ready(self) -> list[_Actor]:
         pending = {actor.pending: actor for actor in self._actors if actor.pending is not None}
@@ -112,7 +137,9 @@ class RayEngine(Engine):
             raise _lost_cluster(error) from error
         return [pending[reference] for reference in ready]
 
-    def _collect(self, actor: _Actor, waiting: deque[tuple[WorkerTask, int]], *, isolated: bool) -> Outcome | None:
+    def _collect(
+        self, actor: _Actor, job: Job, waiting: deque[tuple[WorkerTask, int]], *, isolated: bool
+    ) -> Outcome | None:
         """The outcome of the task of an actor that has answered; None if it has started, or if it was lost."""
         task, tries = actor.task if actor.task is not None else (None, 0)
         try:
@@ -124,20 +151,29 @@ class RayEngine(Engine):
                 raise _lost_cluster(error) from error
             _refuse_missing_package(error)
             if task is None:
+                self._n_lost_starts += 1
+                if self._n_lost_starts > MAX_TRIES * max(1, self.n_workers):
+                    raise _lost_starts(self._n_lost_starts, error) from error
                 return None
             if tries < MAX_TRIES:
                 waiting.appendleft((task, tries + 1))
                 return None
             return Outcome(task, error=lost_worker(task, type(error).__name__), node=actor.node)
         if task is None:
-            if kind == "error":
+            # An earlier job may have ended while the actor started, and its folder may be gone.
+            if kind == "error" and actor.job == job.key:
                 raise load_error(content)
+            self._n_lost_starts = 0
             return None
         if isolated:
             self._actors.remove(actor)
             actor.end()
         if kind == "error":
-            return Outcome(task, error=load_error(content), node=actor.node)
+            error = load_error(content)
+            if is_disk_full(error) and not isolated:
+                self._actors.remove(actor)
+                self._full.append(actor)
+            return Outcome(task, error=error, node=actor.node)
         return Outcome(task, load_value(content), node=actor.node)
 
 
@@ -194,6 +230,7 @@ def _connect(ray: Any, address: str | None) -> None:
     is_own = address is None and not os.environ.get("RAY_ADDRESS")
     # A cluster for this run alone opens no port that others can reach.
     own: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if is_own else {}
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -204,6 +241,9 @@ def _connect(ray: Any, address: str | None) -> None:
                 "Install the versions of the cluster, or start the cluster with those of the driver",
             ) from error
         raise _unreachable(address or "auto", _one_line(error)) from error
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray sets its own, which would end the process with another status
 
 
 def _check_reachable(address: str) -> None:
@@ -232,7 +272,7 @@ def _refuse_missing_package(error: BaseException) -> None:
     text = str(error)
     if "No module named" in text:
         missing = text.partition("No module named")[2].split("\n")[0].strip()
-        raise Refusal(
+        raise EngineError(
             f"The workers of the Ray cluster cannot import {missing}",
             "the packages of the driver on all nodes",
             "Install bertology, with the versions of the driver, on all nodes",
@@ -244,6 +284,14 @@ def _lost_cluster(error: BaseException) -> MachineError:
         f"The connection to the Ray cluster was lost ({_one_line(error)})",
         "a cluster that runs",
         "Start it again, and run the same command: finished work is kept",
+    )
+
+
+def _lost_starts(n_times: int, error: BaseException) -> MachineError:
+    return MachineError(
+        f"Workers of the Ray cluster ended {n_times} times while they started ({type(error).__name__})",
+        "workers that load the model; a system that is short of memory ends processes",
+        "Use fewer workers for each node, or nodes with more memory, and run the same command: finished work is kept",
     )
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bertology.engines.engine import Job, describe_exception
+from bertology.engines.engine import EngineError, Job, describe_exception
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.runtime import runtime_versions, version_differences
-from bertology.errors import MachineError, Refusal
+from bertology.errors import MachineError
 from bertology.progress import ProgressCallback
 from bertology.store_paths import StorePath, store_path
 
@@ -73,7 +73,7 @@ def dump_error(error: Exception) -> bytes:
 def _check_versions(job: Job) -> None:
     differences = version_differences(job.versions, runtime_versions())
     if differences:
-        raise Refusal(
+        raise EngineError(
             f"The worker on {platform.node()} has other versions than the driver: {differences}",
             "the same versions everywhere: results could differ",
             "Install the versions of the driver on all nodes",
@@ -94,8 +94,8 @@ def _check_folder(job: Job) -> None:
         raise _folder_refusal(folder, "has no permission to write into")
 
 
-def _folder_refusal(folder: StorePath, problem: str) -> Refusal:
-    return Refusal(
+def _folder_refusal(folder: StorePath, problem: str) -> EngineError:
+    return EngineError(
         f"The worker on {platform.node()} {problem} the folder {folder} of this run",
         "a folder that the driver and all workers share and may write",
         "Choose one on a shared file system, or an address such as s3://bucket/folder, with -o or --store",

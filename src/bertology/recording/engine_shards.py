@@ -37,9 +37,12 @@ def record_in_workers(
         if outcome.error is not None:
             failures.append(outcome)
             continue
-        rate = token_progress.done / max(monotonic() - start, 1e-9)
-        token_progress.describe(_describe(n_done, len(tasks), rate, n_workers))
-        token_progress.add([index for batch in writer.plan.shards[outcome.task.arguments[0]] for index in batch])
+        indices = [index for batch in writer.plan.shards[outcome.task.arguments[0]] for index in batch]
+        n_tokens = token_progress.done + sum(len(writer.plan.inputs[index].tokens) for index in indices)
+        n_workers_now = min(engine.n_workers, max(1, len(tasks) - n_done))  # nodes may have joined or been lost
+        rate = n_tokens / max(monotonic() - start, 1e-9)
+        token_progress.describe(_describe(n_done - len(failures), len(tasks), rate, n_workers_now))
+        token_progress.add(indices)
     seconds = monotonic() - start
     if notify:
         rate = f"{token_progress.done:,} tokens in {seconds:.1f} s, {token_progress.done / seconds:,.0f} tokens/s"

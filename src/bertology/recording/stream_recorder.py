@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from bertology.corpus.corpus import ExampleCounts, LabelNames
 from bertology.corpus.hashing import Fingerprint
@@ -16,6 +15,7 @@ from bertology.corpus.stream import CorpusStream
 from bertology.encoder.encoder import Encoder
 from bertology.engines.engine import Engine, open_engine
 from bertology.errors import Refusal
+from bertology.progress import ProgressStep, describe_step
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record, recording_key
 from bertology.recording.recording import Recording
@@ -124,18 +124,19 @@ class _PartProgress:
         self.n_finished = self.n_recorded = 0
         self.was_recorded = False
 
-    def start_part(self) -> Any:
+    def start_part(self) -> ProgressStep:
         """The progress callback of the next part."""
         self._before += self._done
         self._done = 0
         self.was_recorded = False
-        return self._report
+        return ProgressStep(self._report)
 
-    def _report(self, done: int, total: int) -> None:
+    def _report(self, done: int, total: int, detail: str) -> None:
         if not done:
             self.n_finished += total == 0
             self.n_recorded += total > 0
             self.was_recorded = total > 0
         self._done = done
         if self._progress:
+            describe_step(self._progress, detail)
             self._progress(self._before + done, self._before + total)

@@ -27,6 +27,7 @@ from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts
+from bertology.progress import ProgressCallback, no_progress
 from bertology.recording.overflow import cut_example
 
 
@@ -60,6 +61,17 @@ class AttackResult:
     """Attacked examples of which words were cut, so that they fit the model's maximum input."""
     n_not_evaluated: int
     """Examples that could no longer be evaluated."""
+
+
+@dataclass(frozen=True)
+class _EditedExamples:
+    """All examples under one attack, and with random edits of the same size; how many the attack changed."""
+
+    attack: TextAttack
+    attacked: Sequence[AttackedExample]
+    edited: Sequence[Example]
+    random: Sequence[Example]
+    n_changed: int
 
 
 class AttackRunner:
@@ -101,11 +113,10 @@ class AttackRunner:
         """Results of the named attacks; finished attacks are cached."""
         attacks = parse_attacks(names, {example.kind for example in self.examples})
         meter = self.cache.progress_meter(f"Attacking {len(self.examples)} examples ({len(attacks)} attacks)")
-        results: list[AttackResult] = []
-        for done, attack in enumerate(attacks, start=1):
-            results.append(self._run_attack(attack))
-            meter(done, len(attacks))
-        return results
+        edits = [self._edit(attack) for attack in attacks]
+        evaluated = [examples for each in edits if each.n_changed for examples in (each.edited, each.random)]
+        scores = iter(self._evaluate_all(evaluated, meter))
+        return [self._result(each, *((next(scores), next(scores)) if each.n_changed else ())) for each in edits]
 
     def attack_all(self, attack: TextAttack) -> list[AttackedExample]:
         """All examples attacked, and cut if too long; unchanged if the attack does not apply to their kind."""
@@ -130,16 +141,25 @@ class AttackRunner:
 
     def evaluate(self, examples: Sequence[Example]) -> PartialScores:
         """Scores of edited versions of all examples, cached; an unchanged example keeps its clean score."""
-        is_same = ~self.is_changed(examples)
-        edited = [example for example, same in zip(examples, is_same, strict=True) if not same]
-        stored = self.cache.call(
-            _edited_scores,
-            encoder=self.encoder,
-            evaluation=self.evaluation,
-            edited=edited,
-            n_examples=len(self.examples),
-            seed=self.seed,
-        )
+        return self._evaluate_all([examples], no_progress)[0]
+
+    def _evaluate_all(self, versions: Sequence[Sequence[Example]], meter: ProgressCallback) -> list[PartialScores]:
+        """Scores of several edited versions, which the workers of an engine share."""
+        is_same = [~self.is_changed(examples) for examples in versions]
+        arguments = [
+            {
+                "encoder": self.encoder,
+                "evaluation": self.evaluation,
+                "edited": [example for example, same in zip(examples, of_version, strict=True) if not same],
+                "n_examples": len(self.examples),
+                "seed": self.seed,
+            }
+            for examples, of_version in zip(versions, is_same, strict=True)
+        ]
+        stored = self.cache.call_all(_edited_scores, arguments, meter=meter)
+        return [self._with_clean_scores(*each) for each in zip(stored, is_same, strict=True)]
+
+    def _with_clean_scores(self, stored: list[list[float]], is_same: BoolArray) -> PartialScores:
         losses, correct, total = np.array(stored)
         scores = PartialScores(Counts(correct, total), losses)
         clean = self.clean_scores
@@ -149,38 +169,38 @@ class AttackRunner:
         )
         return PartialScores(counts, np.where(is_same, clean.losses, scores.losses))
 
-    def _run_attack(self, attack: TextAttack) -> AttackResult:
-        attacked_examples = self.attack_all(attack)
-        edited = [attacked.example for attacked in attacked_examples]
-        n_changed = int(self.is_changed(edited).sum())
-        attacked, random = (
-            self._attacked_scores(examples, is_measured=n_changed > 0)
-            for examples in (edited, self.random_edits(edited))
-        )
-        distances = [distance for example in attacked_examples for distance in example.edit_distances]
-        is_lost = self.clean_scores.is_evaluated & ~attacked.scores.is_evaluated
+    def _edit(self, attack: TextAttack) -> _EditedExamples:
+        attacked = self.attack_all(attack)
+        edited = [each.example for each in attacked]
+        return _EditedExamples(attack, attacked, edited, self.random_edits(edited), int(self.is_changed(edited).sum()))
+
+    def _result(
+        self, edits: _EditedExamples, attacked: PartialScores | None = None, random: PartialScores | None = None
+    ) -> AttackResult:
+        distances = [distance for example in edits.attacked for distance in example.edit_distances]
+        n_lost = int((self.clean_scores.is_evaluated & ~attacked.is_evaluated).sum()) if attacked is not None else 0
         return AttackResult(
-            attack,
-            attacked,
-            random,
-            n_changed,
+            edits.attack,
+            self._attacked_scores(edits.edited, attacked),
+            self._attacked_scores(edits.random, random),
+            edits.n_changed,
             mean_shuffle_distance=float(np.mean(distances)) if distances else None,
             n_shuffles=len(distances),
-            n_below_minimum=sum(example.n_below_minimum for example in attacked_examples),
-            n_truncated=sum(attacked.is_truncated for attacked in attacked_examples),
-            n_not_evaluated=int(is_lost.sum()) if n_changed else 0,
+            n_below_minimum=sum(example.n_below_minimum for example in edits.attacked),
+            n_truncated=sum(attacked.is_truncated for attacked in edits.attacked),
+            n_not_evaluated=n_lost,
         )
 
-    def _attacked_scores(self, examples: Sequence[Example], *, is_measured: bool) -> AttackedScores:
+    def _attacked_scores(self, examples: Sequence[Example], scores: PartialScores | None) -> AttackedScores:
         n = len(self.examples)
-        if not is_measured:
+        if scores is None:
             return AttackedScores(PartialScores.missing(n), *np.full((2, n), np.nan))
         edit_rate = [
             word_edit_distance(before, after) / max(1, sum(map(len, before.segments)))
             for before, after in zip(self.examples, examples, strict=True)
         ]
         is_changed = self.is_changed(examples).astype(np.float64)
-        return AttackedScores(self.evaluate(examples), is_changed, np.array(edit_rate))
+        return AttackedScores(scores, is_changed, np.array(edit_rate))
 
     def _attack(self, attack: TextAttack, example: Example, original: Example) -> AttackedExample:
         attacked = attack(example, self.config, self.seed, original=original)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
@@ -128,19 +128,29 @@ class SubstitutionAttack:
     def run(self) -> list[SubstitutionOutcome]:
         """The outcome of every example; finished examples are cached."""
         meter = self._cache.progress_meter(f"Substituting words ({len(self.examples)} examples)")
-        outcomes: list[SubstitutionOutcome] = []
-        for done, (example, original) in enumerate(zip(self.examples, self._originals, strict=True), start=1):
-            outcomes.append(self._outcome(example, original))
-            meter(done, len(self.examples))
-        return outcomes
+        searched = [
+            {"attack": self._search, "example": replace(example, id=""), "gold": self.gold_index(example)}
+            for example in self.examples
+        ]
+        found = self._cache.call_all(search_example, searched, meter=meter)
+        controls = [self._control(*each) for each in zip(self.examples, self._originals, found, strict=True)]
+        compared = self._cache.call_all(
+            evaluate_control,
+            [{**each, "control": control} for each, control in zip(searched, controls, strict=True)],
+            meter=self._cache.progress_meter("Replacing random words"),
+        )
+        return [self._outcome(*each) for each in zip(self.examples, found, compared, strict=True)]
 
     def gold_index(self, example: Example) -> int:
         """The index of the gold class or option."""
         return self.labels.index(str(example.label)) if self.labels else int(example.label or 0)
 
-    def _outcome(self, example: Example, original: Example) -> SubstitutionOutcome:
-        gold, unnumbered = self.gold_index(example), replace(example, id="")
-        stored = self._cache.call(search_example, attack=self._search, example=unnumbered, gold=gold)
+    def _control(self, example: Example, original: Example, stored: Mapping[str, Any]) -> Example:
+        """The example with as many random words as the search has replaced."""
+        rng = example_rng(original, "random edit", self._seed)
+        return replace(replace_random_words(example, len(stored["edits"]), self._content_words, rng), id="")
+
+    def _outcome(self, example: Example, stored: Mapping[str, Any], control: Mapping[str, Any]) -> SubstitutionOutcome:
         result = SearchResult(
             tuple(stored["words"]),
             tuple((int(index), old, new) for index, old, new in stored["edits"]),
@@ -148,11 +158,6 @@ class SubstitutionAttack:
             float("nan") if stored["probability"] is None else stored["probability"],
             stored["n_queries"],
             stored["budget_exhausted"],
-        )
-        rng = example_rng(original, "random edit", self._seed)
-        random = replace_random_words(example, len(result.edits), self._content_words, rng)
-        control = self._cache.call(
-            evaluate_control, attack=self._search, example=unnumbered, control=replace(random, id=""), gold=gold
         )
         return SubstitutionOutcome(
             example,
