@@ -34,6 +34,10 @@ class WorkEstimate:
         """So many times this work."""
         return WorkEstimate(self.seconds * factor, self.n_bytes * factor)
 
+    def shared_by(self, n_workers: int) -> WorkEstimate:
+        """The work of each of several workers that divide it evenly; all bytes are kept."""
+        return WorkEstimate(self.seconds / max(1, n_workers), self.n_bytes)
+
 
 def check_work(
     title: str,

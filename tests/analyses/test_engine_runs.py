@@ -127,3 +127,37 @@ def test_progress_within_each_call_is_progress_of_all(tmp_path: Path) -> None:
 
     assert cache.call_all(halves, arguments, meter=meter, hand_on_progress=True) == [0, 1, 2]
     assert reported == [(done, 6) for done in (1, 2, 2, 3, 4, 4, 5, 6, 6)]
+
+
+MODELS = ["tiny", "random:tiny@1", "random:tiny@2"]
+
+
+def test_models_and_checkpoints_are_spread_over_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One task for each model, and the run itself finds all results in the store."""
+    from bertology.analyses import run as run_module
+
+    corpus = load_corpus("english", limit=12)
+    expected = bertology.run("attention/entropy", MODELS, corpus, store=tmp_path / "one").to_json()
+    pairs: dict[str, Any] = {"against": MODELS[1:], "store": tmp_path / "one"}
+    expected_pairs = bertology.run("geometry/finetuning_change", "tiny", corpus, **pairs).to_json()
+    engine = HereEngine()
+    results = bertology.run("attention/entropy", MODELS, corpus, store=tmp_path / "two", engine=engine)
+    assert engine.labels == MODELS and json.dumps(results.to_json()) == json.dumps(expected)
+    again = HereEngine(lambda task: pytest.fail(task.label) if task.label.startswith("shard") else None)
+    pairs |= {"store": tmp_path / "two", "engine": again}
+    assert bertology.run("geometry/finetuning_change", "tiny", corpus, **pairs).to_json() == expected_pairs
+    assert again.labels == MODELS[1:]
+    computed: list[str] = []
+    monkeypatch.setattr(run_module, "_compute_result", lambda *given: computed.append(given[0].name))
+    bertology.run("attention/entropy", MODELS, corpus, store=tmp_path / "two", engine=HereEngine())
+    assert computed == []
+
+
+def test_claims_of_several_models_are_judged_by_workers(tmp_path: Path) -> None:
+    write_claims(tmp_path / "planted.toml")
+    given: dict[str, Any] = {"claims": tmp_path / "planted.toml", "limit": 12, "max_unknown": 1.0}
+    expected = bertology.claims(MODELS, "english", store=tmp_path / "one", **given)
+    engine = HereEngine()
+    verdicts = bertology.claims(MODELS, "english", store=tmp_path / "two", engine=engine, **given)
+    assert engine.labels == MODELS
+    assert verdicts.to_json() == expected.to_json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -33,9 +34,11 @@ def process_after(seconds: float, number: int) -> tuple[int, int]:
     return number, os.getpid()
 
 
-def write_zeros(folder: str, number: int, n_bytes: int) -> None:
-    """A file of zeros."""
-    (Path(folder) / f"zeros-{number}").write_bytes(bytes(n_bytes))
+def write_until_full(folder: str, number: int) -> int:
+    """The number; from 2 on the disk is full."""
+    if number >= 2:
+        raise OSError(errno.ENOSPC, "No space left on device", folder)
+    return number
 
 
 class EndsItsProcess:

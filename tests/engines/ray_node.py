@@ -14,7 +14,7 @@ def main(gcs_address: str | None) -> None:
     """Start a node with one core: the first of a cluster, or one that joins the cluster at the address."""
     parameters = RayParams(
         num_cpus=1, num_gpus=0, object_store_memory=OBJECT_STORE_BYTES, node_ip_address="127.0.0.1",
-        gcs_address=gcs_address, include_dashboard=False, include_log_monitor=False, min_worker_port=0,
+        gcs_address=gcs_address, include_dashboard=False, min_worker_port=0,
         max_worker_port=0, node_manager_port=0, dashboard_agent_listen_port=0,
     )  # fmt: skip
     node = Node(parameters, head=gcs_address is None, shutdown_at_exit=True, spawn_reaper=True)

@@ -16,6 +16,7 @@ ENVIRONMENT = os.environ | {
     "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
     "OMP_NUM_THREADS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # Ray gives its workers the lowest priority
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray then uses the loopback interface, on every system
     "COLUMNS": "200",
 }

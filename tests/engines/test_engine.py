@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,18 @@ def test_a_worker_checks_versions_and_folder_before_it_loads_anything(
     monkeypatch.setattr(task_runner.os, "access", deny)
     denied = start_error(broken)
     assert isinstance(denied, EngineError) and "has no permission to write into the folder" in str(denied)
+
+
+class Elsewhere:
+    """A value whose module only the driver has."""
+
+    def __reduce__(self) -> Any:
+        return import_module, ("a_module_of_the_driver",)
+
+
+def test_a_worker_that_cannot_import_what_the_tasks_need_is_told(tmp_path: Path) -> None:
+    missing = start_error(make_job(tmp_path, Elsewhere()))
+    assert isinstance(missing, EngineError) and "No module named 'a_module_of_the_driver'" in str(missing)
 
 
 def test_failures_are_one_error_that_names_them() -> None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from bertology.engines.engine import WorkerTask
+from bertology.engines.engine import EngineError, WorkerTask, raise_failures
 from bertology.engines.local import LocalEngine, worker_threads
 from bertology.errors import MachineError, Refusal
-from engines.engine_tasks import describe_call, return_lock
+from engines.engine_tasks import describe_call, return_lock, write_until_full
+from engines.ray_nodes import ENVIRONMENT
+
+SECONDS = 600
+SMALL_SHARDS = """
+from bertology.recording import plan
+plan.SHARD_BYTES = 64 * 1024
+from bertology.cli.main import main
+main()
+"""
 
 
 @pytest.mark.slow
@@ -34,6 +47,46 @@ def test_tasks_that_fail_or_end_their_worker_do_not_end_the_others(tmp_path: Pat
         assert workers and all(process.poll() is None for process in workers)
     assert all(process.poll() is not None for process in workers)
     assert not list(tmp_path.glob(".*")), "the token of a run is removed"
+
+
+@pytest.mark.slow
+def test_when_the_disk_is_full_no_further_task_is_started(tmp_path: Path) -> None:
+    tasks = [WorkerTask(f"task {number}", (number,)) for number in range(20)]
+    with LocalEngine(1) as engine:
+        outcomes = list(engine.run(write_until_full, str(tmp_path), tasks, folder=tmp_path))
+    assert [outcome.task.label for outcome in outcomes] == [task.label for task in tasks]
+    assert [outcome.value for outcome in outcomes[:2]] == [0, 1]
+    assert len({id(outcome.error) for outcome in outcomes[2:]}) == 1, "of the first task that found it full"
+    with pytest.raises(EngineError, match=r"task 2 failed on .*no space left on the disk .*\(17 further tasks failed"):
+        raise_failures([outcome for outcome in outcomes if outcome.error is not None])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_ends_its_workers_and_resumes(number: signal.Signals, tmp_path: Path) -> None:
+    folder = tmp_path / "recording"
+    words = ["record", "mini", "english", "--sites", "attention,hidden", "-o", str(folder), "--engine", "local:2"]
+    command = [sys.executable, "-c", SMALL_SHARDS, *words]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + SECONDS
+    while process.poll() is None and not list(folder.glob("hidden/*.safetensors")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    workers = children(process.pid)
+    assert len(workers) == 2
+    process.send_signal(number)
+    _, told = process.communicate(timeout=SECONDS)
+    assert process.returncode == 128 + number, told
+    assert "finished parts are kept, and the same command resumes" in told.splitlines()[-1]
+    assert "Traceback" not in told and not list(folder.rglob("*.partial"))
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    again = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert again.returncode == 0 and "Resuming the recording" in again.stderr, again.stderr
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started and that have not ended."""
+    return [int(word) for file in Path(f"/proc/{process}/task").glob("*/children") for word in file.read_text().split()]
 
 
 def test_workers_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,12 @@ FAULTS = ROOT / "benchmarks" / "engine_faults.py"
 SECONDS = 900
 BERTOLOGY = [sys.executable, "-m", "bertology"]
 RECORD = [*BERTOLOGY, "record", "tiny", "english", "--sites", "attention,hidden"]
+SMALL_SHARDS = """
+from bertology.recording import plan
+plan.SHARD_BYTES = 64 * 1024
+from bertology.cli.main import main
+main()
+"""
 UNSHARE = ("unshare", "--user", "--map-root-user", "--mount")
 
 
@@ -56,7 +62,7 @@ def test_a_recording_survives_a_killed_worker_node_and_driver() -> None:
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     in_the_middle = [row["fault"] for row in rows if row["in the middle"]]
     assert in_the_middle == ["worker", "node", "driver"], (rows, done.stderr[-2000:])
-    assert all(row["status"] == 0 and row["same bytes"] for row in rows), rows
+    assert all(row["finished"] and row["same bytes"] for row in rows), rows
 
 
 TASKS = """
@@ -184,10 +190,7 @@ def test_a_node_that_cannot_write_ends_the_command_and_the_rest_is_kept(
     """The disk of one node is full, or its folder read-only: both are mounted in a namespace of this node alone."""
     skip_without_mounts(tmp_path / "mount")
     one, folder = tmp_path / "one", tmp_path / "recording"
-    program = (
-        "from bertology.recording import plan; plan.SHARD_BYTES = 65536; from bertology.cli.main import main; main()"
-    )
-    record = [sys.executable, "-c", program, *RECORD[3:], "--limit", "120"]
+    record = [sys.executable, "-c", SMALL_SHARDS, *RECORD[3:], "--limit", "120"]
     assert run(*record, "-o", str(one)).returncode == 0
     assert run(*record, "-o", str(folder), "--slice", "1/8").returncode == 0
     mounted = folder / "hidden" if kind == "full" else folder
@@ -214,11 +217,8 @@ def test_an_interrupted_command_ends_its_workers_and_resumes(
     number: signal.Signals, nodes: Nodes, tmp_path: Path
 ) -> None:
     folder = tmp_path / "recording"
-    program = (
-        "from bertology.recording import plan; plan.SHARD_BYTES = 65536; from bertology.cli.main import main; main()"
-    )
     words = ["record", "mini", "english", "--sites", "attention,hidden", "-o", str(folder)]
-    command = [sys.executable, "-c", program, *words, "--engine", f"ray:{nodes.address}"]
+    command = [sys.executable, "-c", SMALL_SHARDS, *words, "--engine", f"ray:{nodes.address}"]
     process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + SECONDS
     while process.poll() is None and not list(folder.glob("hidden/*.safetensors")):
@@ -249,7 +249,8 @@ def test_a_report_has_the_same_bytes_on_the_cluster(nodes: Nodes, tmp_path: Path
 def test_a_port_that_is_no_cluster_is_refused(tmp_path: Path) -> None:
     server = subprocess.Popen(
         [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT | {"PYTHONUNBUFFERED": "1"},
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env=ENVIRONMENT | {"PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     assert server.stdout is not None
     port = server.stdout.readline().partition(" port ")[2].split()[0]

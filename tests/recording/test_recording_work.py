@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,16 @@ def test_the_bytes_are_those_that_recording_writes(site: str, half_precision: bo
     record(encoder, corpus, [site], config=config, folder=tmp_path)
     assert estimate.n_bytes == pytest.approx(kept_bytes(tmp_path), rel=0.35)
     assert 0 < estimate.seconds < 60
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_busy_machine_does_not_make_the_work_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others have the cores for an hour between two readings of the clock; the processor time stays what it is."""
+    encoder, corpus = load("tiny"), load_corpus("english", limit=60)
+    hours = count(step=3600.0)
+    monkeypatch.setattr(recording_work, "perf_counter", lambda: next(hours))
+    estimate = estimate_recording(encoder, corpus, resolve_sites(["attention"]), RecordingConfig())
+    assert 0 < estimate.seconds < 600
 
 
 @pytest.mark.usefixtures("measured")

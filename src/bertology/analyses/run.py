@@ -19,7 +19,7 @@ from bertology.analyses.progress_estimate import SECONDS_PER_WORD, ProgressEstim
 from bertology.analyses.recordings_by_role import ForwardPass, RecordingsByRole
 from bertology.analyses.resamples_file import load_resamples, save_resamples
 from bertology.analyses.run_checks import check_runnable
-from bertology.analyses.run_work import estimate_missing_run, estimate_run
+from bertology.analyses.run_work import estimate_missing_run, estimate_run, measured_as_worker
 from bertology.checked_files import DamagedFileError
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import as_corpus
@@ -263,7 +263,10 @@ def check_run_work(
 ) -> None:
     """Tell the work of several runs, or refuse it, before the first of them starts; see `work_estimate`."""
     store = next((inputs.store for _, inputs in batches), None)
-    check_work(title, estimate_runs(batches, cache_results=cache_results), max_hours, folder=store, notify=notify)
+    engine = next((inputs.engine for _, inputs in batches), None)
+    with measured_as_worker(engine):
+        work = estimate_runs(batches, cache_results=cache_results)
+    check_work(title, work.shared_by(1 if engine is None else engine.n_workers), max_hours, folder=store, notify=notify)
 
 
 def estimate_runs(

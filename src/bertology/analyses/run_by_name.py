@@ -8,6 +8,7 @@ from typing import Annotated, Any, overload
 
 from bertology.analyses import registry
 from bertology.analyses.checkpoints import run_against_all
+from bertology.analyses.engine_runs import can_spread_models, spread_runs
 from bertology.analyses.presets import find_preset, with_published
 from bertology.analyses.run import (
     NotifyFunction,
@@ -112,9 +113,14 @@ def run(
     with open_engine(engine) as opened:
         inputs = replace(inputs, engine=opened)
         if partners is not None:
+            if opened is not None and can_spread_models(partners, opened):
+                spread_runs(requests, inputs, list(partners), opened, progress, role="against")
             by_analysis = dict(zip(names, run_against_all(requests, inputs, partners, **callbacks), strict=True))
         elif models is not None:
-            by_analysis = _run_models(requests, with_partner(inputs, against), models, callbacks)
+            inputs = with_partner(inputs, against)
+            if opened is not None and can_spread_models(models, opened):
+                spread_runs(requests, inputs, list(models), opened, progress)
+            by_analysis = _run_models(requests, inputs, models, callbacks)
         else:
             results = run_all(requests, with_partner(inputs, against), raise_refusals=True, **callbacks).results()
             by_analysis = dict(zip(names, results, strict=True))

@@ -27,15 +27,17 @@ def estimate_atlas(models: Sequence[Any], task: JudgingTask, n_workers: int) -> 
     sizes = {index: _file_bytes(model) for index, model in enumerate(pending)}
     rough = _rough_seconds(task, sum(sizes.values()), len(pending))
     if rough < MESSAGE_SECONDS and all(sizes.values()):
-        return WorkEstimate(rough / n_workers)
+        return WorkEstimate(rough / max(1, n_workers))
     for index, model in enumerate(pending):
         try:
             work = _estimate_model(model, task)
         except Refusal:  # it will stand on the page with the reason
             continue
         measured = sizes[index] or 1
-        total = sum((sizes[other] or measured) / measured for other in sizes)
-        return WorkEstimate(work.seconds * total / n_workers, work.n_bytes * total)
+        relative = [(size or measured) / measured for size in sizes.values()]
+        # A model is judged by one worker: no number of workers is faster than the largest model.
+        rounds = max(sum(relative) / max(1, n_workers), *relative)
+        return WorkEstimate(work.seconds * rounds, work.n_bytes * sum(relative))
     return WorkEstimate()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from bertology.analyses.run import NotifyFunction
+from bertology.analyses.run_work import measured_as_worker
 from bertology.atlas.atlas_work import estimate_atlas
 from bertology.atlas.content import Atlas
 from bertology.atlas.judged_model import JudgedModel, NotJudged
@@ -93,7 +94,8 @@ def atlas(
     distinct, messages = _without_repeats(models)
     with open_engine(engine) as opened:
         if max_hours is not None:
-            work = estimate_atlas(distinct, task, 1 if opened is None else opened.n_workers)
+            with measured_as_worker(opened):
+                work = estimate_atlas(distinct, task, 1 if opened is None else opened.n_workers)
             title = f"An atlas of {count_noun(len(distinct), 'models')}"
             check_work(title, work, max_hours, folder=task.store, notify=notify)
         outcomes = _judge_all(distinct, task, opened, progress)

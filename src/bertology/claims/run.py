@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack, overload
 
 from bertology.analyses import registry
+from bertology.analyses.engine_runs import can_spread_models, spread_models
 from bertology.analyses.run import (
     NotifyFunction,
     ProgressEstimate,
@@ -164,9 +166,37 @@ def claims(
     with open_engine(engine) as opened:
         if not is_list:
             return test(None, opened)
+        if opened is not None and inputs.store is not None and can_spread_models(encoder, opened):
+            shared = _Judging(selected, inputs, limit, fill, max_unknown, overflow)
+            spread_models(judge_model_task, shared, list(encoder), opened, inputs.store, progress=progress)
         by_model = [test(as_encoder(model), opened) for model in encoder]
     names = unique_names([results.inputs.model_names["recording"] for results in by_model])
     return ClaimResultsByModel(dict(zip(names, by_model, strict=True)))
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """What workers that judge a model each need to know."""
+
+    claims: Sequence[Claim]
+    inputs: RunInputs
+    limit: int | None
+    fill: bool
+    max_unknown: float
+    overflow: Overflow | None
+
+
+def judge_model_task(shared: _Judging, model: Any) -> None:
+    """Judge the claims for one model, in a worker; results are stored, and a refusal is found again by the run."""
+    inputs = replace(shared.inputs, encoder=as_encoder(model))
+    with suppress(Refusal):
+        judge_claims(
+            shared.claims,
+            inputs,
+            filling=_filling_corpus(inputs.corpus, shared.limit) if shared.fill else None,
+            max_unknown=shared.max_unknown,
+            overflow=shared.overflow,
+        )
 
 
 def select_claims(

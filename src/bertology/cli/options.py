@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from glob import glob
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bertology.corpus.corpus import Corpus
     from bertology.corpus.stream import CorpusStream
     from bertology.encoder.encoder import Encoder
+    from bertology.encoder.load import ModelSource
     from bertology.recording.recording import Recording
 
 DEFAULT_MODEL = "mini"
@@ -285,9 +286,14 @@ class ModelOptions:
             print_message(f"No --model given; using the built-in model `{DEFAULT_MODEL}`.")
         return self.load(name or DEFAULT_MODEL)
 
-    def load_all(self, names: Sequence[str | None]) -> Encoder | Iterator[Encoder]:
-        """Load a model, the built-in one if its name is None; of several, each when it is needed."""
-        return self.load_or_default(names[0]) if len(names) == 1 else map(self.load_or_default, names)
+    def load_all(self, names: Sequence[str | None]) -> Encoder | list[ModelSource]:
+        """Load a model, the built-in one if its name is None; several are loaded when they are needed."""
+        from bertology.encoder.load import ModelSource
+
+        if len(names) == 1:
+            return self.load_or_default(names[0])
+        _refuse_device(self.device)
+        return [ModelSource(name or DEFAULT_MODEL, self.device, self.dtype, self.allow_pickle) for name in names]
 
 
 def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:

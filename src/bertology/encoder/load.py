@@ -93,8 +93,24 @@ def load(
     return _load_by_name(str(model), LoadConfig(device or "cpu", dtype or "float32", allow_pickle, revision))
 
 
+@dataclass(frozen=True)
+class ModelSource:
+    """A model that is loaded when it is needed, in this process or in a worker: its name and how to load it."""
+
+    name: str
+    device: str = "cpu"
+    dtype: str = "float32"
+    allow_pickle: bool = False
+
+    def load(self) -> Encoder:
+        """Load the model."""
+        return load(self.name, device=self.device, dtype=self.dtype, allow_pickle=self.allow_pickle)
+
+
 def as_encoder(value: Any) -> Encoder:
     """The encoder of a name, path, model in memory or (model, tokenizer); an encoder is returned as it is."""
+    if isinstance(value, ModelSource):
+        return value.load()
     if isinstance(value, Encoder) or getattr(value, "tokenise", None) is not None:  # one of a person's own
         return value
     if isinstance(value, tuple) and len(value) == 2:

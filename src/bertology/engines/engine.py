@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from bertology.atomic_files import partial_file, remove_stale_partials
 from bertology.engines.runtime import runtime_versions
-from bertology.errors import ExplainedError, MachineError, Refusal, count_noun
+from bertology.errors import CostError, ExplainedError, MachineError, Refusal, count_noun
 from bertology.machine_errors import find_machine_error, is_disk_full
 from bertology.progress import ProgressCallback
 from bertology.store_paths import RemotePath, StorePath
@@ -86,6 +86,11 @@ class Engine(ABC):
     @abstractmethod
     def n_workers(self) -> int:
         """How many tasks can run at the same time."""
+
+    @property
+    def threads_per_worker(self) -> int | None:
+        """The threads of each worker, if workers share the cores of this machine."""
+        return None
 
     @abstractmethod
     def outcomes(
@@ -202,7 +207,7 @@ def raise_failures(failures: Sequence[Outcome]) -> None:
         return
     first = failures[0]
     assert first.error is not None
-    if isinstance(first.error, Refusal):
+    if isinstance(first.error, Refusal | CostError):
         raise first.error
     explained = find_machine_error(first.error)
     is_given = explained is not None and (explained.status == EngineError.status or is_disk_full(explained))

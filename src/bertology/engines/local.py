@@ -43,6 +43,11 @@ class LocalEngine(Engine):
         """The number of processes."""
         return self._n_workers
 
+    @property
+    def threads_per_worker(self) -> int:
+        """Its part of the cores."""
+        return worker_threads(self._n_workers)
+
     def outcomes(
         self, job: Job, tasks: Sequence[WorkerTask], *, isolated: bool, progress: TaskProgress | None
     ) -> Iterator[Outcome]:

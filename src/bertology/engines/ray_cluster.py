@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import gettempdir
 from time import monotonic
 from typing import Any
 
@@ -52,14 +54,15 @@ class RayEngine(Engine):
 
     def __init__(self, address: str | None = None) -> None:
         self.name = "ray" if address is None else f"ray:{address}"
-        self._ray = _import_ray()
+        is_own = address is None and not os.environ.get("RAY_ADDRESS") and not _is_cluster_here()
+        self._ray = _import_ray(is_own=is_own)
         self._actors: list[_Actor] = []
         self._full: list[_Actor] = []
         """Actors whose disk is full: kept without tasks, so that no other takes their place on the node."""
         self._n_lost_starts = 0
         self._is_connected_here = not self._ray.is_initialized()
         if self._is_connected_here:
-            _connect(self._ray, address)
+            _connect(self._ray, address, is_own=is_own)
         self._resources = _worker_resources(self._ray)
 
     @property
@@ -212,7 +215,24 @@ class _Actor:
             self._ray.kill(self._handle)
 
 
-def _import_ray() -> Any:
+def _is_cluster_here() -> bool:
+    """Whether a cluster was started on this machine and answers: Ray notes its address in its folder."""
+    folder = os.environ.get("RAY_TMPDIR") or gettempdir()
+    try:
+        host, _, port = Path(folder, "ray", "ray_current_cluster").read_text("utf-8").strip().rpartition(":")
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _import_ray(*, is_own: bool) -> Any:
+    if is_own:
+        # A cluster for this run alone opens no port that others can reach: whatever its name says, this variable has
+        # Ray use the loopback interface. It is read when Ray is imported.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        # Ray would give workers a low priority, and beside other processes they would get less than their share.
+        os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray must not hide the GPUs of actors that ask for none: it would change what `--device cuda` finds.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -223,16 +243,14 @@ def _import_ray() -> Any:
     return ray
 
 
-def _connect(ray: Any, address: str | None) -> None:
+def _connect(ray: Any, address: str | None, *, is_own: bool) -> None:
     """Connect to the cluster within seconds, or refuse."""
     if address is not None and address != "auto":
         _check_reachable(address)
-    is_own = address is None and not os.environ.get("RAY_ADDRESS")
-    # A cluster for this run alone opens no port that others can reach.
-    own: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if is_own else {}
+    own: dict[str, Any] = {"address": "local", "include_dashboard": False} if is_own else {"address": address}
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=address, logging_level="ERROR", log_to_driver=False, **own)
+        ray.init(logging_level="ERROR", log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         if "ersion mismatch" in str(error):
             raise Refusal(

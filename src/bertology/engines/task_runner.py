@@ -36,6 +36,8 @@ class TaskRunner:
             _check_folder(job)
             self._function, self._shared = load_value(job.payload)
             self._job = job
+        except ImportError as error:
+            return "error", dump_error(_import_error(error))
         except Exception as error:  # told by the driver, whatever it is
             return "error", dump_error(error)
         return "value", b""
@@ -78,6 +80,14 @@ def _check_versions(job: Job) -> None:
             "the same versions everywhere: results could differ",
             "Install the versions of the driver on all nodes",
         )
+
+
+def _import_error(error: ImportError) -> EngineError:
+    return EngineError(
+        f"The worker on {platform.node()} cannot import what the tasks need ({describe_exception(error)})",
+        "the packages of the driver, plug-ins too, on all nodes",
+        "Install them on all nodes",
+    )
 
 
 def _check_folder(job: Job) -> None:

@@ -128,18 +128,18 @@ class SubstitutionAttack:
     def run(self) -> list[SubstitutionOutcome]:
         """The outcome of every example; finished examples are cached."""
         meter = self._cache.progress_meter(f"Substituting words ({len(self.examples)} examples)")
-        searched = [
+        arguments = [
             {"attack": self._search, "example": replace(example, id=""), "gold": self.gold_index(example)}
             for example in self.examples
         ]
-        found = self._cache.call_all(search_example, searched, meter=meter)
-        controls = [self._control(*each) for each in zip(self.examples, self._originals, found, strict=True)]
+        searches = self._cache.call_all(search_example, arguments, meter=meter)
+        controls = [self._control(*each) for each in zip(self.examples, self._originals, searches, strict=True)]
         compared = self._cache.call_all(
             evaluate_control,
-            [{**each, "control": control} for each, control in zip(searched, controls, strict=True)],
+            [{**each, "control": control} for each, control in zip(arguments, controls, strict=True)],
             meter=self._cache.progress_meter("Replacing random words"),
         )
-        return [self._outcome(*each) for each in zip(self.examples, found, compared, strict=True)]
+        return [self._outcome(*each) for each in zip(self.examples, searches, compared, strict=True)]
 
     def gold_index(self, example: Example) -> int:
         """The index of the gold class or option."""
