@@ -16,18 +16,19 @@ def run_together(actions: Sequence[Callable[[], int]]) -> list[int]:
 
     Processes are forks of this one, so that what it has imported is imported once.
     """
-    start = time.monotonic() + START_SECONDS
-    children = [_start(action, start) for action in actions]
+    moment = time.monotonic() + START_SECONDS
+    children = [start(action, moment) for action in actions]
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
-def _start(action: Callable[[], int], start: float) -> int:
+def start(action: Callable[[], int], moment: float = 0.0) -> int:
+    """The id of a process that runs an action from a moment on."""
     child = os.fork()
     if child:
         return child
     status = 1
     try:
-        while time.monotonic() < start:
+        while time.monotonic() < moment:
             pass
         status = action()
     except BaseException as error:

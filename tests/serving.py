@@ -83,12 +83,21 @@ def finished_job(client: Any, job_id: str, seconds: float = 120.0) -> dict[str, 
 class RealServer:
     """`bertology serve` in a process of its own, on a free port of this machine."""
 
-    def __init__(self, home: Path, *arguments: str, model: str | None = "tiny") -> None:
+    def __init__(
+        self, home: Path, *arguments: str, model: str | None = "tiny", start_new_session: bool = False
+    ) -> None:
         environment = {**os.environ, "BERTOLOGY_HOME": str(home), "OMP_NUM_THREADS": "1"}
         models = [model] if model else []
         command = [sys.executable, "-m", "bertology", "serve", *models, "--port", "0", *arguments]
         self.log = (home / "server.log").open("ab")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=environment, text=True)
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=environment,
+            text=True,
+            start_new_session=start_new_session,
+        )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
         assert self.address, (home / "server.log").read_text()

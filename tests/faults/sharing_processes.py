@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import torch
-from tests.faults.commands import BERTOLOGY, command, write_inputs
+from tests.faults.commands import command, write_inputs
+from tests.faults.forked_commands import run_line
 from tests.forks import run_together
 
-from bertology.cli.main import main
 from bertology.recording.manifest import open_recording
 
 MIX = ("record", "claims", "report", "record", "claims", "report", "claims", "report")
@@ -21,18 +20,7 @@ MIX = ("record", "claims", "report", "record", "claims", "report", "claims", "re
 
 def run_command(name: str, root: Path, kept: str, output: Path) -> int:
     """Run a command in this process, with what it prints in files; its exit status."""
-    output.mkdir()
-    for descriptor, file in ((1, "out"), (2, "err")):
-        os.dup2(os.open(output / file, os.O_CREAT | os.O_WRONLY), descriptor)
-    sys.argv = ["bertology", *command(name, root, root / kept, output)[len(BERTOLOGY) :]]
-    try:
-        main()
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    return 1
+    return run_line(command(name, root, root / kept, output), output)
 
 
 def _written(name: str, output: Path) -> bytes:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from tests.faults.commands import ENVIRONMENT, command, write_inputs
-from tests.faults.test_signals import is_at_work
 
 SECONDS = 300
 
@@ -18,6 +17,11 @@ def run(line: list[str], threads: int) -> bytes:
     """What a command prints on stdout; its page is compared apart."""
     environment = ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}
     return subprocess.run(line, env=environment, capture_output=True, timeout=SECONDS, check=True).stdout
+
+
+def is_at_work(kept: Path) -> bool:
+    """Whether the command has written the first of what it keeps."""
+    return any(file.is_file() for file in kept.rglob("*"))
 
 
 def kill_at_work(line: list[str], kept: Path) -> None:

@@ -1,44 +1,61 @@
-"""SIGTERM in the middle of a command: it ends with a sentence and status 143, and the same command goes on."""
+"""Signals in the middle of a command: it ends with a sentence, keeps what is finished, and the same command goes on."""
 
 from __future__ import annotations
 
-import random
+import json
+import os
 import signal
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import pytest
-from tests.faults.commands import COMMANDS, ENVIRONMENT, command, last_line, write_inputs
+from tests.faults.commands import COMMANDS, ENVIRONMENT, ROOT, last_line
 
-SECONDS = 300
-LIMITS = {"record": 6000, "claims": 200, "report": 200, "atlas": 200, "finetune": 0}
+from bertology.server.jobs import JobFolder
+from serving import RealServer, wait_for, write_sample
 
-
-def is_at_work(kept: Path) -> bool:
-    """Whether the command has written the first of what it keeps."""
-    return any(file.is_file() for file in kept.rglob("*"))
+PROGRAM = [sys.executable, "-m", "tests.faults.interrupted_commands"]
+RESUMES = "finished parts are kept, and the same command resumes"
+ENDS = {
+    signal.SIGTERM: (143, f"bertology: terminated; {RESUMES}"),
+    signal.SIGINT: (130, f"bertology: interrupted; {RESUMES}"),
+}
+"""The exit status and the last line that a command ends with."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_terminated_command_says_so_and_goes_on(name: str, tmp_path: Path) -> None:
-    rng, kept = random.Random(), tmp_path / "kept"
-    kept.mkdir()
-    write_inputs(tmp_path)
-    line = command(name, tmp_path, kept, tmp_path, limit=LIMITS[name])
-    process = subprocess.Popen(line, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    start = time.monotonic()
-    while not is_at_work(kept) and process.poll() is None and time.monotonic() - start < SECONDS:
-        time.sleep(0.005)
-    time.sleep(rng.uniform(0, 0.2))
-    process.send_signal(signal.SIGTERM)
-    terminated = time.monotonic()
-    _, told = process.communicate(timeout=SECONDS)
-    assert process.returncode == 128 + signal.SIGTERM, told
-    assert time.monotonic() - terminated < SECONDS / 5, "it does not wait until the work is done"
-    assert last_line(told) == "bertology: terminated; finished parts are kept, and the same command resumes", told
-    assert "Traceback" not in told
-    assert not list(kept.rglob("*.partial")), "half-written files are removed"
-    again = subprocess.run(line, env=ENVIRONMENT, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert again.returncode == 0, again.stderr
+def test_an_interrupted_command_says_so_and_goes_on(name: str, tmp_path: Path) -> None:
+    """SIGTERM, SIGINT and SIGKILL one after the other, each at a random moment."""
+    line = [*PROGRAM, str(tmp_path), name]
+    done = subprocess.run(line, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    outcomes = json.loads(done.stdout.splitlines()[-1])
+    for sent, (status, told) in ENDS.items():
+        expected = {"status": status, "told": told, "traceback": False, "half-written files": 0}
+        assert outcomes[sent.name] == expected, sent.name
+    assert outcomes["SIGKILL"]["status"] == -signal.SIGKILL
+    assert outcomes["resumed"] == 0 and outcomes["same"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", ENDS)
+def test_an_interrupted_server_says_so_and_keeps_its_jobs(sent: signal.Signals, tmp_path: Path) -> None:
+    """The signal goes to the server and to its worker, as the terminal sends it."""
+    store = tmp_path / "store"
+    corpus = write_sample(tmp_path, 60)
+    server = RealServer(tmp_path, "--corpus", corpus, "--store", str(store), start_new_session=True)
+    try:
+        with server.client() as client:
+            wait_for(lambda: client.get("/api/state").json()["corpora"][0]["status"] == "ready", 180)
+            for kind in ("links", "states"):
+                client.post("/api/jobs", json={"kind": kind})
+            wait_for(lambda: next(tmp_path.rglob("pid"), None))
+        os.killpg(server.process.pid, sent)
+        status = server.process.wait(60)
+    finally:
+        server.stop()
+    told = (tmp_path / "server.log").read_text()
+    assert (status, last_line(told)) == ENDS[sent] and "Traceback" not in told, told
+    assert [job.state for job in JobFolder(store / "workbench" / "jobs").jobs()] == ["queued", "queued"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -29,6 +30,8 @@ from bertology.server.worker import REFUSED
 
 END_SECONDS = 5.0
 MAX_FOLDERS = 10
+INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM)
+"""How a worker ends that was told to: a terminal or a service manager tells it together with the server, or before."""
 
 
 class JobQueue:
@@ -181,7 +184,9 @@ class JobQueue:
         if self._is_closed and status != 0:
             self._replace(job.model_copy(update={"state": "queued"}))
             return
-        if status == 0:
+        if status in INTERRUPTED:
+            self._resume(job)
+        elif status == 0:
             self._set_state(job, "done")
         elif status == REFUSED:
             try:
@@ -196,7 +201,7 @@ class JobQueue:
         return next((job for job in self._jobs.values() if job.state == "queued"), None)
 
     def _resume(self, job: JobRecord) -> None:
-        """Queue a job again that was running when the server ended, unless it has ended several servers."""
+        """Queue a job again whose server or worker was ended from outside, unless that has happened several times."""
         if job.restarts + 1 >= MAX_RESTARTS:
             self._set_state(job, "failed", _worker_problem(None))
         else:

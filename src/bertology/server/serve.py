@@ -90,8 +90,6 @@ def serve(
     )
     try:
         asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
-    except KeyboardInterrupt:
-        pass
     finally:
         listener.close()
 

@@ -1,0 +1,27 @@
+"""Commands in forks of a process that has imported everything, so that each starts at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tests.faults.commands import BERTOLOGY
+
+from bertology.cli.main import main
+
+
+def run_line(line: list[str], output: Path) -> int:
+    """Run a command line in this process, with what it prints in files of a folder; its exit status."""
+    output.mkdir(exist_ok=True)
+    for descriptor, file in ((1, "out"), (2, "err")):
+        os.dup2(os.open(output / file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), descriptor)
+    sys.argv = ["bertology", *line[len(BERTOLOGY) :]]
+    try:
+        main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 1
