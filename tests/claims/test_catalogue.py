@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from bertology.analyses import registry
 from bertology.analyses.cache import FOLDER
 from bertology.analyses.run import RunInputs
 from bertology.citations import CITATIONS
-from bertology.claims.catalogue import all_claims, read_claims
+from bertology.claims.catalogue import all_claims, claim_plugins, read_claims
 from bertology.claims.claim import OWN_TOPIC, TOPICS, Claim
 from bertology.claims.run import judge_claims
 from bertology.corpus.read import as_corpus, load_corpus
@@ -71,6 +72,32 @@ def test_a_file_of_ones_own_names_its_paper(tmp_path: Path) -> None:
     file.write_text(OWN_CLAIM, "utf-8")
     assert read_claims(file)[0].reference == read_claims(file)[0].short_reference == "mine2026"
     assert "own-claim" not in [claim.id for claim in all_claims()]
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "problem"),
+    [("own-claim", ""), ("next-token-head", "built-in claims have the ids next-token-head")],
+)
+def test_claims_of_a_plug_in_are_added_unless_an_id_is_taken(
+    claim_id: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, info = tmp_path / "plugged_in_claims", tmp_path / "plugged_in_claims-1.0.dist-info"
+    for folder in (package, info):
+        folder.mkdir()
+    (package / "__init__.py").touch()
+    (package / "mine2026.toml").write_text(CITATION + OWN_CLAIM.replace("own-claim", claim_id), "utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged-in-claims\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text("[bertology.claims]\nmine2026 = plugged_in_claims\n", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    claim_plugins.cache_clear()
+    try:
+        (plugin,) = (plugin for plugin in claim_plugins() if plugin.name == "mine2026")
+    finally:
+        sys.modules.pop("plugged_in_claims", None)
+        claim_plugins.cache_clear()
+    assert plugin.problem == problem
+    if not problem:
+        assert [(claim.id, claim.paper) for claim in plugin.value] == [(claim_id, "mine2026")]
 
 
 def test_references_of_built_in_claims_are_those_of_the_papers() -> None:

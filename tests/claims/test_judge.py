@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from bertology.claims.answer import write_answer
 from bertology.claims.claim import Claim, LayerCount
@@ -401,6 +402,24 @@ def test_the_best_head_is_compared_with_the_best_head_of_the_control() -> None:
     assert specificity([[0.6, 0.1]]) == "stronger"
 
 
+def test_the_paired_difference_of_the_best_heads_is_corrected_for_their_number() -> None:
+    """It is the largest of six, and holds for all six at once."""
+    rng = np.random.default_rng(0)
+    sentences = rng.normal(scale=0.05, size=(60, 1, 1))
+    noise = 0.02 * rng.normal(size=(2, 60, 2, 3))
+    means = np.full((2, 3), 0.3)
+    means[1, 2] = 0.9
+    model, control = (bootstrap_mean(values + sentences, seed=0) for values in (means + noise[0], means / 2 + noise[1]))
+    data = HeadGrid(measures={"m": model}, baselines={"untrained model": {"m": control}}).with_paired_differences()
+    test = {"kind": "any head", "measure": "m", "threshold": 0.2}
+    difference = judge(claim(test), {"": result(data)}).controls[0].difference
+    alone = data.paired_differences["untrained model"]["m"][1, 2]
+    factor = norm.isf(0.025 / 6) / norm.isf(0.025)
+    assert difference is not None and difference.value == alone.value and difference.interval == "simultaneous"
+    assert difference.value - difference.low == pytest.approx(factor * (alone.value - alone.low))
+    assert difference.high - difference.value == pytest.approx(factor * (alone.high - alone.value))
+
+
 def test_a_range_that_the_control_reaches_too_is_not_specific() -> None:
     test = {"kind": "between", "value": {"measure": "m", "layers": [1, 12]}, "low": 0.0, "high": 1.0}
     for untrained, specificity in ((0.5, "earned too"), (2.0, "specific"), (1.0, "undecided")):
@@ -421,6 +440,16 @@ def test_a_control_may_be_a_simpler_baseline_or_a_test() -> None:
     assert verdict.label == "holds, no better than simple rule"
     verdict = judge(claim(greater, controls=["absent"]), {"": result(data)})
     assert verdict.label == "holds, absent not measured"
+
+
+def test_the_answer_has_the_numbers_of_a_control_with_a_test_of_its_own() -> None:
+    greater = {"kind": "greater", "left": {"measure": "m", "row": "a"}, "right": 0.1}
+    beyond = {"kind": "greater", "left": {"measure": "o", "row": "b"}, "right": 0.2}
+    data = table({"a": 0.5, "b": 0.4}, {"a": 0.0, "b": 0.0})
+    control = {"name": "simple rule", "test": beyond}
+    own_words = control | {"answer": "The rule reaches {value} {interval}."}
+    assert answer(greater, data, controls=[own_words]).endswith("The rule reaches 0.40 [0.39, 0.41].")
+    assert "Beside the control simple rule: O of b is 0.40" in answer(greater, data, controls=[control])
 
 
 def test_a_claim_names_its_controls_or_says_why_there_are_none() -> None:
@@ -614,10 +643,12 @@ def test_a_verdict_is_a_record_of_numbers() -> None:
     assert (record["n"], record["interval"], record["layers"]) == (90, "bootstrap", [7, 8])
     required = record["required"]
     assert required["margin"] == 0.1 and required["above"]["layers"] == [1, 2]
+    assert "n_candidates" not in record["comparisons"][0], "one number was compared, and not the best of several"
     assert required["above"]["value"] == pytest.approx(0.15)
     best_head = {"kind": "any head", "measure": "m", "threshold": 0.5, "baselines": ["b"]}
     record = judge(claim(best_head), {"": result(grid([[0.2, 0.6]]))}).as_record()
     assert record["head"] == "1-2" and len(record["comparisons"]) == 2
+    assert record["comparisons"][0]["n_candidates"] == 2
     assert record["comparisons"][0]["required"] == {"above": 0.5, "margin": 0.0}
     assert record["comparisons"][1]["required"]["above"]["baseline"] == "b"
     between = {"kind": "between", "value": {"measure": "m", "row": "a"}, "low": 0.0, "high": 1.0}
@@ -647,7 +678,8 @@ def test_a_shared_baseline_cancels_out_of_the_comparison_with_a_control() -> Non
     verdict = judge(claim(above), {"": result(data)})
     assert verdict.specificity == "stronger"
     difference = verdict.controls[0].difference
-    assert difference is not None and difference.low == pytest.approx(0.2 - 0.01 * np.sqrt(2))
+    assert difference is not None
+    assert (difference.low, difference.high) == pytest.approx((0.2 - 0.01 * np.sqrt(2), 0.2 + 0.01 * np.sqrt(2)))
 
 
 def test_a_row_with_a_paired_difference_is_compared_with_a_control_that_has_none() -> None:
@@ -822,6 +854,17 @@ def test_two_probes_that_still_learn_decide_only_if_learning_cannot_change_their
 ) -> None:
     test = {"kind": "increasing", "values": [{"measure": "m", "row": "a"}, {"measure": "m", "row": "b"}]}
     assert outcome(test, two_probes(values, gains, n_training)) == expected
+
+
+def test_the_training_data_of_a_verdict_are_those_of_the_probe_with_the_fewest() -> None:
+    above = {"kind": "any row", "measure": "m", "baseline": "zero", "rows": ["a", "b"]}
+    data = two_probes((0.5, 0.6), (0.0, 0.0)).model_copy(
+        update={
+            "baselines": {"zero": {"m": estimates([0.0, 0.0], 0.01)}},
+            "attributes": {"training sentences": (800, 300)},
+        }
+    )
+    assert judge(claim(above), {"": result(data)}).n_training == 300
 
 
 def test_a_control_that_was_not_measured_says_how_to_measure_it() -> None:

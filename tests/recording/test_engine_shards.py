@@ -85,6 +85,17 @@ def test_a_full_disk_of_one_node_is_told_and_what_is_finished_is_kept(
     assert tasks == [1]
 
 
+def test_no_more_workers_are_told_of_than_there_are_shards(tmp_path: Path) -> None:
+    class FourWorkers(HereEngine):
+        @property
+        def n_workers(self) -> int:
+            return 4
+
+    messages: list[str] = []
+    record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "r", engine=FourWorkers(), notify=messages.append)
+    assert messages[0] == "Recording 1 shard of tiny in 1 worker (here)."
+
+
 def test_an_engine_needs_a_folder() -> None:
     with pytest.raises(Refusal, match="An engine was given, and no store"):
         record(tiny(), CORPUS, SITES, engine="local:2")

@@ -8,7 +8,7 @@ from tests.statistics.token_batches import make_input
 
 from bertology.encoder.token_batch import TokenBatch
 from bertology.encoder.tokens import SpecialToken
-from bertology.recording.ragged_arrays import RaggedArrays
+from bertology.recording.ragged_arrays import RaggedArrays, _Transfer  # pyright: ignore[reportPrivateUsage]
 
 AXES = ("head", "direction", "word")
 
@@ -37,6 +37,29 @@ def test_no_layers_give_no_arrays() -> None:
     arrays = RaggedArrays(_batch(), AXES, 4, half_precision=False)
     arrays.transfer()
     assert arrays.arrays() == []
+
+
+def test_arrays_are_transferred_when_they_are_asked_for() -> None:
+    arrays = RaggedArrays(_batch(), AXES, 1, half_precision=False)
+    values = torch.randn(2, 3, 2, 4, generator=torch.Generator().manual_seed(1))
+    arrays.add(0, values)
+    for array, row, n_words in zip(arrays.arrays(), range(2), (3, 4), strict=True):
+        np.testing.assert_array_equal(array[0], values[row, :, :, :n_words].numpy())
+
+
+def test_values_of_a_device_without_streams_are_copied_to_the_host() -> None:
+    class Planted(torch.Tensor):
+        """Values that say they lie on a GPU of Apple."""
+
+        @property
+        def device(self) -> torch.device:  # pyright: ignore[reportIncompatibleVariableOverride]
+            return torch.device("mps")
+
+        def cpu(self) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return torch.full((2,), 7.0)
+
+    planted = torch.zeros(2).as_subclass(Planted)
+    assert _Transfer(planted).wait().tolist() == [7.0, 7.0]
 
 
 def test_half_precision_values_stay_half_precision() -> None:

@@ -19,8 +19,8 @@ from bertology.encoder.load import load
 from bertology.errors import CostError
 from bertology.recording import recording_work
 from bertology.recording.plan import RecordingConfig
-from bertology.recording.recorder import estimate_missing, record
-from bertology.recording.recording_work import estimate_recording
+from bertology.recording.recorder import estimate_missing, missing_proportion, record
+from bertology.recording.recording_work import InputLengths, estimate_recording
 from bertology.recording.sites import resolve_sites
 from command import bertology
 
@@ -81,6 +81,43 @@ def test_recorded_shards_are_no_work(tmp_path: Path) -> None:
     rest = estimate_missing(encoder, corpus, sites, **arguments)
     assert whole.n_bytes > 0 and whole.seconds > 0
     assert rest.n_bytes == 0 and rest.seconds == 0
+
+
+def test_what_is_not_in_a_store_is_missing(tmp_path: Path) -> None:
+    encoder, corpus, sites = load("tiny"), load_corpus("english", limit=5), resolve_sites(["hidden"])
+    (tmp_path / "empty").mkdir()
+    places: list[Any] = [{}, *({place: tmp_path / name} for place in ("store", "folder") for name in ("no", "empty"))]
+    for place in places:
+        assert missing_proportion(encoder, corpus, sites, config=RecordingConfig(), **place) == 1.0, place
+
+
+def test_the_work_of_a_pass_is_that_of_its_tokens_and_of_their_pairs() -> None:
+    encoder = load("tiny")
+    one, twice, two_of_half = (
+        InputLengths(np.array(tokens, float), np.array(counts, float)).work(encoder)
+        for tokens, counts in (([100], [1]), ([100], [2]), ([50], [2]))
+    )
+    assert twice == 2 * one
+    pairs = 2 * encoder.layers * encoder.width * (100**2 - 2 * 50**2)
+    assert one - two_of_half == pytest.approx(pairs), "as many tokens, and half of the pairs"
+    assert one > 100 * 12 * encoder.layers * encoder.width**2
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_time_of_all_measured_batches_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that adds a second whenever it is read, which is when progress is told."""
+    readings: list[float] = []
+
+    def read_clock() -> float:
+        readings.append(float(len(readings)))
+        return readings[-1]
+
+    monkeypatch.setattr(recording_work, "perf_counter", read_clock)
+    sentence = load_corpus("english", limit=1)[0]
+    corpus = Corpus((sentence,) * 60, name="equal")
+    estimate = estimate_recording(load("tiny"), corpus, resolve_sites(["hidden"]), RecordingConfig())
+    assert len(readings) > 3, "several batches"
+    assert estimate.seconds == pytest.approx(readings[-1])
 
 
 def test_small_work_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,20 @@ def test_an_interrupted_recording_resumes_at_its_first_unfinished_part(file: Pat
     assert again.summary() == resumed.summary()
 
 
+def test_progress_counts_the_tokens_of_all_parts_read_so_far(file: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, total))
+
+    recording = record(tiny(), _stream(file), SITES, folder=tmp_path / "recorded", progress=tell)
+    lengths = [len(recorded.tokens) for recorded in recording.inputs]
+    ends = [sum(lengths[:end]) for end in (10, 20, 25)]
+    assert sorted({total for _, total in told}) == ends and told[-1] == (ends[-1], ends[-1])
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert all(done <= total for done, total in told)
+
+
 def test_at_most_two_parts_are_open(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = bertology.stream_corpus(file, part_size=5)
     recording = record(tiny(), stream, SITES, folder=tmp_path / "recorded")

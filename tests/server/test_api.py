@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -10,6 +11,8 @@ from starlette.testclient import TestClient
 
 import bertology
 from bertology.analyses import registry
+from bertology.server.jobs import JobRequest
+from bertology.server.model_session import Sources
 from bertology.server.openapi import openapi_document
 from bertology.server.workbench import Workbench
 from serving import SENTENCE, finished_job
@@ -91,6 +94,16 @@ def test_a_head_card_has_numbers_of_stored_results(indexed: TestClient, bench: W
     stored = indexed.get("/api/results", params={"analysis": "attention/entropy"}).json()
     assert stored["data"] == result.to_json()["data"] and stored["baselines"] == result.to_json()["baselines"]
     assert indexed.get("/api/results", params={"analysis": "attention/norms"}).status_code == 404
+
+
+def test_a_job_is_queued_with_the_sources_of_its_inputs(tmp_path: Path) -> None:
+    bench = Workbench(Sources.from_names(["tiny", "random:tiny@3"], ["english"]), tmp_path)
+    try:
+        for against in ("", "random:tiny@3"):
+            job = bench.submit(JobRequest(kind="analysis", analysis="attention/entropy", against=against))
+            assert bench.jobs.get(job.id).sources == {"model": "tiny", "corpus": "english", "against": against}
+    finally:
+        bench.close()
 
 
 def test_a_head_that_does_not_exist_is_refused(client: TestClient) -> None:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,9 @@ from starlette.testclient import TestClient
 
 import bertology
 from bertology.errors import DamagedFileWarning
+from bertology.server import job_queue
 from bertology.server.job_queue import JobQueue
-from bertology.server.jobs import JobRequest
+from bertology.server.jobs import JobAnswer, JobRequest
 from bertology.server.limits import LIMITS
 from bertology.server.problems import ApiError
 from bertology.server.workbench import Workbench
@@ -153,6 +157,74 @@ def test_the_queue_is_bounded_and_damaged_jobs_are_told_and_left_out(tmp_path: P
         again = JobQueue(tmp_path / "w", tmp_path)
     assert len(again.answers()) == LIMITS.queued_jobs - 1
     again.close()
+
+
+PLANTED_WORKER = """
+import os, signal, sys, time
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+folder = Path(sys.argv[1])
+with (folder / "starts").open("a") as starts:
+    starts.write("start ")
+while not (folder / "go").exists():
+    time.sleep(0.01)
+sent = (folder / "go").read_text()
+(folder / "go").unlink()
+if sent:
+    os.kill(os.getpid(), int(sent))
+"""
+"""Waits until it is told to end: well, or by a signal."""
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[JobQueue]:
+    """A queue whose worker computes nothing."""
+
+    def start_worker(folder: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", PLANTED_WORKER, str(folder)])
+
+    monkeypatch.setattr(job_queue, "_start_worker", start_worker)
+    queue = JobQueue(tmp_path / "w", tmp_path)
+    queue.start()
+    yield queue
+    queue.close()
+
+
+def end_worker(queue: JobQueue, job: JobAnswer, *, n_starts: int = 1, sent: str = "") -> None:
+    """Let the worker of a job end when it has been started so often."""
+    folder = queue.files.path(job.id)
+    wait_for(lambda: (folder / "starts").exists() and len((folder / "starts").read_text().split()) == n_starts, 20)
+    (folder / "go.partial").write_text(sent)
+    (folder / "go.partial").rename(folder / "go")
+
+
+def test_jobs_run_one_after_the_other_and_are_removed_when_they_are_finished(queue: JobQueue) -> None:
+    first, second = (queue.submit(JobRequest(kind="links", limit=limit), {}) for limit in (1, 2))
+    wait_for(lambda: queue.answer(first.id).state == "running", 20)
+    assert queue.answer(first.id).started is not None and queue.answer(second.id).state == "queued"
+    for job in (first, second):
+        with pytest.raises(ApiError, match="not finished"):
+            queue.remove(job.id)
+    for job in (first, second):
+        end_worker(queue, job)
+        wait_for(lambda: queue.answer(job.id).state == "done", 20)  # noqa: B023
+        assert queue.answer(job.id).finished is not None
+        queue.remove(job.id)
+        assert not queue.files.path(job.id).exists()
+    assert queue.answers() == []
+
+
+def test_a_worker_that_is_told_to_end_starts_again_and_one_that_is_killed_does_not(queue: JobQueue) -> None:
+    """A service manager tells the worker together with the server, whose own end may come later."""
+    resumed, killed = (queue.submit(JobRequest(kind="links", limit=limit), {}) for limit in (1, 2))
+    for n_starts, sent in ((1, signal.SIGTERM), (2, signal.SIGINT), (3, signal.SIGTERM)):
+        end_worker(queue, resumed, n_starts=n_starts, sent=str(int(sent)))
+    wait_for(lambda: queue.answer(resumed.id).state == "failed", 20)
+    assert queue.answer(resumed.id).restarts == 2, "it is tried as often as a job that ends servers"
+    end_worker(queue, killed, sent=str(int(signal.SIGKILL)))
+    wait_for(lambda: queue.answer(killed.id).state == "failed", 20)
+    problem = queue.answer(killed.id).problem
+    assert problem is not None and "signal 9" in problem.problem and queue.answer(killed.id).restarts == 0
 
 
 def test_two_servers_have_two_queues(tmp_path: Path) -> None:

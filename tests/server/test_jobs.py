@@ -6,8 +6,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from bertology.server.job_queue import JobQueue
-from bertology.server.jobs import JobRequest
+from bertology.server.jobs import JobFolder, JobProgress, JobRequest
 from serving import wait_for
 
 WRITER = """
@@ -24,6 +26,19 @@ for number in count():
     folder.write(job.model_copy(update={"restarts": number, "state": "done"}))
 """
 N_KILLS = 8
+
+
+def test_what_is_left_of_a_job_is_estimated_from_what_is_done(tmp_path: Path) -> None:
+    folder = JobFolder(tmp_path)
+    job = folder.create(JobRequest(kind="links"), {}, tmp_path, estimate=200.0)
+    assert folder.answer(job).seconds_left == 200.0
+    running = job.model_copy(update={"state": "running", "started": time.time() - 30})
+    assert folder.answer(running).seconds_left == pytest.approx(170, abs=5), "nothing is done yet"
+    (folder.path(job.id) / "progress.json").write_text(JobProgress(done=1, total=4).model_dump_json())
+    answer = folder.answer(running)
+    assert answer.fraction == 0.25 and answer.seconds_left == pytest.approx(90, abs=15)
+    done = folder.answer(running.model_copy(update={"state": "done"}))
+    assert done.fraction == 1.0 and done.seconds_left is None
 
 
 def test_killed_in_the_middle_of_a_write_a_job_and_its_result_are_whole(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from starlette.testclient import TestClient
 
 from bertology.analyses import registry
 from bertology.analyses.declaration import Analysis
+from bertology.analyses.run import RunInputs, run_all
 from bertology.encoder.encoder import TaskEncoder
+from bertology.server import known_results
 from bertology.server.jobs import JobRequest
 from bertology.server.known_results import KnownResults, describe_settings, unsuited_analyses
 from bertology.server.workbench import Workbench
@@ -80,6 +83,42 @@ def test_results_of_other_code_are_neither_in_the_atlas_nor_on_the_card(
     measures, numbers, missing = shown(ablated)
     assert measures == [] and numbers == [] and ABLATION in missing
     assert any(job["title"] == ABLATION and job["state"] == "done" for job in ablated.get("/api/jobs").json()["jobs"])
+
+
+def test_results_of_finished_jobs_are_found_if_they_are_of_this_model_and_corpus(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    encoder, corpus = bench.session.encoder(""), bench.session.corpus("")[:8]
+    inputs = RunInputs(corpus=corpus, encoder=encoder, store=tmp_path)
+    run_all([(registry.get("attention/confidence"), {})], inputs, cache_results=True)
+
+    def request(**fields: str) -> JobRequest:
+        names = {"analysis": "attention/confidence", "model": encoder.name, "corpus": corpus.name}
+        return JobRequest.model_validate({"kind": "analysis", **names, **fields})
+
+    def found(*requests: JobRequest) -> list[str]:
+        return list(KnownResults(tmp_path).of_heads(encoder, corpus, requests, bench.session.encoder))
+
+    assert found(request()) == ["attention/confidence"]
+    assert found(request(model="other"), request(corpus="other"), request(analysis="plugged/in")) == []
+    assert found(request(analysis="plugged/in"), request()) == ["attention/confidence"]
+
+
+def test_the_results_that_were_looked_at_last_are_kept(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, corpus = bench.session.encoder(""), bench.session.corpus("")
+    read: list[str] = []
+
+    def read_store(analysis: Analysis, *_: object) -> str:
+        read.append(analysis.name)
+        return analysis.name
+
+    monkeypatch.setattr(known_results, "stored_result", read_store)
+    monkeypatch.setattr(known_results, "MAX_RESULTS", 2)
+    results = KnownResults(bench.store)
+    entropy, targets, distance = (f"attention/{name}" for name in ("entropy", "targets", "distance"))
+    for name in (entropy, targets, entropy, distance, entropy, targets):
+        assert results.by_default(registry.get(name), encoder, corpus) == name
+    assert read == [entropy, targets, distance, targets]
 
 
 def test_what_cannot_run_has_a_reason(bench: Workbench) -> None:

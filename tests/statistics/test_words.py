@@ -16,7 +16,15 @@ from bertology.arrays import Array, FloatArray
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.token_batch import TokenBatch
 from bertology.encoder.tokens import SpecialToken, TokenisedInput
-from bertology.statistics.words import NonWordSlot, RowPooling, strongest_words, word_attention, word_slots, word_tiles
+from bertology.statistics.words import (
+    NonWordSlot,
+    RowPooling,
+    _single_tiles,  # pyright: ignore[reportPrivateUsage]  # used by the Triton kernels, which are not on every machine
+    strongest_words,
+    word_attention,
+    word_slots,
+    word_tiles,
+)
 
 POOLINGS: tuple[RowPooling, ...] = ("mean", "first", "max")
 
@@ -138,6 +146,24 @@ def test_tiles_hold_whole_words_and_as_many_as_fit(steps: list[int], max_size: i
         assert positions[0] == next_start  # no word is split
         # The next word would not have fitted.
         assert has_gap or positions[-1] - start >= max_size or next_word - first_word >= max_size
+
+
+@settings(max_examples=200)
+@given(st.lists(st.lists(st.integers(-1, 2), min_size=1, max_size=12), min_size=1, max_size=4), st.integers(2, 9))
+def test_inputs_whose_words_fit_into_one_tile_are_found_together(inputs: list[list[int]], max_size: int) -> None:
+    """Steps as above, from some word on; each row is padded."""
+    word_ids = np.full((len(inputs), 12), -1, np.int32)
+    for row, steps in enumerate(inputs):
+        last = row
+        for position, step in enumerate(steps):
+            if step >= 0:
+                word_ids[row, position] = last = last + step
+    single, is_single = _single_tiles(word_ids, max_size)
+    for row, ids in enumerate(word_ids):
+        tiles = word_tiles(ids, max_size)
+        assert is_single[row] == (tiles is not None and len(tiles) <= 1)
+        if is_single[row]:
+            assert tuple(single[:, row].tolist()) == (tiles[0] if tiles else (0, 0, 0, 0))
 
 
 def test_the_tokens_of_a_word_have_equal_weights() -> None:
