@@ -26,6 +26,7 @@ from bertology.encoder.word_vector_files import read_vectors
 from bertology.errors import Refusal
 from bertology.input_files import (
     MAX_JSON_DEPTH,
+    check_folder,
     check_path,
     expand_path,
     load_array,
@@ -34,7 +35,6 @@ from bertology.input_files import (
     path_exists,
     read_bytes,
     read_json_object,
-    refuse_links,
     unpack_gzip,
 )
 from bertology.results.read_result import read_result
@@ -183,6 +183,21 @@ def test_links_out_of_a_recording_or_a_model_are_refused(tmp_path: Path) -> None
         bertology.open_recording(recording)
 
 
+@pytest.mark.parametrize("file", ["manifest.json", "corpus.jsonl", "hidden/*.safetensors"])
+def test_named_pipes_in_a_recording_or_a_model_are_refused(file: str, tmp_path: Path) -> None:
+    """Whoever opens one waits for ever."""
+    recording = tmp_path / "recording"
+    bertology.record("tiny", ["A text."], ["hidden"], folder=recording)
+    model = shutil.copytree(tiny_models.directory("bert"), tmp_path / "model")
+    for path in (next(recording.glob(file)), model / "config.json"):
+        path.unlink()
+        os.mkfifo(path)
+    with pytest.raises(Refusal, match="is a named pipe"):
+        bertology.open_recording(recording)
+    with pytest.raises(Refusal, match="is a named pipe"):
+        load(str(model))
+
+
 def test_links_inside_a_folder_and_in_the_cache_of_the_hub_are_followed(tmp_path: Path) -> None:
     repository = tmp_path / "models--a--b"
     snapshot = shutil.copytree(tiny_models.directory("bert"), repository / "snapshots" / "0123")
@@ -193,7 +208,7 @@ def test_links_inside_a_folder_and_in_the_cache_of_the_hub_are_followed(tmp_path
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a").write_text("a")
     (tmp_path / "folder" / "b").symlink_to("a")
-    refuse_links(tmp_path / "folder")
+    check_folder(tmp_path / "folder")
 
 
 def test_entities_of_xml_are_refused(tmp_path: Path) -> None:

@@ -40,7 +40,10 @@ def read_checked_json(file: StorePath) -> dict[str, Any]:
     rest = content[_HEADER_LENGTH:]
     if content[:_HEADER_LENGTH] != _START + digest_bytes(rest).encode() + _END:
         raise DamagedFileError(f"{file} is damaged, or was written by another version: its digest does not match")
-    return json.loads(b"{" + rest)
+    try:
+        return json.loads(b"{" + rest)
+    except (ValueError, RecursionError) as error:  # nothing that was written by `write_checked_json`
+        raise DamagedFileError(f"{file} is no JSON, or nested too deeply") from error
 
 
 def write_checked_bytes(file: StorePath, content: bytes) -> None:

@@ -82,11 +82,15 @@ def open_plain(path: Path) -> BinaryIO:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            kind = _KIND_NAMES.get(stat.S_IFMT(status.st_mode), "no plain file")
-            raise Refusal(f"{shorten_name(path)} is {kind}", PLAIN_FILE, "Name a file, or copy its content into one")
+            raise _not_plain(path, status.st_mode)
         return path.open("rb")
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _not_plain(path: Path, mode: int) -> Refusal:
+    kind = _KIND_NAMES.get(stat.S_IFMT(mode), "no plain file")
+    return Refusal(f"{shorten_name(path)} is {kind}", PLAIN_FILE, "Name a file, or copy its content into one")
 
 
 def unreadable(path: Path, error: Exception, expected: str = "a readable file") -> Refusal:
@@ -105,15 +109,18 @@ def describe_error(error: Exception) -> str:
     return " ".join(str(error).split())[:MAX_REASON]
 
 
-def refuse_links(folder: Path) -> None:
-    """Refuse a folder with links out of it: what it reads would not be what was copied."""
+def check_folder(folder: Path) -> None:
+    """Refuse a folder with links out of it, which would be read in place of what was copied, or with named pipes."""
     if not path_exists(folder) or not folder.is_dir():
         return
     root = folder.resolve()
     if root.parent.name == "snapshots":  # the cache of the hub keeps each file once and links to it
         root = root.parent.parent
     for path in folder.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(root):
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            raise _not_plain(path, mode)
+        if stat.S_ISLNK(mode) and not path.resolve().is_relative_to(root):
             raise Refusal(
                 f"{shorten_name(path)} is a link to {shorten_name(path.resolve())}, outside of its folder",
                 "files in the folder itself",

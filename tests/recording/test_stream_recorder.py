@@ -12,6 +12,8 @@ import pytest
 from tests.recording.material import CountingEncoder, assert_same_recording, tiny
 
 import bertology
+from bertology.atomic_files import digest_bytes
+from bertology.checked_files import read_checked_json, write_checked_json
 from bertology.corpus.stream import CorpusStream
 from bertology.encoder.builtin import TINY_WORDS
 from bertology.encoder.encoder import Encoder
@@ -148,6 +150,45 @@ def test_a_damaged_list_of_parts_is_refused(file: Path, tmp_path: Path) -> None:
     (folder / STREAM_FILE).write_text(text.replace('"examples": 10', '"examples": 11', 1))
     with pytest.raises(Refusal, match="is damaged"):
         open_recording(folder)
+
+
+def _write_crafted(file: Path, rest: bytes) -> None:
+    """Content with the right digest, as somebody could write who knows the format."""
+    file.write_bytes(b'{"digest": "' + digest_bytes(rest).encode() + b'", ' + rest)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"inputs": 2**70},
+        {"examples": 2**62},
+        {"folder": "../recorded/part-00000"},
+        {"folder": "part-00009"},
+        {"corpus": "x"},
+        {"counts": {"inputs": -1}},
+    ],
+)
+def test_a_crafted_list_of_parts_is_refused(file: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+    folder = tmp_path / "recorded"
+    record(tiny(), _stream(file), ["hidden"], folder=folder)
+    content = read_checked_json(folder / STREAM_FILE)
+    content["parts"][0] |= change
+    write_checked_json(folder / STREAM_FILE, content)
+    with pytest.raises(Refusal):
+        open_recording(folder)
+
+
+@pytest.mark.parametrize("rest", [b"nonsense", b'"format": ' + b"[" * 100_000, b'"parts": ["\xff"]}'])
+def test_a_list_of_parts_that_is_no_json_is_refused(rest: bytes, tmp_path: Path) -> None:
+    _write_crafted(tmp_path / STREAM_FILE, rest)
+    with pytest.raises(Refusal, match="is damaged"):
+        open_recording(tmp_path)
+
+
+def test_a_folder_in_place_of_the_list_of_parts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / STREAM_FILE).mkdir()
+    with pytest.raises(Refusal, match="is damaged"):
+        open_recording(tmp_path)
 
 
 def test_a_stream_needs_a_place(file: Path) -> None:

@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from bertology.errors import Refusal
-from bertology.input_files import read_json_object, refuse_links
+from bertology.input_files import check_folder, read_json_object
 from bertology.number_ranges import parse_whole_number, shorten_value, to_range
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ HUGGING_FACE_FORMAT = "config.json, model.safetensors and tokenizer.json in Hugg
 
 def validate_checkpoint(folder: Path, *, allow_pickle: bool) -> None:
     """Refuse a directory without configuration, tokeniser or weights, or with pickled weights only."""
-    refuse_links(folder)
+    check_folder(folder)
     _refuse_unreadable_config(folder)
     if not any((folder / name).is_file() for name in TOKENISER_FILES):
         raise Refusal(

@@ -13,7 +13,7 @@ from bertology.corpus.stored_examples import parse_example
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.folder_lock import folder_lock
-from bertology.input_files import check_path, refuse_links
+from bertology.input_files import check_folder, check_path
 from bertology.recording.array_check import array_check
 from bertology.recording.plan import RecordingConfig, RecordingPlan
 from bertology.recording.recording import EncoderSummary, Recording
@@ -105,7 +105,7 @@ def open_recording(path: str | StorePath) -> Recording:
     """
     folder = RecordingFolder(store_path(path))
     if isinstance(folder.path, Path):
-        refuse_links(check_path(folder.path))
+        check_folder(check_path(folder.path))
     manifest = folder.manifest()
     if manifest is None:
         from bertology.recording.npz_files import has_arrays, open_arrays

@@ -115,7 +115,7 @@ def is_complete(file: StorePath) -> bool:
     try:
         start, fields = _read_header(file)
         return file.stat().st_size == start + max(field["data_offsets"][1] for field in fields.values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 

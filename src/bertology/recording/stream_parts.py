@@ -21,6 +21,7 @@ from bertology.corpus.corpus import ExampleCounts, LabelNames, StoredExamples
 from bertology.corpus.example import Example
 from bertology.errors import Refusal
 from bertology.input_files import describe_error
+from bertology.number_ranges import MAX_COUNT
 from bertology.recording.recording import Recording
 from bertology.recording.stored_description import Count, Digest
 from bertology.store_paths import StorePath
@@ -42,8 +43,8 @@ class PartSummary(BaseModel):
 
     folder: Annotated[str, Field(pattern=r"^(part-\d{5,}|[0-9a-f]{24})$")]
     corpus: Digest
-    examples: Annotated[int, Field(ge=1)]
-    inputs: Annotated[int, Field(ge=1)]
+    examples: Annotated[int, Field(ge=1, le=MAX_COUNT)]
+    inputs: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     counts: dict[str, Count]
 
 
@@ -51,7 +52,7 @@ class _StoredCounts(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     fingerprint: Digest
-    words: Annotated[int, Field(ge=0)]
+    words: Count
     annotations: dict[str, Count]
     labels: list[dict[str, Count]]
     skipped: dict[str, Count]
@@ -139,6 +140,8 @@ def read_stream(root: StorePath) -> RecordedStream | None:
         return None
     except DamagedFileError as error:
         raise _damaged(file, str(error)) from error
+    except OSError as error:
+        raise _damaged(file, error.strerror or str(error)) from error
     try:
         if content.get("format") != STREAM_FORMAT:
             raise ValueError(f"its format is {content.get('format')!r}, not {STREAM_FORMAT}")

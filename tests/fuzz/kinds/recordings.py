@@ -14,16 +14,18 @@ import bertology
 from bertology.analyses import registry
 from bertology.atomic_files import digest_bytes
 from bertology.recording.shards import write_shard
+from bertology.recording.stream_parts import STREAM_FILE
 from fuzz.kind import Files, Kind, read_files
 from fuzz.mutations import deep_json, mutate_bytes, mutate_json
 
 TEXTS = ["The cat sat.", "A dog ran home.", "Yes."]
 SITES = ["attention", "hidden", "attention.entropy"]
 ANALYSES = ["attention/entropy", "attention/targets"]
+PROPORTION_OF_STREAMS = 0.2
 
 
 class Recordings(Kind):
-    """A recording of a small model on three sentences."""
+    """A recording of a small model on three sentences, at once or in parts."""
 
     name = "recordings"
 
@@ -33,9 +35,16 @@ class Recordings(Kind):
         registry.load_all()  # analyses declare the sites they need
         bertology.record("tiny", TEXTS, SITES, folder=target)
         self.files = read_files(target)
+        (folder / "texts.txt").write_text("\n".join(TEXTS))
+        bertology.record(
+            "tiny", bertology.stream_corpus(folder / "texts.txt", part_size=2), SITES, folder=folder / "parts"
+        )
+        self.parts = read_files(folder / "parts")
 
     def make(self, rng: Random) -> Files:
         """One file damaged, or one part of a description or a shard changed and all digests made right again."""
+        if rng.random() < PROPORTION_OF_STREAMS:
+            return self._craft_stream(rng)
         files = dict(self.files)
         name = rng.choice(sorted(files))
         match rng.randrange(10):
@@ -77,6 +86,22 @@ class Recordings(Kind):
             manifest["digests"][part] = digest_bytes(files[part])
         digest = digest_bytes(json.dumps(manifest, sort_keys=True).encode())
         files["manifest.json"] = json.dumps({**manifest, "digest": digest}).encode()
+        return files
+
+    def _craft_stream(self, rng: Random) -> Files:
+        """A recording in parts, whose list of parts is changed."""
+        files = dict(self.parts)
+        content = json.loads(files[STREAM_FILE])
+        content.pop("digest")
+        match rng.randrange(4):
+            case 0:
+                files[STREAM_FILE] = mutate_bytes(rng, files[STREAM_FILE])
+                return files
+            case 1:
+                rest = b'"format": ' + deep_json(rng.choice((150, 1000, 100_000))) + b"}"
+            case _:
+                rest = json.dumps(mutate_json(rng, content)).encode()[1:]
+        files[STREAM_FILE] = b'{"digest": "' + digest_bytes(rest).encode() + b'", ' + rest
         return files
 
     def _craft_shard(self, rng: Random, files: Files) -> Files:
