@@ -22,9 +22,11 @@ from bertology.analyses.frozen_features.extractors import feature_extractor
 from bertology.analyses.frozen_features.word_features import extract_cached
 from bertology.analyses.run import RunInputs, run_all
 from bertology.checked_files import write_checked_json
+from bertology.corpus.stream import stream_corpus
 from bertology.errors import DamagedFileWarning, Refusal
 from bertology.recording.manifest import open_recording
 from bertology.recording.recorder import record
+from bertology.recording.stream_parts import STREAM_FILE
 from bertology.server.jobs import REFUSAL_FILE, RESULT_FILE, JobFolder, JobRequest, write_report_digest
 from bertology.server.problems import describe_problem
 from bertology.training.checkpointer import Checkpointer
@@ -64,6 +66,20 @@ def _recordings(root: Path) -> Iterator[Kind]:
     for name in ("manifest.json", "inputs.jsonl", "corpus.jsonl"):
         yield Kind(name, (folder / name,), read)
     yield Kind("shards", tuple(folder.glob("*/*.safetensors")), read)
+
+
+def _streams(root: Path) -> Iterator[Kind]:
+    texts = root.with_name("texts.txt")
+    texts.write_text("The cat sat .\nA dog ran home .\nYes .\n")
+    record(tiny(), stream_corpus(texts, part_size=2), ["hidden"], folder=root)
+    texts.unlink()
+
+    def read() -> Any:
+        recording = open_recording(root)
+        return [array.tobytes() for array in recording["hidden"]], recording.summary(), list(recording.corpus)
+
+    yield Kind("lists of parts", (root / STREAM_FILE,), read)
+    yield Kind("parts of streams", tuple(file for file in root.glob("*/**/*") if file.is_file()), read)
 
 
 def _results(root: Path) -> Iterator[Kind]:
@@ -152,7 +168,9 @@ def _read_key(directory: RunDirectory) -> str:
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> list[Kind]:
     root = tmp_path_factory.mktemp("kept")
-    makers = {"store": _recordings, "results": _results, "parts": _parts, "server": _jobs, "runs": _runs}
+    makers = {
+        "store": _recordings, "streams": _streams, "results": _results, "parts": _parts, "server": _jobs, "runs": _runs,
+    }  # fmt: skip
     return [kind for name, make in makers.items() for kind in make(root / name)]
 
 

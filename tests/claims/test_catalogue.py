@@ -112,6 +112,7 @@ def test_references_of_built_in_claims_are_those_of_the_papers() -> None:
         ("claim = 3", "no claim"),
         ("[[claims]]\nid = 'a'", "claims"),
         ("[[claim", "not TOML"),
+        ("claim = " + "[" * 50_000, "not TOML: it is nested too deeply"),
         (OWN_CLAIM.replace("threshold = 0.5", "treshold = 0.5"), "own-claim is malformed: .*treshold"),
         (OWN_CLAIM.replace('section = "section 1"', ""), "section"),
         (OWN_CLAIM.replace('analysis = "attention/targets"', ""), "either `analysis` or `runs`"),

@@ -89,8 +89,9 @@ def _parse_claims(text: str, paper: str, location: str) -> tuple[Claim, ...]:
     example = "`bertology new claim NAME` writes a file with a claim and its test"
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Refusal(f"This is not TOML: {error}", "a TOML file with claims", example, location=location) from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Refusal(f"This is not TOML: {reason}", "a TOML file with claims", example, location=location) from error
     entries = content.pop("claim", None)
     shared = {name: content.pop(name) for name in ("citation", "published_model") if name in content}
     if (

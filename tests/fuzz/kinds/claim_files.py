@@ -7,7 +7,9 @@ from random import Random
 
 from bertology.claims import catalogue
 from fuzz.kind import Files, Kind
-from fuzz.mutations import mutate_bytes, mutate_lines
+from fuzz.mutations import deep_json, mutate_bytes, mutate_lines
+
+PROPORTION_OF_DEEP = 0.01
 
 
 class ClaimFiles(Kind):
@@ -21,7 +23,9 @@ class ClaimFiles(Kind):
         self.texts = [file.read_text("utf-8").replace('id = "', 'id = "mine-').encode() for file in files]
 
     def make(self, rng: Random) -> Files:
-        """A few claims, damaged."""
+        """A few claims, damaged, or a value that is nested deeply."""
+        if rng.random() < PROPORTION_OF_DEEP:
+            return {"clark2019.toml": b"claim = " + deep_json(rng.choice((150, 1000, 50_000)))}
         head, *claims = rng.choice(self.texts).split(b"[[claim]]")
         chosen = rng.sample(claims, min(len(claims), rng.randint(1, 3)))
         content = b"[[claim]]".join([head, *chosen])
