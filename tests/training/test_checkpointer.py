@@ -14,7 +14,7 @@ import torch
 
 from bertology.checked_files import write_checked_bytes
 from bertology.errors import Refusal
-from bertology.training.checkpointer import STATE_FILE, Checkpointer
+from bertology.training.checkpointer import STATE_FILE, STATE_FORMAT, Checkpointer
 from bertology.training.loop import TrainingHistory, TrainingState
 
 
@@ -57,3 +57,20 @@ def test_unreadable_and_old_states_are_refused(tmp_path: Path) -> None:
     (tmp_path / STATE_FILE).write_bytes(b"no state")
     with pytest.raises(Refusal, match="cannot be read"):
         checkpointer.latest()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [1, 2, 3],
+        {"format": STATE_FORMAT},
+        {"format": STATE_FORMAT, "history": 3},
+        {"format": STATE_FORMAT, "history": {}, "x": 1},
+    ],
+)
+def test_other_content_with_the_right_digest_is_refused(content: object, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    write_checked_bytes(tmp_path / STATE_FILE, buffer.getvalue())
+    with pytest.raises(Refusal, match="cannot be read"):
+        Checkpointer(tmp_path).latest()

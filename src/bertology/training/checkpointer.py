@@ -46,15 +46,20 @@ class Checkpointer:
         if not file.is_file():
             return None
         remove_stale_partials(self.folder)
-        state: dict[str, Any] = _read(file)
+        state: Any = _read(file)
+        if not isinstance(state, dict):
+            raise _unreadable(file, f"it holds a {type(state).__name__}")
         if state.pop("format", None) != STATE_FORMAT:
             raise Refusal(
                 f"{file} was written by an earlier version of bertology",
                 "a training state of this version",
                 f"Delete the directory {self.folder} to start again",
             )
-        state["history"] = TrainingHistory(**state["history"])
-        return TrainingState(**state)
+        try:
+            state["history"] = TrainingHistory(**state["history"])
+            return TrainingState(**state)
+        except (TypeError, KeyError) as error:
+            raise _unreadable(file, str(error)) from error
 
     def save(self, state: Callable[[], TrainingState], *, force: bool) -> None:
         """Save the state if it is due, or in any case with `force`."""
@@ -95,8 +100,12 @@ def _read(file: Path) -> Any:
         return torch.load(io.BytesIO(read_checked_bytes(file)), map_location="cpu", weights_only=True)
     except Exception as error:  # whatever else is wrong with it, training cannot resume from it
         raise_machine_error(error)
-        raise Refusal(
-            f"{file} cannot be read ({' '.join(str(error).split())[:200]})",
-            "the checkpoint of an interrupted fine-tuning run",
-            f"Delete the directory {file.parent} to start again",
-        ) from error
+        raise _unreadable(file, str(error)) from error
+
+
+def _unreadable(file: Path, reason: str) -> Refusal:
+    return Refusal(
+        f"{file} cannot be read ({' '.join(reason.split())[:200]})",
+        "the checkpoint of an interrupted fine-tuning run",
+        f"Delete the directory {file.parent} to start again",
+    )
