@@ -314,7 +314,10 @@ INTRODUCTION = """# Mutation
 `make mutate` puts small mistakes into the code, one at a time, and runs the tests on each: a comparison turned round,
 a constant changed, a condition negated, a statement left out. A mistake that no test notices is a gap in the tests. The
 table is that of {count} mutants sampled with the seed {seed}; `tests/mutation.py` says how they are made. Slow tests
-and tests in a browser were not asked."""
+and tests in a browser were not asked.
+
+Survivors are read one by one: they get a test, or are listed below with the reason why they change nothing. So the last
+column says how far this sample has been worked through; of mistakes that nobody has looked at yet fewer are noticed."""
 
 
 def _rate(counts: Sequence[int]) -> str:
