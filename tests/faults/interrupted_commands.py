@@ -29,7 +29,7 @@ from tests.forks import run_together, start
 from bertology.atomic_files import digest_file
 from bertology.encoder.load import load
 
-LIMITS = {"record": 3000, "claims": 200, "report": 200, "atlas": 100, "finetune": 0}
+LIMITS = {"record": 6000, "claims": 200, "report": 200, "atlas": 100, "finetune": 0}
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
 IMPORTED = ("bertology.recording.recorder", "bertology.claims.run", "bertology.training.checkpointer")
 """Imported once, before the forks."""
@@ -112,6 +112,7 @@ def interrupt_with_all(name: str, root: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     torch.set_num_threads(1)
     load("tiny")
     for module in IMPORTED:

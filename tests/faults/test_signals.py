@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,16 @@ def test_an_interrupted_command_says_so_and_goes_on(name: str, tmp_path: Path) -
     assert outcomes["resumed"] == 0 and outcomes["same"]
 
 
+@pytest.fixture
+def interruptible() -> Generator[None]:
+    """Let processes start with the default effect of SIGINT: what a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("sent", ENDS)
 def test_an_interrupted_server_says_so_and_keeps_its_jobs(sent: signal.Signals, tmp_path: Path) -> None:
     """The signal goes to the server and to its worker, as the terminal sends it."""
