@@ -110,6 +110,8 @@ def test_references_of_built_in_claims_are_those_of_the_papers() -> None:
     [
         ("", "no claim"),
         ("claim = 3", "no claim"),
+        ("claim = [3]", "no claim"),
+        ("claim = [[]]", "no claim"),
         ("[[claims]]\nid = 'a'", "claims"),
         ("[[claim", "not TOML"),
         ("claim = " + "[" * 50_000, "not TOML: it is nested too deeply"),

@@ -99,6 +99,7 @@ def _parse_claims(text: str, paper: str, location: str) -> tuple[Claim, ...]:
         or not all(isinstance(text, str) for text in shared.values())
         or not isinstance(entries, list)
         or not entries
+        or not all(isinstance(entry, dict) for entry in entries)
     ):
         raise Refusal(
             f"This file has {', '.join(sorted(content)) or 'no claim'}",
@@ -111,7 +112,7 @@ def _parse_claims(text: str, paper: str, location: str) -> tuple[Claim, ...]:
         try:
             claims.append(Claim.model_validate({"paper": paper, **shared, **entry}))
         except ValidationError as error:
-            name = entry.get("id", f"number {number}") if isinstance(entry, dict) else f"number {number}"
+            name = entry.get("id", f"number {number}")
             raise Refusal(
                 f"The claim {name} is malformed: {_describe_validation(error)}",
                 "the fields of a claim",
