@@ -12,6 +12,7 @@ from bertology.encoder.encoder import Encoder, ModelInputs
 from bertology.engines.engine import WorkerTask
 from bertology.engines.local import LocalEngine
 from bertology.errors import MachineError, Refusal
+from bertology.progress import ProgressStep
 from bertology.recording import plan
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
@@ -85,12 +86,27 @@ def test_a_full_disk_of_one_node_is_told_and_what_is_finished_is_kept(
     assert tasks == [1]
 
 
-def test_no_more_workers_are_told_of_than_there_are_shards(tmp_path: Path) -> None:
-    class FourWorkers(HereEngine):
-        @property
-        def n_workers(self) -> int:
-            return 4
+class FourWorkers(HereEngine):
+    @property
+    def n_workers(self) -> int:
+        return 4
 
+
+def test_progress_tells_the_workers_that_still_have_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "SHARD_BYTES", 32 * 1024)
+    told: list[str] = []
+    step = ProgressStep(lambda done, total, detail: told.append(detail))
+    record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "r", engine=FourWorkers(), progress=step)
+    details = [detail.split(", ") for detail in told if detail]
+    n_shards = len(details)
+    assert n_shards > 4 and [shards for shards, *_ in details] == [
+        f"{n + 1}/{n_shards} shards" for n in range(n_shards)
+    ]
+    n_workers = [min(4, max(1, n_shards - n - 1)) for n in range(n_shards)]
+    assert [detail[-1] for detail in details] == [f"{n} worker{'s' if n > 1 else ''}" for n in n_workers]
+
+
+def test_no_more_workers_are_told_of_than_there_are_shards(tmp_path: Path) -> None:
     messages: list[str] = []
     record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "r", engine=FourWorkers(), notify=messages.append)
     assert messages[0] == "Recording 1 shard of tiny in 1 worker (here)."

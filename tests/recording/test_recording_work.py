@@ -104,20 +104,22 @@ def test_the_work_of_a_pass_is_that_of_its_tokens_and_of_their_pairs() -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_the_time_of_all_measured_batches_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that adds a second whenever it is read, which is when progress is told."""
+@pytest.mark.parametrize(("waited", "used"), [(1.0, 2.0), (2.0, 1.0)])
+def test_the_time_of_all_measured_batches_counts(waited: float, used: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By clocks that add the same whenever they are read, which is when progress is told."""
     readings: list[float] = []
 
     def read_clock() -> float:
         readings.append(float(len(readings)))
-        return readings[-1]
+        return waited * readings[-1]
 
     monkeypatch.setattr(recording_work, "perf_counter", read_clock)
+    monkeypatch.setattr(recording_work, "process_time", lambda: used * readings[-1])
     sentence = load_corpus("english", limit=1)[0]
     corpus = Corpus((sentence,) * 60, name="equal")
     estimate = estimate_recording(load("tiny"), corpus, resolve_sites(["hidden"]), RecordingConfig())
     assert len(readings) > 3, "several batches"
-    assert estimate.seconds == pytest.approx(readings[-1])
+    assert estimate.seconds == pytest.approx(min(waited, used) * readings[-1])
 
 
 def test_small_work_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

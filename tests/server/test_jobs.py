@@ -31,14 +31,18 @@ N_KILLS = 8
 def test_what_is_left_of_a_job_is_estimated_from_what_is_done(tmp_path: Path) -> None:
     folder = JobFolder(tmp_path)
     job = folder.create(JobRequest(kind="links"), {}, tmp_path, estimate=200.0)
-    assert folder.answer(job).seconds_left == 200.0
+    waiting = folder.answer(job)
+    assert (waiting.seconds_left, waiting.fraction, waiting.step, waiting.step_fraction) == (200.0, None, "", 0.0)
     running = job.model_copy(update={"state": "running", "started": time.time() - 30})
     assert folder.answer(running).seconds_left == pytest.approx(170, abs=5), "nothing is done yet"
-    (folder.path(job.id) / "progress.json").write_text(JobProgress(done=1, total=4).model_dump_json())
+    (folder.path(job.id) / "progress.json").write_text(
+        JobProgress(done=1, total=4, step="a", step_fraction=0.5).model_dump_json()
+    )
     answer = folder.answer(running)
     assert answer.fraction == 0.25 and answer.seconds_left == pytest.approx(90, abs=15)
+    assert (answer.step, answer.step_fraction) == ("a", 0.5)
     done = folder.answer(running.model_copy(update={"state": "done"}))
-    assert done.fraction == 1.0 and done.seconds_left is None
+    assert (done.seconds_left, done.fraction, done.step, done.step_fraction) == (None, 1.0, "", 0.0)
 
 
 def test_killed_in_the_middle_of_a_write_a_job_and_its_result_are_whole(tmp_path: Path) -> None:
