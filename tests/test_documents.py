@@ -21,6 +21,7 @@ from bertology.corpus.read import readers
 from bertology.views.report.schemas import json_schemas
 from command import bertology
 from serving import real_server
+from warm_processes import warm_workers
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,10 +36,17 @@ WITH_BLOCKS = [
 """Pages whose code is run here. Chapters have tests of their own, and the Chinese README has the same code."""
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where recordings and results are stored: as for a reader of several pages, what two pages compute is stored."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.mark.parametrize("document", WITH_BLOCKS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_code_blocks_of_the_documentation_run(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    document: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("BERTOLOGY_HOME", str(home))
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for language, code in BLOCK.findall(document.read_text("utf-8")):
@@ -51,7 +59,8 @@ def test_code_blocks_of_the_documentation_run(
                     check_server_starts(tmp_path / "server", arguments[2:])
                 elif arguments and arguments[0] == "bertology":
                     command, _, output = " ".join(map(shlex.quote, arguments[1:])).partition(" '>' ")
-                    result = bertology(*shlex.split(command))
+                    with warm_workers():
+                        result = bertology(*shlex.split(command))
                     assert result.status == 0, f"{line}: {result.err}"
                     if output:
                         Path(output).write_text(result.out, "utf-8")

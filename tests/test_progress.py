@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from bertology import progress
 from bertology.progress import ProgressLines, progress_bars
+from warm_processes import BERTOLOGY, WarmProcess, run_main
 
 
 class FakeClock:
@@ -62,15 +59,16 @@ def test_short_computations_print_no_line(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err == ""
 
 
-def test_a_redirected_command_is_not_silent(tmp_path: Path) -> None:
-    program = (
-        "import bertology.progress as p, sys; p.LINE_SECONDS = 0.05\n"
-        "from bertology.cli.main import app\n"
-        "app(['run', 'attention/entropy', '--model', 'tiny', '--corpus', 'english', '--limit', '300', '--no-store'])"
-    )
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert finished.returncode == 0
-    assert any(line.startswith("recording tiny: ") and line.endswith(" left") for line in finished.stderr.splitlines())
+def run_with_frequent_lines(line: list[str]) -> None:
+    progress.LINE_SECONDS = 0.05
+    run_main(line)
+
+
+def test_a_redirected_command_is_not_silent() -> None:
+    options = ("--model", "tiny", "--corpus", "english", "--limit", "300", "--no-store")
+    finished = WarmProcess(run_with_frequent_lines, [*BERTOLOGY, "run", "attention/entropy", *options]).wait()
+    assert finished.status == 0
+    assert any(line.startswith("recording tiny: ") and line.endswith(" left") for line in finished.err.splitlines())
 
 
 def test_a_terminal_has_bars(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

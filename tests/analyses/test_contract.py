@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,8 +54,12 @@ CORPORA = (
 """An analysis without a `test_corpus` runs on the first of these that is annotated for it."""
 
 
-OPTIONS: dict[str, dict[str, int]] = {"interventions/head_gates": {"steps": 12}}
-"""Options other than the defaults: gates are trained for fewer steps, which changes no property tested here."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "interventions/head_gates": {"steps": 12},
+    "interventions/layer_freezing": {"epochs": 1},
+    "interventions/unanswerable_training": {"epochs": 1, "corruptions": "P-Shuffle,PQ-Remove"},
+}
+"""Options other than the defaults: less is trained, which changes no property tested here."""
 N_QUESTIONS = 12
 
 

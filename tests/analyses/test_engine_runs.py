@@ -20,6 +20,7 @@ from bertology.engines.local import LocalEngine
 from bertology.errors import MachineError, Refusal
 from bertology.progress import ProgressCallback, no_progress
 from engines.here_engine import HereEngine
+from warm_processes import warm_workers
 
 NAMES = ("attention/entropy", "attention/targets", "geometry/contextuality")
 
@@ -68,7 +69,7 @@ def test_workers_find_the_keys_of_the_driver(tmp_path: Path, monkeypatch: pytest
         return compute(*given)
 
     monkeypatch.setattr(run, "_compute_result", counted)
-    with LocalEngine(2) as engine:
+    with warm_workers(), LocalEngine(2) as engine:
         assert results_in(tmp_path / "two", engine=engine) == expected
     assert calls == []
 

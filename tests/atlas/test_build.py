@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ from bertology.atlas.schema import atlas_schema
 from bertology.corpus.read import load_corpus
 from bertology.errors import Refusal
 from bertology.progress import no_progress
+from warm_processes import warm_workers
+
+
+@pytest.fixture(autouse=True)
+def quick_workers() -> Generator[None]:
+    with warm_workers():
+        yield
 
 
 @pytest.fixture

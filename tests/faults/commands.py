@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 from tests.planted_claims import write_claims
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {
-    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)]),
-    "OMP_NUM_THREADS": "1",
-    "COLUMNS": "200",
-}
-BERTOLOGY = [sys.executable, "-m", "bertology"]
+from warm_processes import BERTOLOGY
+
 COMMANDS = ("record", "claims", "report", "atlas", "finetune")
 
 
@@ -28,6 +21,7 @@ def write_inputs(folder: Path) -> None:
 def command(name: str, inputs: Path, kept: Path, output: Path, *, limit: int = 12, model: str = "tiny") -> list[str]:
     """A command whose store, or directory, is in `kept`, and whose page is written to `output`."""
     judged = ["--limit", str(limit), "--claims", str(inputs / "claims.toml"), "--max-unknown-tokens", "1"]
+    # An atlas has one model: each takes seconds to start a process of its own.
     recording, tuned = str(kept / "recording"), str(kept / "model")
     # The built-in treebank is recorded before a signal could arrive.
     texts = "english" if limit <= 356 else f"generated:main_auxiliary@7:{limit}"
@@ -36,7 +30,7 @@ def command(name: str, inputs: Path, kept: Path, output: Path, *, limit: int = 1
         "record": [model, texts, "--limit", str(limit), "--sites", "attention,hidden", "-o", recording],
         "claims": [model, *judged, *store],
         "report": [model, *judged, *store, *file],
-        "atlas": [model, f"random:{model}@1", *judged, *store, *file],
+        "atlas": [model, *judged, *store, *file],
         "finetune": [model, str(inputs / "train.tsv"), "--task", "sentence", "--epochs", "3", "-o", tuned],
     }  # fmt: skip
     return [*BERTOLOGY, name, *arguments[name]]

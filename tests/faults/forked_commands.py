@@ -6,9 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.faults.commands import BERTOLOGY
-
-from bertology.cli.main import main
+from warm_processes import run_main
 
 
 def run_line(line: list[str], output: Path) -> int:
@@ -16,9 +14,8 @@ def run_line(line: list[str], output: Path) -> int:
     output.mkdir(exist_ok=True)
     for descriptor, file in ((1, "out"), (2, "err")):
         os.dup2(os.open(output / file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), descriptor)
-    sys.argv = ["bertology", *line[len(BERTOLOGY) :]]
     try:
-        main()
+        run_main(line)
     except SystemExit as stop:
         return int(stop.code or 0)
     finally:

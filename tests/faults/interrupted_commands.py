@@ -1,6 +1,4 @@
-"""Run as a program by `test_signals`: a command that gets each signal at a random moment, and then runs to its end.
-
-    python -m tests.faults.interrupted_commands FOLDER COMMAND
+"""Run in a process of its own by `test_signals`: a command gets each signal at a random moment, then runs to its end.
 
 Commands are forks of this process. It prints as JSON what was told, what was left, and whether the command has made the
 same as one that was never interrupted.
@@ -8,31 +6,25 @@ same as one that was never interrupted.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import random
 import shutil
 import signal
-import sys
 import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from tests.faults.commands import command, last_line, write_inputs
 from tests.faults.forked_commands import run_line
 from tests.forks import run_together, start
 
 from bertology.atomic_files import digest_file
-from bertology.encoder.load import load
 
 LIMITS = {"record": 6000, "claims": 200, "report": 200, "atlas": 100, "finetune": 0}
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
-IMPORTED = ("bertology.recording.recorder", "bertology.claims.run", "bertology.training.checkpointer")
-"""Imported once, before the forks."""
 MAX_SECONDS = 0.2
 """A signal is sent so long after the first file is written, at most; earlier if the command had ended by then."""
 
@@ -46,9 +38,8 @@ def made(folder: Path) -> dict[str, str]:
 
 
 def command_line(name: str, inputs: Path, folder: Path) -> list[str]:
-    """The command; an atlas has one model, as each model takes seconds to start a process of its own."""
-    line = command(name, inputs, folder / "kept", folder, limit=LIMITS[name])
-    return [argument for argument in line if argument != "random:tiny@1"]
+    """The command, with what it keeps in a folder of its own."""
+    return command(name, inputs, folder / "kept", folder, limit=LIMITS[name])
 
 
 def run_again(name: str, inputs: Path, folder: Path) -> int:
@@ -111,10 +102,6 @@ def interrupt_with_all(name: str, root: Path) -> dict[str, Any]:
     return outcomes | {"resumed": run_again(name, root, interrupted), "same": made(interrupted) == made(alone)}
 
 
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
-    torch.set_num_threads(1)
-    load("tiny")
-    for module in IMPORTED:
-        importlib.import_module(module)
-    print(json.dumps(interrupt_with_all(sys.argv[2], Path(sys.argv[1]))))
+def print_outcomes(name: str, root: Path) -> None:
+    """Interrupt a command, and print what came of it."""
+    print(json.dumps(interrupt_with_all(name, root)))

@@ -1,14 +1,12 @@
-"""Run as a program by `test_processes`: eight commands on one store at the same moment, as forks of one process."""
+"""Run in a process of its own by `test_processes`: eight commands on one store at once, as forks of one process."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import torch
 from tests.faults.commands import command, write_inputs
 from tests.faults.forked_commands import run_line
 from tests.forks import run_together
@@ -57,6 +55,6 @@ def share_store(root: Path) -> dict[str, object]:
     }
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(json.dumps(share_store(Path(sys.argv[1]))))
+def print_outcomes(root: Path) -> None:
+    """Share a store, and print what came of it."""
+    print(json.dumps(share_store(root)))

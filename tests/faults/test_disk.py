@@ -1,28 +1,22 @@
 """A disk that is full, read-only or no folder: the command ends with a paragraph and status 1, and nothing is lost.
 
 The disk is a real one: a small tmpfs in a namespace of its own, which ends with the command. It is full when its bytes
-or its files (inodes) are used up; a limit of the size of a file is that of the shell (`ulimit -f`).
+or its files (inodes) are used up; a limit of the size of a file is that of the system (`ulimit -f`).
 """
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.faults.commands import COMMANDS, ENVIRONMENT, command, last_line, write_inputs
+from tests.faults.commands import COMMANDS, command, last_line, write_inputs
+from tests.faults.small_disks import run_on_full_disk, run_on_read_only_disk
 
-SCRIPT = """
-set -eu
-disk=$1 limits=$2 freed=$3 blocks=$4 log=$5; shift 5
-mount -t tmpfs -o $limits tmpfs "$disk"
-set +e
-(ulimit -f $blocks; "$@" >"$log/full.out" 2>"$log/full.err"; echo $? >"$log/full.status")
-mount -o remount,$freed "$disk"
-"$@" >"$log/freed.out" 2>"$log/freed.err"; echo $? >"$log/freed.status"
-exit 0
-"""
+from warm_processes import WarmProcess, run_command
+
 UNSHARE = ("unshare", "--user", "--map-root-user", "--mount")
 NO_MOUNT = "this machine lets nobody mount a small disk (no user namespaces)"
 SIZES = {"record": "48k", "claims": "80k", "report": "80k", "atlas": "80k", "finetune": "1m"}
@@ -32,7 +26,7 @@ FAULTS = {
     "file size": ("size=200m",) * 2,
 }
 """How the disk is mounted, and how it is mounted again when space was made."""
-BLOCKS = {"record": "32", "claims": "4", "report": "4", "atlas": "4", "finetune": "64"}
+FILE_BLOCKS = {"record": 32, "claims": 4, "finetune": 64}
 """Blocks of 512 bytes that a file may have."""
 CASES = [(name, "bytes") for name in COMMANDS] + [
     (name, fault) for fault in ("files", "file size") for name in ("record", "claims", "finetune")
@@ -55,23 +49,20 @@ def test_a_full_disk_ends_the_command_and_the_same_command_goes_on(name: str, fa
     if not can_mount(disk):
         pytest.skip(NO_MOUNT)
     write_inputs(inputs)
-    line = command(name, inputs, disk, log)
     limits, freed = FAULTS[fault]
     limits = limits or f"size={SIZES[name]}"
-    blocks = BLOCKS[name] if fault == "file size" else "unlimited"
-    done = subprocess.run(
-        [*UNSHARE, "sh", "-c", SCRIPT, "sh", str(disk), limits, freed, blocks, str(log), *line],
-        env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    told = (log / "full.err").read_text()
-    assert (log / "full.status").read_text().strip() == "1", told
+    file_bytes = FILE_BLOCKS[name] * 512 if fault == "file size" else resource.RLIM_INFINITY
+    line = command(name, inputs, disk, log)
+    done = WarmProcess(run_on_full_disk, disk, limits, freed, file_bytes, log, line).wait()
+    assert done.status == 0, done.err
+    told = (log / "full" / "err").read_text()
+    assert (log / "full" / "status").read_text() == "1", told
     reasons = ("No space left on device", "no space left on the disk", "File too large", "os error 27")
     assert any(reason in last_line(told) for reason in reasons), told
     assert "Free some space and run the same command again" in last_line(told)
-    assert "Traceback" not in told and "not applicable" not in (log / "full.out").read_text()
-    assert (log / "freed.status").read_text().strip() == "0", (log / "freed.err").read_text()
-    assert "not applicable" not in (log / "freed.out").read_text()
+    assert "Traceback" not in told and "not applicable" not in (log / "full" / "out").read_text()
+    assert (log / "freed" / "status").read_text() == "0", (log / "freed" / "err").read_text()
+    assert "not applicable" not in (log / "freed" / "out").read_text()
 
 
 @pytest.mark.slow
@@ -83,11 +74,11 @@ def test_a_store_that_cannot_be_written_ends_the_command(name: str, store: str, 
     line = command(name, tmp_path, disk, tmp_path)
     if store == "a file":
         (disk / "store").write_text("not a folder")
+        done = run_command(line)
     elif can_mount(disk):
-        line = [*UNSHARE, "sh", "-c", 'mount -t tmpfs -o ro tmpfs "$1"; shift; exec "$@"', "sh", str(disk), *line]
+        done = WarmProcess(run_on_read_only_disk, disk, line).wait()
     else:
         pytest.skip(NO_MOUNT)
-    done = subprocess.run(line, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and not done.stdout, done.stdout
-    assert last_line(done.stderr).startswith("bertology: Cannot write to") and "--store" in last_line(done.stderr)
+    assert done.status == 1 and not done.out, done.out
+    assert last_line(done.err).startswith("bertology: Cannot write to") and "--store" in last_line(done.err)
     assert not (tmp_path / "report.html").exists()

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import resource
 from pathlib import Path
 
 import pytest
 import torch
-from tests.faults.commands import ENVIRONMENT, last_line
+from tests.faults.commands import last_line
 
+from bertology.encoder.load import load
 from bertology.errors import MachineError, Refusal
 from bertology.machine_errors import find_machine_error, raise_machine_error
+from warm_processes import BERTOLOGY, WarmProcess, run_main
 
 HUGE = 2**55
-LIMITED = """
-import resource, sys
-from pathlib import Path
-import bertology.cli.main as command_line
-from bertology.encoder.load import load
-from bertology.recording import recorder, plan, manifest
-load("tiny")
-size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + 96 * 2**20,) * 2)
-sys.argv = ["bertology", *sys.argv[1:]]
-command_line.main()
-"""
-"""The command line with 96 MB of memory more than it has after loading a model."""
+MORE_MEGABYTES = 96
+
+
+def run_limited(line: list[str]) -> None:
+    """Run a command in this process with so much memory more than it has now, after a model was loaded."""
+    load("tiny")
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MORE_MEGABYTES * 2**20,) * 2)
+    run_main(line)
 
 
 @pytest.mark.slow
@@ -34,23 +31,12 @@ command_line.main()
 def test_a_pass_that_needs_more_memory_than_there_is_ends_the_command(tmp_path: Path) -> None:
     file = tmp_path / "long.txt"
     file.write_text("".join(f"{'the cat sat on the mat ' * 80}{n}\n" for n in range(64)))
-    arguments = [
-        "record",
-        "tiny",
-        str(file),
-        "--sites",
-        "attention",
-        "--overflow",
-        "truncate",
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, *arguments], env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1, done.stderr
-    assert last_line(done.stderr).startswith("bertology: The memory is not enough"), done.stderr
-    assert "--limit" in last_line(done.stderr) and "Traceback" not in done.stderr
+    output = str(tmp_path / "out")
+    options = ["--sites", "attention", "--overflow", "truncate", "-o", output]
+    done = WarmProcess(run_limited, [*BERTOLOGY, "record", "tiny", str(file), *options]).wait()
+    assert done.status == 1, done.err
+    assert last_line(done.err).startswith("bertology: The memory is not enough"), done.err
+    assert "--limit" in last_line(done.err) and "Traceback" not in done.err
 
 
 def test_the_errors_of_libraries_are_recognised() -> None:

@@ -8,15 +8,21 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.faults.commands import ENVIRONMENT, command, write_inputs
+from tests.faults.commands import command, write_inputs
+
+from warm_processes import ENVIRONMENT, run_command, start_command
 
 SECONDS = 300
 
 
-def run(line: list[str], threads: int) -> bytes:
+def run(line: list[str], threads: int) -> str:
     """What a command prints on stdout; its page is compared apart."""
-    environment = ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}
-    return subprocess.run(line, env=environment, capture_output=True, timeout=SECONDS, check=True).stdout
+    if threads == 1:
+        done = run_command(line)
+        assert done.status == 0, done.err
+        return done.out
+    environment = ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}  # read when libraries are loaded
+    return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
 
 def is_at_work(kept: Path) -> bool:
@@ -26,11 +32,11 @@ def is_at_work(kept: Path) -> bool:
 
 def kill_at_work(line: list[str], kept: Path) -> None:
     """Start a command, and kill it when it has written the first of what it keeps."""
-    process = subprocess.Popen(line, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not is_at_work(kept) and process.poll() is None:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process = start_command(line)
+    while not is_at_work(kept) and process.is_alive:
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait().status == -signal.SIGKILL, "it was killed before the end"
 
 
 @pytest.mark.slow
@@ -67,5 +73,5 @@ def test_a_page_is_the_same_however_it_was_computed(name: str, extra: list[str],
             assert not list(output.iterdir()), "it was killed before the end"
         printed = run(line, threads)
         [*files] = output.iterdir()
-        pages[case] = files[0].read_bytes() if files else printed
+        pages[case] = files[0].read_bytes() if files else printed.encode()
     assert [case for case, page in pages.items() if page != pages["uninterrupted"]] == []

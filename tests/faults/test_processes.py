@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.faults.commands import ENVIRONMENT, ROOT
+from tests.faults.sharing_processes import print_outcomes
 
-PROGRAM = [sys.executable, "-m", "tests.faults.sharing_processes"]
+from warm_processes import WarmProcess
 
 
 @pytest.mark.slow
 def test_eight_processes_share_a_store(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*PROGRAM, str(tmp_path)], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    done = WarmProcess(print_outcomes, tmp_path).wait()
+    assert done.status == 0, done.err
+    assert json.loads(done.out.splitlines()[-1]) == {
         "statuses": [0] * 8,
         "other": [],
         "tracebacks": 0,
         "damaged": 0,
         "unfinished files": 0,
         "same recording": True,
-    }, done.stderr
+    }, done.err

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from tests.faults.commands import COMMANDS, ENVIRONMENT, ROOT, last_line
+from tests.faults.commands import COMMANDS, last_line
+from tests.faults.interrupted_commands import print_outcomes
 
 from bertology.server.jobs import JobFolder
 from serving import RealServer, wait_for, write_sample
+from warm_processes import WarmProcess
 
-PROGRAM = [sys.executable, "-m", "tests.faults.interrupted_commands"]
 RESUMES = "finished parts are kept, and the same command resumes"
 ENDS = {
     signal.SIGTERM: (143, f"bertology: terminated; {RESUMES}"),
@@ -29,10 +28,9 @@ ENDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_interrupted_command_says_so_and_goes_on(name: str, tmp_path: Path) -> None:
     """SIGTERM, SIGINT and SIGKILL one after the other, each at a random moment."""
-    line = [*PROGRAM, str(tmp_path), name]
-    done = subprocess.run(line, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    outcomes = json.loads(done.stdout.splitlines()[-1])
+    done = WarmProcess(print_outcomes, name, tmp_path).wait()
+    assert done.status == 0, done.err
+    outcomes = json.loads(done.out.splitlines()[-1])
     for sent, (status, told) in ENDS.items():
         expected = {"status": status, "told": told, "traceback": False, "half-written files": 0}
         assert outcomes[sent.name] == expected, sent.name

@@ -1,4 +1,4 @@
-"""Run as a program by `test_recorder_collisions`: pairs of processes record into one folder at the same moment.
+"""Run in a process of its own by `test_recorder_collisions`: pairs of processes record into one folder at once.
 
 Everything is imported once and the processes are forks, so that forty collisions take seconds.
 """
@@ -6,7 +6,6 @@ Everything is imported once and the processes are forks, so that forty collision
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -83,13 +82,12 @@ def collide_saved(root: Path, encoders: tuple[Encoder, Encoder]) -> dict[str, in
     return dict(counts)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def print_outcomes(root: Path) -> None:
+    """Let pairs of processes collide, and print what came of it."""
     first, second = tiny(), load("random:tiny@1")
     for each in (first, second):
         each.fingerprint  # noqa: B018  # computed once, before the forks
         record(each, CORPUS[:1], SITES)
-    root = Path(sys.argv[1])
     outcomes = {
         "other": collide(root / "other", (first, second)),
         "same": collide(root / "same", (first, first)),

@@ -1,4 +1,4 @@
-"""Run as a program by `test_recorder_interrupted`: records in child processes, kills them, and prints counts as JSON.
+"""Run in a process of its own by `test_recorder_interrupted`: records in child processes, and kills them.
 
 Everything is imported once and the children are forks, so that twenty interruptions take seconds.
 """
@@ -9,13 +9,11 @@ import json
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from tests.recording.material import counting, mixed, shard_of_batch, tiny
 
 from bertology.analyses.attention.targets.analysis import targets_site
@@ -122,9 +120,8 @@ def record_twice_at_once(root: Path) -> dict[str, Any]:
     return {"status": [os.waitpid(child, 0)[1] for child in children]}
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def print_outcomes(folder: Path) -> None:
+    """Interrupt recordings, and print what came of it."""
     planning.SHARD_BYTES = 128 * 1024
     tiny().fingerprint  # noqa: B018  # computed once, before the forks
-    folder = Path(sys.argv[1])
     print(json.dumps({"killed": kill_repeatedly(folder), "at_once": record_twice_at_once(folder)}))

@@ -18,6 +18,7 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from engines.here_engine import HereEngine
 from recording.material import mixed, tiny
+from warm_processes import warm_workers
 
 CORPUS, SITES, CONFIG = mixed(80), ["attention", "hidden"], RecordingConfig(tokens_per_batch=64)
 
@@ -54,7 +55,7 @@ def test_bytes_are_those_of_one_process_and_a_failing_shard_is_named_once(
     monkeypatch.setattr(plan, "SHARD_BYTES", 32 * 1024)
     record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "one")
     messages: list[str] = []
-    with LocalEngine(2) as engine:
+    with warm_workers(), LocalEngine(2) as engine:
         record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "two", engine=engine, notify=messages.append)
         assert digests(tmp_path / "two") == digests(tmp_path / "one")
         failing = cast(Encoder, FailingEncoder(tiny()))

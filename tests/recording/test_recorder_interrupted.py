@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recording.interruptions import CONFIG, CORPUS, SITES
+from tests.recording.interruptions import CONFIG, CORPUS, SITES, print_outcomes
 from tests.recording.material import assert_same_recording, tiny
 
 from bertology.recording.manifest import open_recording
 from bertology.recording.recorder import record
-
-ROOT = Path(__file__).parents[2]
+from warm_processes import WarmProcess
 
 Observations = tuple[dict[str, Any], Path]
 
@@ -24,17 +20,9 @@ Observations = tuple[dict[str, Any], Path]
 @pytest.fixture(scope="module")
 def observations(tmp_path_factory: pytest.TempPathFactory) -> Observations:
     folder = tmp_path_factory.mktemp("interrupted")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.recording.interruptions", str(folder)],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), folder
+    done = WarmProcess(print_outcomes, folder).wait()
+    assert done.status == 0, done.err
+    return json.loads(done.out), folder
 
 
 @pytest.mark.slow

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,8 +17,8 @@ from bertology.recording.slices import parse_slice, record_slice
 from command import bertology
 from recording.material import mixed, tiny
 from recording.test_engine_shards import digests
+from warm_processes import BERTOLOGY, WarmProcess, run_main
 
-ROOT = Path(__file__).parents[2]
 CORPUS, SITES, CONFIG = mixed(40), ["attention", "hidden"], RecordingConfig(tokens_per_batch=64)
 
 
@@ -59,33 +56,22 @@ def test_slices_in_any_order_make_the_recording(tmp_path: Path, monkeypatch: pyt
         record_slice(tiny(), CORPUS, SITES, slice="1/3")
 
 
-PROGRAM = """
-import sys
-import torch
-torch.set_num_threads(1)
-from bertology.recording import plan
-plan.SHARD_BYTES = 64 * 1024
-from bertology.cli.main import main
-main()
-"""
+def record_small_shards(*words: str) -> None:
+    """`bertology record`, with more shards than processes."""
+    plan.SHARD_BYTES = 64 * 1024
+    run_main([*BERTOLOGY, "record", "tiny", "english", "--limit", "120", "--sites", "attention,hidden", *words])
 
 
 @pytest.mark.slow
 def test_eight_processes_at_once_make_one_recording(tmp_path: Path) -> None:
     """Six slices, of which two are recorded by two processes each: shards collide, and nothing is damaged."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    words = ["record", "tiny", "english", "--limit", "120", "--sites", "attention,hidden"]
-
-    def start(folder: str, *options: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", PROGRAM, *words, "-o", str(tmp_path / folder), *options]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    processes = [start("eight", "--slice", f"{number}/6") for number in (1, 2, 3, 4, 5, 6, 1, 4)]
-    errors = [process.communicate(timeout=900)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 8, errors
-    assert any("complete" in error for error in errors)
-    with start("one") as alone:
-        alone.communicate(timeout=900)
-    assert alone.returncode == 0
-    assert digests(tmp_path / "eight") == digests(tmp_path / "one")
-    assert len(open_recording(tmp_path / "eight")) == 120
+    eight, one = tmp_path / "eight", tmp_path / "one"
+    slices = [f"{number}/6" for number in (1, 2, 3, 4, 5, 6, 1, 4)]
+    processes = [WarmProcess(record_small_shards, "-o", str(eight), "--slice", each) for each in slices]
+    ended = [process.wait() for process in processes]
+    assert [each.status for each in ended] == [0] * 8, ended
+    assert any("complete" in each.err for each in ended)
+    alone = WarmProcess(record_small_shards, "-o", str(one)).wait()
+    assert alone.status == 0, alone.err
+    assert digests(eight) == digests(one)
+    assert len(open_recording(eight)) == 120

@@ -6,9 +6,8 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -35,18 +34,20 @@ from object_stores import (
     s3_server,
     set_environment,
 )
+from serving import wait_for
+from warm_processes import WarmProcess
 
 __all__ = ["memory_address", "s3_address", "s3_server"]
 
-ROOT = Path(__file__).parents[2]
 CORPUS = mixed(30)
+SHARD_BYTES = 64 * 1024
 SITES = ["attention", "hidden"]
 CONFIG = RecordingConfig(tokens_per_batch=64)
 
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "SHARD_BYTES", 64 * 1024)
+    monkeypatch.setattr(planning, "SHARD_BYTES", SHARD_BYTES)
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -215,14 +216,14 @@ def test_an_unreachable_store_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _CuttingProxy:
-    """Forwards connections to a server, and kills a process in the middle of its upload of shard number `n`."""
+    """Forwards connections to a server, and calls `kill` in the middle of the upload of shard number `n`."""
 
     def __init__(self, endpoint: str, n: int) -> None:
         self._target = ("127.0.0.1", urlsplit(endpoint).port or 0)
         self._left = n
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.process_id = 0
+        self.kill: Callable[[], None] | None = None
         self.cut_bytes = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -253,7 +254,7 @@ class _CuttingProxy:
                 if is_body and chunk:
                     server.sendall(chunk[:700])
                     self.cut_bytes = min(len(chunk), 700)
-                    os.kill(self.process_id, signal.SIGKILL)
+                    wait_for(lambda: self.kill)()
                     return
                 if chunk:
                     server.sendall(chunk)
@@ -273,29 +274,20 @@ def _receive(connection: socket.socket) -> bytes:
         return b""
 
 
-PROGRAM = """
-import sys
-from tests.recording.test_store_remote import CONFIG, CORPUS, SITES
-from tests.recording.material import tiny
-from bertology.recording import plan
-from bertology.recording.recorder import record
-plan.SHARD_BYTES = 64 * 1024
-sys.stdin.readline()
-record(tiny(), CORPUS, SITES, config=CONFIG, folder=sys.argv[1])
-"""
+def record_remotely(address: str) -> None:
+    planning.SHARD_BYTES = SHARD_BYTES
+    record(tiny(), CORPUS, SITES, config=CONFIG, folder=address)
 
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_killed_upload_leaves_no_half_shard(s3_address: str, s3_server: str, n: int, tmp_path: Path) -> None:
     proxy = _CuttingProxy(s3_server, n)
-    environment = {"AWS_ENDPOINT_URL": proxy.endpoint, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}:{ROOT}"}
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, s3_address], env=os.environ | environment, stdin=subprocess.PIPE
-    ) as process:
-        proxy.process_id = process.pid
-        process.communicate(b"\n", timeout=300)
+    environment = os.environ | {"AWS_ENDPOINT_URL": proxy.endpoint}
+    process = WarmProcess(record_remotely, s3_address, environment=environment)
+    proxy.kill = process.kill
+    killed = process.wait()
     proxy.close()
-    assert process.returncode == -signal.SIGKILL
+    assert killed.status == -signal.SIGKILL, killed.err
     assert proxy.cut_bytes, "the upload was cut in its body"
     record(tiny(), CORPUS, SITES, config=CONFIG, folder=tmp_path / "local")
     whole, left = _contents(str(tmp_path / "local")), object_contents(s3_address)

@@ -8,6 +8,14 @@ from starlette.testclient import TestClient
 
 from bertology.server.workbench import Workbench
 from serving import served_workbench, write_sample
+from warm_processes import warm_workers
+
+
+@pytest.fixture(autouse=True)
+def quick_workers() -> Generator[None]:
+    """Jobs of a workbench in the process of the tests do not wait for imports; those of a real server do."""
+    with warm_workers():
+        yield
 
 
 @pytest.fixture(scope="session")

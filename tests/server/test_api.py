@@ -16,14 +16,16 @@ from bertology.server.model_session import Sources
 from bertology.server.openapi import openapi_document
 from bertology.server.workbench import Workbench
 from serving import SENTENCE, finished_job
+from warm_processes import warm_workers
 
 
 @pytest.fixture(scope="session")
 def indexed(served: tuple[TestClient, Workbench]) -> TestClient:
     """The client when the indices of links and states are built."""
     client = served[0]
-    jobs = [client.post("/api/jobs", json={"kind": kind}).json() for kind in ("links", "states")]
-    assert [finished_job(client, job["id"])["state"] for job in jobs] == ["done", "done"]
+    with warm_workers():
+        jobs = [client.post("/api/jobs", json={"kind": kind}).json() for kind in ("links", "states")]
+        assert [finished_job(client, job["id"])["state"] for job in jobs] == ["done", "done"]
     return client
 
 

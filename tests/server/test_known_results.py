@@ -16,6 +16,7 @@ from bertology.server.jobs import JobRequest
 from bertology.server.known_results import KnownResults, describe_settings, unsuited_analyses
 from bertology.server.workbench import Workbench
 from serving import finished_job
+from warm_processes import warm_workers
 
 ABLATION = "interventions/head_ablation"
 
@@ -25,7 +26,8 @@ def ablated(served: tuple[TestClient, Workbench]) -> TestClient:
     """The client when heads have been removed one by one on a few texts."""
     client = served[0]
     request = {"kind": "analysis", "analysis": ABLATION, "limit": 12, "options": {"sample_size": 10}}
-    job = finished_job(client, client.post("/api/jobs", json=request).json()["id"], 300)
+    with warm_workers():
+        job = finished_job(client, client.post("/api/jobs", json=request).json()["id"], 300)
     assert job["state"] == "done", job
     return client
 

@@ -1,18 +1,17 @@
-"""Run as a program by `test_run_directory`: pairs of processes fine-tune into one directory at the same moment."""
+"""Run in a process of its own by `test_run_directory`: pairs of processes fine-tune into one directory at once."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
-from interrupted_runs import CONFIG, CORPUS
 from safetensors.torch import load_file
+from tests.training.interrupted_runs import CONFIG, CORPUS
 
 from bertology.encoder.builtin import tiny_encoder
 from bertology.encoder.layer_variants import LayerVariant
@@ -47,11 +46,10 @@ def collide(root: Path, seeds: tuple[int, int], expected: dict[int, Path]) -> di
     return dict(counts)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def print_outcomes(root: Path) -> None:
+    """Let pairs of runs collide, and print what came of it."""
     os.fsync = lambda descriptor: None  # guards against a crash of the machine only
     add_task_head(tiny_encoder(), "label", ("a", "b"), variant=LayerVariant(), seed=0)
-    root = Path(sys.argv[1])
     alone = {seed: root / f"alone-{seed}" for seed in (0, 1)}
     for seed, folder in alone.items():
         finetune("tiny", CORPUS, "sentence", folder, config=replace(SHORT_CONFIG, seed=seed))

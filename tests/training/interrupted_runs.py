@@ -1,4 +1,4 @@
-"""Run as a program by `test_checkpointer`: fine-tunes in child processes, kills them, and prints a JSON summary.
+"""Run in a process of its own by `test_checkpointer`: fine-tunes in child processes and kills them; a JSON summary.
 
 Everything is imported once and the children are forks, so that many interruptions take seconds.
 """
@@ -9,7 +9,6 @@ import json
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,9 +57,8 @@ def finetuning(folder: Path, kill_at: int | None = None) -> Callable[[], object]
     )
 
 
-def main(root: Path) -> None:
+def print_summary(root: Path) -> None:
     """Compare an uninterrupted run with one that is killed at set steps and at random moments."""
-    torch.set_num_threads(1)
     # Files written by a killed process survive it; fsync guards against a crash of the machine only.
     os.fsync = lambda descriptor: None
     # Imports what the children need.
@@ -91,7 +89,3 @@ def main(root: Path) -> None:
         "files": sorted(file.name for file in (root / "killed").iterdir()),
     }
     print(json.dumps(summary))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

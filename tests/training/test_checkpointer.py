@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from tests.training.interrupted_runs import print_summary
 
 from bertology.checked_files import write_checked_bytes
 from bertology.errors import Refusal
 from bertology.training.checkpointer import STATE_FILE, STATE_FORMAT, Checkpointer
 from bertology.training.loop import TrainingHistory, TrainingState
+from warm_processes import WarmProcess
 
 
 def test_a_killed_run_ends_with_the_same_weights(tmp_path: Path) -> None:
-    program = Path(__file__).with_name("interrupted_runs.py")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(program.parents[1])}
-    process = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, check=True, env=environment
-    )
-    summary = json.loads(process.stdout.splitlines()[-1])
-    assert summary["status"] == 0, process.stderr
+    done = WarmProcess(print_summary, tmp_path).wait()
+    assert done.status == 0, done.err
+    summary = json.loads(done.out.splitlines()[-1])
+    assert summary["status"] == 0, done.err
     assert summary["n_killed"] >= 4, summary
     assert summary["same_logs"], summary
     assert summary["same_weights"], summary

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.training.colliding_runs import print_outcomes
 
 from bertology.atomic_files import partial_file
 from bertology.errors import Refusal
 from bertology.training.run_directory import METADATA_FILE, RunDirectory
+from warm_processes import WarmProcess
 
 
 def test_half_written_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
@@ -26,14 +25,10 @@ def test_half_written_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_processes_do_not_mix_their_runs(tmp_path: Path) -> None:
-    program = Path(__file__).with_name("colliding_runs.py")
-    paths = [str(program.parents[2] / "src"), str(program.parents[1])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)], capture_output=True, text=True, check=True, env=environment
-    )
-    outcomes = json.loads(done.stdout)
-    assert outcomes == {"other": {"[0, 2] right": 10}, "same": {"[0, 0] right": 10}}, done.stderr
+    done = WarmProcess(print_outcomes, tmp_path).wait()
+    assert done.status == 0, done.err
+    outcomes = json.loads(done.out)
+    assert outcomes == {"other": {"[0, 2] right": 10}, "same": {"[0, 0] right": 10}}, done.err
 
 
 def test_a_process_waits_for_the_same_run_and_is_refused_beside_another(tmp_path: Path) -> None:
