@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.training.colliding_runs import print_outcomes
+from tests.training.colliding_runs import N_RUNS, print_outcomes
 
 from bertology.atomic_files import partial_file
 from bertology.errors import Refusal
@@ -28,7 +28,7 @@ def test_two_processes_do_not_mix_their_runs(tmp_path: Path) -> None:
     done = WarmProcess(print_outcomes, tmp_path).wait()
     assert done.status == 0, done.err
     outcomes = json.loads(done.out)
-    assert outcomes == {"other": {"[0, 2] right": 10}, "same": {"[0, 0] right": 10}}, done.err
+    assert outcomes == {"other": {"[0, 2] right": N_RUNS}, "same": {"[0, 0] right": N_RUNS}}, done.err
 
 
 def test_a_process_waits_for_the_same_run_and_is_refused_beside_another(tmp_path: Path) -> None:
