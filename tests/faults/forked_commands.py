@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from pathlib import Path
 
 from warm_processes import run_main
@@ -18,6 +19,8 @@ def run_line(line: list[str], output: Path) -> int:
         run_main(line)
     except SystemExit as stop:
         return int(stop.code or 0)
+    except BaseException:
+        traceback.print_exc()  # as a process of its own would
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -22,7 +22,8 @@ def run_limited(line: list[str]) -> None:
     """Run a command in this process with so much memory more than it has now, after a model was loaded."""
     load("tiny")
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + MORE_MEGABYTES * 2**20,) * 2)
+    limit = size + MORE_MEGABYTES * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     run_main(line)
 
 
