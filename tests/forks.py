@@ -9,9 +9,6 @@ from collections.abc import Callable, Sequence
 START_SECONDS = 0.02
 """All processes wait for the same moment, so long after the first was started."""
 REFUSED = 2
-ROUNDS = int(os.environ.get("BERTOLOGY_ROUNDS", "8"))
-"""How often processes collide; the figures of docs/reliability.md are of 40 rounds. A lock that is left out was noticed
-in 34 of 40 rounds, so that eight do not miss it."""
 
 
 def run_together(actions: Sequence[Callable[[], int]]) -> list[int]:

@@ -1,6 +1,6 @@
 """Run in a process of its own by `test_recorder_collisions`: pairs of processes record into one folder at once.
 
-Everything is imported once and the processes are forks, so that many collisions take seconds.
+Everything is imported once and the processes are forks, so that forty collisions take seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tests.forks import REFUSED, ROUNDS, run_together
+from tests.forks import REFUSED, run_together
 from tests.recording.material import mixed, tiny
 
 from bertology.encoder.encoder import Encoder
@@ -23,6 +23,7 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 
+N_RUNS = 40
 CORPUS = mixed(12)
 SITES = ["attention", "hidden"]
 
@@ -56,7 +57,7 @@ def _is_right(folder: Path, encoder: Encoder) -> bool:
 def collide(root: Path, encoders: tuple[Encoder, Encoder]) -> dict[str, int]:
     """How the pairs ended: the sorted statuses of both, and whether what lies there is what the winner recorded."""
     counts: Counter[str] = Counter()
-    for number in range(ROUNDS):
+    for number in range(N_RUNS):
         folder = root / str(number)
         statuses = run_together([partial(_record, each, folder, 48 + 16 * i) for i, each in enumerate(encoders)])
         winner = encoders[statuses.index(0)] if 0 in statuses else encoders[0]
@@ -72,7 +73,7 @@ def collide_saved(root: Path, encoders: tuple[Encoder, Encoder]) -> dict[str, in
     """How pairs that save recordings of two models as .npz files ended, and whether all files are of the winner."""
     recordings = [record(encoder, CORPUS, ["attention"]) for encoder in encoders]
     counts: Counter[str] = Counter()
-    for number in range(ROUNDS):
+    for number in range(N_RUNS):
         folder = root / str(number)
         statuses = run_together([partial(_save, recording, folder) for recording in recordings])
         winner = encoders[statuses.index(0)].name if 0 in statuses else ""

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.forks import ROUNDS
-from tests.recording.colliding_writers import print_outcomes
+from tests.recording.colliding_writers import N_RUNS, print_outcomes
 
 from bertology.recording.manifest import open_recording
 from warm_processes import BERTOLOGY, WarmProcess, start_command
@@ -18,8 +17,8 @@ def test_of_two_different_recordings_one_is_refused_and_two_equal_ones_share(tmp
     done = WarmProcess(print_outcomes, tmp_path).wait()
     assert done.status == 0, done.err
     outcomes = json.loads(done.out)
-    assert outcomes["other"] == outcomes["saved"] == {"[0, 2] right": ROUNDS}, done.err
-    assert outcomes["same"] == {"[0, 0] right": ROUNDS}, done.err
+    assert outcomes["other"] == outcomes["saved"] == {"[0, 2] right": N_RUNS}, done.err
+    assert outcomes["same"] == {"[0, 0] right": N_RUNS}, done.err
 
 
 @pytest.mark.slow

@@ -18,10 +18,9 @@ from bertology.encoder.layer_variants import LayerVariant
 from bertology.encoder.task_heads import add_task_head
 from bertology.errors import Refusal
 from bertology.training.finetune import finetune
-from forks import REFUSED, ROUNDS, run_together
+from forks import REFUSED, run_together
 
-N_RUNS = max(4, ROUNDS // 4)
-"""Fewer than of recordings: each takes longer."""
+N_RUNS = 10
 SHORT_CONFIG = replace(CONFIG, epochs=2)
 
 
