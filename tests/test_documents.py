@@ -36,17 +36,10 @@ WITH_BLOCKS = [
 """Pages whose code is run here. Chapters have tests of their own, and the Chinese README has the same code."""
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where recordings and results are stored: as for a reader of several pages, what two pages compute is stored."""
-    return tmp_path_factory.mktemp("home")
-
-
 @pytest.mark.parametrize("document", WITH_BLOCKS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_code_blocks_of_the_documentation_run(
-    document: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("BERTOLOGY_HOME", str(home))
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for language, code in BLOCK.findall(document.read_text("utf-8")):

@@ -143,12 +143,6 @@ def warm_workers() -> Generator[None]:
         yield
 
 
-def main_with_warm_workers() -> None:
-    """The command line, run as a program by tests of a server whose jobs are to start at once."""
-    with warm_workers():
-        run_main([*BERTOLOGY, *sys.argv[1:]])
-
-
 class _Inherited:
     """A file descriptor of this process that is handed to a process it starts, which gets the number there."""
 
