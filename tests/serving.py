@@ -84,16 +84,11 @@ class RealServer:
     """`bertology serve` in a process of its own, on a free port of this machine."""
 
     def __init__(
-        self,
-        home: Path,
-        *arguments: str,
-        model: str | None = "tiny",
-        start_new_session: bool = False,
-        program: tuple[str, ...] = ("-m", "bertology"),
+        self, home: Path, *arguments: str, model: str | None = "tiny", start_new_session: bool = False
     ) -> None:
         environment = {**os.environ, "BERTOLOGY_HOME": str(home), "OMP_NUM_THREADS": "1"}
         models = [model] if model else []
-        command = [sys.executable, *program, "serve", *models, "--port", "0", *arguments]
+        command = [sys.executable, "-m", "bertology", "serve", *models, "--port", "0", *arguments]
         self.log = (home / "server.log").open("ab")
         self.process = subprocess.Popen(
             command,
@@ -136,10 +131,10 @@ class RealServer:
 
 
 @contextmanager
-def real_server(home: Path, *arguments: str, model: str | None = "tiny", **options: Any) -> Generator[RealServer]:
+def real_server(home: Path, *arguments: str, model: str | None = "tiny") -> Generator[RealServer]:
     """A server that is stopped at the end."""
     home.mkdir(parents=True, exist_ok=True)
-    server = RealServer(home, *arguments, model=model, **options)
+    server = RealServer(home, *arguments, model=model)
     try:
         yield server
     finally:

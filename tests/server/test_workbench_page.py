@@ -12,7 +12,6 @@ import pytest
 
 from accessibility import accessibility_violations
 from serving import RealServer, prefix_proxy, real_server, write_sample
-from warm_processes import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -25,13 +24,6 @@ EXPECTED = re.compile(r"status of (409|422|503)")
 LOAD_MILLISECONDS, JOB_MILLISECONDS = 120_000, 240_000
 """The server and each job load torch; on a busy machine that takes more than a minute."""
 
-PROGRAM = f"""
-import sys
-sys.path[:0] = {[str(ROOT / "src"), str(ROOT / "tests")]!r}
-from warm_processes import main_with_warm_workers
-main_with_warm_workers()
-"""
-
 Open = Callable[..., "Page"]
 
 
@@ -40,8 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, built_frontend: None) -> Ge
     """A server with the model `tiny`, an untrained one to compare it with, 40 texts, and another corpus of 7."""
     folder: Path = tmp_path_factory.mktemp("workbench")
     corpora = ("--corpus", write_sample(folder, 40), "--allow-corpus", write_sample(folder, 7, "few"))
-    options = ("--against", "random:tiny", *corpora)
-    with real_server(folder / "home", *options, program=("-c", PROGRAM)) as running:
+    with real_server(folder / "home", "--against", "random:tiny", *corpora) as running:
         yield running
 
 
