@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,6 +67,7 @@ class WarmProcess:
             self._process.kill()
             raise AssertionError(f"still running after {seconds} s: {(self._output / 'err').read_text('utf-8')}")
         out, err = ((self._output / name).read_text("utf-8") for name in ("out", "err"))
+        shutil.rmtree(self._output, ignore_errors=True)
         return CommandResult(self._process.exitcode, out, err)
 
 
