@@ -7,8 +7,10 @@ CONSTRAINED := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
 .PHONY: report test quick oldest mutate check format bench fuzz docs clean
 
+# Independent analyses run in processes, one a core and at most four: threads of one process gain little beside that.
+PROCESSES := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 4 ? n : 4 )))
 report: $(READY)
-	$(BIN)/bertology report -o report.html
+	$(BIN)/bertology report -o report.html --engine local:$(PROCESSES)
 
 # One worker a core, each with one thread: torch's own threads would only wait for each other. `worksteal` gives each
 # worker tests that follow each other, so that what the tests of a file share is computed once and not by every worker.

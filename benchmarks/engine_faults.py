@@ -42,7 +42,7 @@ OBJECT_STORE_BYTES = 80 * 2**20
 WAIT_SECONDS = 1800.0
 MAX_PAUSE = 0.1
 POLL_SECONDS = 0.05
-MAX_ATTEMPTS = 5
+MAX_ATTEMPTS = 10
 FINISHED = "finished"
 WORKER_TITLE = b"ray::RayWorker"
 
@@ -58,8 +58,18 @@ def serve_cluster() -> None:
     for _ in sys.stdin:
         cluster.remove_node(nodes.pop(random.randrange(2)), allow_graceful=False)
         print("killed", flush=True)
-        nodes.append(cluster.add_node(**node))
+        nodes.append(_add_node(cluster, node))
     cluster.shutdown()
+
+
+def _add_node(cluster: Any, node: dict[str, Any]) -> Any:
+    """A further node; Ray gives one that takes longer than half a minute up, on a busy machine too."""
+    for _ in range(MAX_ATTEMPTS):
+        try:
+            return cluster.add_node(**node)
+        except Exception as error:  # Ray raises a bare one
+            print(f"a node has not started, and is started again: {error}", file=sys.stderr, flush=True)
+    raise TimeoutError("no node starts")
 
 
 def drive(engine: str | None) -> None:

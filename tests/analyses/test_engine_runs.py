@@ -148,10 +148,12 @@ def test_models_and_checkpoints_are_spread_over_workers(tmp_path: Path, monkeypa
     pairs |= {"store": tmp_path / "two", "engine": again}
     assert bertology.run("geometry/finetuning_change", "tiny", corpus, **pairs).to_json() == expected_pairs
     assert again.labels == MODELS[1:]
-    computed: list[str] = []
-    monkeypatch.setattr(run_module, "_compute_result", lambda *given: computed.append(given[0].name))
+
+    def fail(*given: Any) -> None:
+        pytest.fail(f"{given[0].name} is computed again")
+
+    monkeypatch.setattr(run_module, "_compute_result", fail)
     bertology.run("attention/entropy", MODELS, corpus, store=tmp_path / "two", engine=HereEngine())
-    assert computed == []
 
 
 def test_claims_of_several_models_are_judged_by_workers(tmp_path: Path) -> None:
