@@ -18,6 +18,8 @@ from engines.ray_nodes import ENVIRONMENT
 
 SECONDS = 600
 SMALL_SHARDS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell in the background ignore it
 from bertology.recording import plan
 plan.SHARD_BYTES = 64 * 1024
 from bertology.cli.main import main

@@ -25,6 +25,8 @@ SECONDS = 900
 BERTOLOGY = [sys.executable, "-m", "bertology"]
 RECORD = [*BERTOLOGY, "record", "tiny", "english", "--sites", "attention,hidden"]
 SMALL_SHARDS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell in the background ignore it
 from bertology.recording import plan
 plan.SHARD_BYTES = 64 * 1024
 from bertology.cli.main import main
@@ -68,6 +70,7 @@ def test_a_recording_survives_a_killed_worker_node_and_driver() -> None:
 TASKS = """
 import json, sys
 from pathlib import Path
+from bertology.engines import ray_cluster
 from bertology.engines.engine import WorkerTask
 from bertology.engines.ray_cluster import RayEngine
 from engines.engine_tasks import EndsItsProcess, describe_call, process_after
@@ -88,11 +91,15 @@ with RayEngine(address) as engine:
     found["lost"] = outcomes["task 5"].error.problem
     found["tries"] = [len((folder / f"tries-{number}").read_text()) for number in range(8)]
     ray.kill(taken)
-    second = [WorkerTask(f"task {number}", (number,)) for number in range(16)]
-    later = [each.value for each in engine.run(process_after, 0.5, second, folder=folder)]
-    found["numbers"], found["processes"] = sorted(number for number, _ in later), len({pid for _, pid in later})
+    many, processes = [WorkerTask(f"task {number}", (number,)) for number in range(3000)], set()
+    for outcome in engine.run(process_after, 0.2, many, folder=folder):
+        processes.add(outcome.value[1])
+        if len(processes) == 2:
+            break
+    found["processes"] = len(processes)
+    ray_cluster.MAX_TRIES = 1
     try:
-        list(engine.run(process_after, EndsItsProcess(), second, folder=folder))
+        list(engine.run(process_after, EndsItsProcess(), tasks, folder=folder))
     except Exception as error:
         found["unstartable"] = str(error)
 print(json.dumps(found))
@@ -108,8 +115,8 @@ def test_failing_tasks_lost_workers_and_workers_that_start_late(nodes: Nodes, tm
     assert found["failed"] == "three is never right"
     assert "The worker of task 5 ended 3 times before the task did" in found["lost"]
     assert found["tries"] == [1, 1, 1, 1, 2, 3, 1, 1]
-    assert found["numbers"] == list(range(16)) and found["processes"] == 2, "the late worker is used, and no error"
-    assert "ended 7 times while they started" in found["unstartable"]
+    assert found["processes"] == 2, "the late worker is used, and its late answer to the first job is no error"
+    assert "ended 3 times while they started" in found["unstartable"]
     assert not list(tmp_path.glob(".*")), "the tokens of runs are removed"
     nodes.end(second)
 
@@ -122,7 +129,7 @@ from bertology.engines.ray_cluster import RayEngine
 from engines.engine_tasks import process_after
 
 folder = Path(sys.argv[2])
-tasks = [WorkerTask(f"task {number}", (number,)) for number in range(400)]
+tasks = [WorkerTask(f"task {number}", (number,)) for number in range(3000)]
 with RayEngine(sys.argv[1]) as engine:
     before, processes = engine.n_workers, set()
     for n_done, outcome in enumerate(engine.run(process_after, 0.2, tasks, folder=folder), 1):
