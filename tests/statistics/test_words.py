@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.statistics.token_batches import CLS, INPUTS, NONE, SEP, make_input, random_attention
 
 from bertology.arrays import Array, FloatArray
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.token_batch import TokenBatch
 from bertology.encoder.tokens import SpecialToken, TokenisedInput
-from bertology.statistics.words import (
-    NonWordSlot,
-    RowPooling,
-    _single_tiles,  # pyright: ignore[reportPrivateUsage]  # used by the Triton kernels, which are not on every machine
-    strongest_words,
-    word_attention,
-    word_slots,
-    word_tiles,
-)
+from bertology.statistics.words import NonWordSlot, RowPooling, strongest_words, word_attention, word_slots
 
 POOLINGS: tuple[RowPooling, ...] = ("mean", "first", "max")
 
@@ -120,57 +109,6 @@ def test_the_attention_itself_is_not_changed() -> None:
     torch.testing.assert_close(attention, before)
 
 
-@settings(max_examples=200)
-@given(st.lists(st.integers(-1, 3), max_size=60), st.integers(2, 9))
-def test_tiles_hold_whole_words_and_as_many_as_fit(steps: list[int], max_size: int) -> None:
-    """A step is the difference between the words of adjacent tokens; -1 is a token outside words."""
-    word_ids, last = np.full(len(steps), -1, np.int32), 0
-    for position, step in enumerate(steps):
-        if step >= 0:
-            word_ids[position] = last = last + step
-    tiles = word_tiles(word_ids, max_size)
-    if tiles is None:  # a single word does not fit
-        spans = [np.flatnonzero(word_ids == word) for word in set(word_ids[word_ids >= 0].tolist())]
-        assert max(span[-1] - span[0] + 1 for span in spans) > max_size
-        return
-    covered: list[int] = []
-    for start, n_tokens, first_word, n_words in tiles:
-        words = {word for word in word_ids[start : start + n_tokens].tolist() if word >= 0}
-        assert words == set(range(first_word, first_word + n_words))
-        assert max(n_tokens, n_words) <= max_size
-        covered.extend(position for position in range(start, start + n_tokens) if word_ids[position] >= 0)
-    assert covered == np.flatnonzero(word_ids >= 0).tolist()
-    for (start, _, first_word, _), (next_start, _, next_word, _) in pairwise(tiles):
-        positions = np.flatnonzero(word_ids == next_word)
-        has_gap = next_word - int(word_ids[: int(positions[0])].max()) > 1
-        assert positions[0] == next_start  # no word is split
-        # The next word would not have fitted.
-        assert has_gap or positions[-1] - start >= max_size or next_word - first_word >= max_size
-
-
-@settings(max_examples=200)
-@given(st.lists(st.lists(st.integers(-1, 2), min_size=1, max_size=12), min_size=1, max_size=4), st.integers(2, 9))
-def test_inputs_whose_words_fit_into_one_tile_are_found_together(inputs: list[list[int]], max_size: int) -> None:
-    """Steps as above, from some word on; each row is padded."""
-    word_ids = np.full((len(inputs), 12), -1, np.int32)
-    for row, steps in enumerate(inputs):
-        last = row
-        for position, step in enumerate(steps):
-            if step >= 0:
-                word_ids[row, position] = last = last + step
-    single, is_single = _single_tiles(word_ids, max_size)
-    for row, ids in enumerate(word_ids):
-        tiles = word_tiles(ids, max_size)
-        assert is_single[row] == (tiles is not None and len(tiles) <= 1)
-        if is_single[row]:
-            assert tuple(single[:, row].tolist()) == (tiles[0] if tiles else (0, 0, 0, 0))
-
-
-def test_the_tokens_of_a_word_have_equal_weights() -> None:
-    expected = [[1, 1 / 2, 1, 0], [1, 0, 1, 1 / 3], [0, 0, 0, 0]]
-    torch.testing.assert_close(word_slots(TokenBatch(INPUTS)).token_weights, torch.tensor(expected))
-
-
 def test_of_two_equally_strong_words_a_random_one_is_taken_the_same_in_all_heads() -> None:
     n = 40
     unsplit = make_input(range(n), [NONE] * n, n)
@@ -183,7 +121,3 @@ def test_of_two_equally_strong_words_a_random_one_is_taken_the_same_in_all_heads
     assert set(target.flatten().tolist()) == {3.0, 30.0}
     assert 10 <= int((target[0] == 3).sum()) <= 30
     assert torch.equal(target[0], target[1]) and (ties == 2).all()
-
-
-def test_unordered_words_have_no_tiles() -> None:
-    assert word_tiles(np.array([1, 0], np.int32), 64) is None

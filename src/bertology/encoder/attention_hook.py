@@ -139,7 +139,8 @@ class LayerActivations:
 
     Activations from a recording have `attention` only. `post_attention` exists in every supported family.
     `attention_mask` is additive, (batch or 1, 1, from, to); None: every token is visible. `stored_attention` is None
-    until `attention` is first read: fused statistics on a GPU do not need it.
+    until `attention` is first read: fused statistics on a GPU do not need it. `log_normaliser`, (batch, head, from), is
+    the natural logarithm of the softmax's sum where fused attention returned it.
     """
 
     layer: int
@@ -152,6 +153,7 @@ class LayerActivations:
     post_attention: PostAttention | None = None
     attention_mask: Tensor | None = None
     scaling: float = 1.0
+    log_normaliser: Tensor | None = None
 
     @property
     def heads(self) -> int:
@@ -272,11 +274,10 @@ def hooked_attention(
     reads_only = (
         gates is None and hook.activation_hooks is None and not (dropout or hook.retain_graph or changes.uniform)
     )
+    log_normaliser: Tensor | None = None
     if reads_only and bias is None and _is_half_precision_gpu(query):
         attention = None
-        head_outputs = torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, scale=scaling
-        )
+        head_outputs, log_normaliser = fused_attention(query, key, value, scaling, mask)
     elif reads_only and _is_cpu_inference(query):
         terms = [term for term in (mask, bias) if term is not None and bool(term.any())]  # unpadded batches mask 0
         attention, head_outputs = chunked_attention(query, key, value, scaling, terms)
@@ -309,9 +310,34 @@ def hooked_attention(
             post_attention=post_attention,
             attention_mask=mask,
             scaling=scaling,
+            log_normaliser=log_normaliser,
         )
     )
     return head_outputs
+
+
+def fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, scaling: float, mask: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """Head outputs without attention weights, and the `log_normaliser` if torch's kernel for these inputs returns it.
+
+    The kernel is the one that torch itself chooses, so that outputs are those of the plain model.
+    """
+    if mask is None and not torch.is_grad_enabled():
+        library: Any = torch  # what follows has no public name
+        operations, choice = library.ops.aten, library._fused_sdp_choice(query, key, value, scale=scaling)
+        if choice == torch.nn.attention.SDPBackend.FLASH_ATTENTION.value:
+            head_outputs, log_normaliser, *_ = operations._scaled_dot_product_flash_attention(
+                query, key, value, scale=scaling
+            )
+            return head_outputs, log_normaliser
+        if choice == torch.nn.attention.SDPBackend.CUDNN_ATTENTION.value:
+            head_outputs, log_normaliser, *_ = operations._scaled_dot_product_cudnn_attention(
+                query, key, value, None, True, scale=scaling
+            )
+            return head_outputs, log_normaliser.view(query.shape[:3])
+    head_outputs = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
+    return head_outputs, None
 
 
 def _is_half_precision_gpu(query: Tensor) -> bool:

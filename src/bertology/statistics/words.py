@@ -6,7 +6,6 @@ still sum to 1. Words come first, at their own index; three further slots hold t
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,18 +14,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from bertology.arrays import BoolArray
 from bertology.encoder.tokens import SpecialToken
 from bertology.lazy import torch
 from bertology.statistics.triton.accumulate import FusedLayers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from bertology.encoder.attention_hook import LayerActivations
     from bertology.encoder.token_batch import TokenBatch
-    from bertology.statistics.triton.launch import WordTiles
 
 RowPooling = Literal["mean", "first", "max"]
 """How the rows of a word's tokens become one: mean, first token, or maximum renormalised to a sum of 1."""
@@ -49,10 +45,12 @@ class WordSlots:
 
     `max_words` is the number of words of the longest input. `slot` is (batch, token): a word, a `NonWordSlot` after the
     words, or the last slot, of padding. `token_order` lists the tokens by slot; `slot_starts`, (batch, slot), is where
-    each slot begins in that list, and `slot_sizes`, (batch, slot), its number of tokens.
+    each slot begins in that list, and `slot_sizes`, (batch, slot), its number of tokens. `max_word_tokens` is the
+    number of tokens of the longest word.
     """
 
     max_words: int
+    max_word_tokens: int
     slot: Tensor
     token_order: Tensor
     slot_starts: Tensor
@@ -64,11 +62,6 @@ class WordSlots:
         return self.slot_sizes[:, : self.max_words] > 0
 
     @property
-    def token_weights(self) -> Tensor:
-        """(batch, word): the weight of a token in its word; 0 for words without tokens."""
-        return torch.where(self.has_tokens, 1 / self.slot_sizes[:, : self.max_words].clamp(min=1), 0.0)
-
-    @property
     def index_dtype(self) -> torch.dtype:
         """The smallest floating-point type that holds word indices exactly."""
         return torch.float16 if self.max_words <= MAX_HALF_INTEGER else torch.float32
@@ -77,78 +70,6 @@ class WordSlots:
     def tile_cache(self) -> dict[tuple[int, int], list[HeadTile]]:
         """Tiles of `word_attention` by number of heads and number of slots."""
         return {}
-
-    @cached_property
-    def tiles(self) -> WordTiles | None:
-        """The batch in tiles of whole words for the Triton kernels; None if a word has too many tokens."""
-        from bertology.statistics.triton.launch import TILE_SIZE, WordTiles
-
-        slot = self.slot.cpu().numpy()
-        word_ids = np.where(slot < self.max_words, slot, -1).astype(np.int32)
-        single, is_single = _single_tiles(word_ids, TILE_SIZE)
-        tiles_by_row = {row: word_tiles(word_ids[row], TILE_SIZE) for row in np.flatnonzero(~is_single).tolist()}
-        if None in tiles_by_row.values():
-            return None
-        max_tiles = max([1, *(len(tiles or ()) for tiles in tiles_by_row.values())])
-        table = np.zeros((4, len(word_ids), max_tiles), np.int32)
-        table[:, :, 0] = single
-        for row, tiles in tiles_by_row.items():
-            if tiles:
-                table[:, row, : len(tiles)] = np.array(tiles).T
-        device = self.slot.device
-        first_token, n_tokens, first_word, n_words = torch.from_numpy(table).to(device).unbind(0)
-        return WordTiles(
-            first_token, n_tokens, first_word, n_words, torch.from_numpy(word_ids).to(device), self.token_weights
-        )
-
-
-def _single_tiles(word_ids: NDArray[np.int32], max_size: int) -> tuple[NDArray[np.int32], BoolArray]:
-    """(4, row): the tile of each input whose words fit into one, see `word_tiles`; and (row,) which these are."""
-    row, position = np.nonzero(word_ids >= 0)
-    words = word_ids[row, position]
-    in_order = np.ones(len(word_ids), np.bool_)
-    steps = np.diff(words)
-    in_order[row[1:][(row[1:] == row[:-1]) & ((steps < 0) | (steps > 1))]] = False
-    counts = np.bincount(row, minlength=len(word_ids))
-    has_words = counts > 0
-    last = np.cumsum(counts) - 1
-    ends = np.zeros((2, 2, len(word_ids)), np.int32)  # first and last, tokens and words
-    for values, index in zip(ends, (last + 1 - counts, last), strict=True):
-        values[:, has_words] = position[index[has_words]], words[index[has_words]]
-    sizes = np.where(has_words, ends[1] - ends[0] + 1, 0)
-    is_single = in_order & (sizes <= max_size).all(0)
-    first_token, first_word = ends[0]
-    return np.stack([first_token, sizes[0], first_word, sizes[1]]) * is_single, is_single
-
-
-def word_tiles(word_ids: NDArray[np.int32], max_size: int) -> list[tuple[int, int, int, int]] | None:
-    """Split an input into tiles of whole words with at most `max_size` tokens and words; None if impossible.
-
-    A tile is (first token, number of tokens, first word, number of words).
-    """
-    positions = np.flatnonzero(word_ids >= 0)
-    words = word_ids[positions]
-    steps = np.diff(words, prepend=words[:1])
-    if (steps < 0).any():
-        return None
-    # All three lists are sorted, so that the end of a tile can be found by bisection in each of them.
-    position_list, word_list, gaps = positions.tolist(), words.tolist(), np.cumsum(steps > 1).tolist()
-    tiles: list[tuple[int, int, int, int]] = []
-    start = 0
-    while start < len(position_list):
-        end = min(
-            bisect_left(position_list, position_list[start] + max_size),
-            bisect_left(word_list, word_list[start] + max_size),
-            bisect_right(gaps, gaps[start]),  # words without tokens are in no tile
-        )
-        if end < len(position_list) and word_list[end] == word_list[end - 1]:
-            end = bisect_left(word_list, word_list[end])  # the word does not fit completely
-        if end <= start:
-            return None
-        first, last = position_list[start], position_list[end - 1]
-        tiles.append((first, last - first + 1, word_list[start], word_list[end - 1] - word_list[start] + 1))
-        start = end
-    return tiles
 
 
 def strongest_words(layer: LayerActivations, words: WordSlots, excluded_pairs: Tensor, pooling: RowPooling) -> Tensor:
@@ -198,7 +119,8 @@ def word_slots(batch: TokenBatch) -> WordSlots:
     sizes = np.bincount(cells.ravel(), minlength=len(slot) * (padding + 1)).reshape(len(slot), -1)
     starts = np.cumsum(sizes, axis=1) - sizes
     arrays = (slot, np.argsort(slot, axis=1, kind="stable"), starts, sizes)
-    return WordSlots(max_words, *(torch.from_numpy(array).to(batch.device) for array in arrays))
+    max_word_tokens = int(sizes[:, :max_words].max(initial=0))
+    return WordSlots(max_words, max_word_tokens, *(torch.from_numpy(array).to(batch.device) for array in arrays))
 
 
 def word_attention(
@@ -264,7 +186,7 @@ def _head_tiles(words: WordSlots, heads: int, size: int) -> Iterator[HeadTile]:
     for row in range(0, n_rows, chunk_rows):
         rows = slice(row, row + chunk_rows)
         tensors = (words.slot, words.token_order, words.slot_starts, words.slot_sizes)
-        subset = WordSlots(words.max_words, *(tensor[rows] for tensor in tensors))
+        subset = WordSlots(words.max_words, words.max_word_tokens, *(tensor[rows] for tensor in tensors))
         columns = [tensor[:, None, None] for tensor in _column_indices(subset, size)]
         for head in range(0, heads, chunk_heads):
             chunk = slice(head, min(heads, head + chunk_heads))

@@ -28,7 +28,8 @@ from bertology.statistics.triton.accumulate import FusedAccumulator, FusedLayers
 from bertology.statistics.words import strongest_words, word_slots
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-DTYPE = torch.float16 if torch.cuda.is_available() else torch.float32
+DTYPES = (torch.float16, torch.bfloat16) if torch.cuda.is_available() else (torch.float32,)
+DTYPE = DTYPES[0]
 HALF_TOLERANCE = 2e-3
 """Sums over target features use weights in half precision."""
 
@@ -43,6 +44,11 @@ ENTROPY_SITE, MAX_WEIGHT_SITE = (
     )
     for name in ("entropy", "max_weight")
 )
+
+
+@pytest.fixture(params=DTYPES, ids=str, autouse=True)
+def _dtype(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "DTYPE", request.param)
 
 
 def _batch(*lengths: int) -> TokenBatch:
@@ -129,6 +135,7 @@ def test_pair_sums(n_listed: int, n_weighted: int) -> None:
     size = (len(batch.inputs), batch.padded_length, batch.padded_length)
     is_listed = (torch.rand(n_listed, *size, generator=generator) < 0.01).to(DEVICE)
     is_listed[:, :, 70:] = False  # some tiles have no pair
+    is_listed &= batch.token_mask[:, None]  # padding is in no pair
     sum_index, row, source, target = torch.nonzero(is_listed).T
     weights = torch.rand(max(1, n_weighted), *size, generator=generator).transpose(0, 1).half().float().to(DEVICE)
     weights *= batch.token_mask[:, None, :, None]  # padding has weight 0

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.lazy import torch
+from bertology.statistics.token_tiles import TILE_SIZE, token_tiles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from bertology.encoder.token_batch import TokenBatch
     from bertology.statistics.pairs import StatisticNeeds, TokenPairs
-    from bertology.statistics.triton.launch import AttentionInputs
+    from bertology.statistics.triton.launch import AttentionInputs, PairBitmap, StatisticOutputs
     from bertology.statistics.words import WordSlots
 
 _NON_SPECIAL, _ONE, _POSITION, _WORD = 4, 5, 6, 7
@@ -26,12 +27,11 @@ _NON_SPECIAL, _ONE, _POSITION, _WORD = 4, 5, 6, 7
 class FusedStatistics:
     """Row statistics, pair sums and strongest words; see `RowStatistics`, `pair_sums` and `strongest_words`.
 
-    The head axis holds the heads of all layers. `rows` is (8, batch, head, from) and `sums` (batch, head, source sum,
-    2, feature), as written by the kernels.
+    The head axis holds the heads of all layers. `rows`, `sums` and `words` are those of `StatisticOutputs`.
     """
 
     def __init__(
-        self, rows: Tensor, sums: Tensor, pairs: list[tuple[TokenPairs, Tensor]], words: list[tuple[WordSlots, Tensor]]
+        self, rows: Tensor, sums: Tensor, pairs: list[tuple[TokenPairs, Tensor]], words: Tensor | None
     ) -> None:
         self.max_weight, self.max_non_special_weight, self.entropy, self.non_special_entropy, self.non_special_mass = (
             rows[:5].unbind(0)
@@ -47,7 +47,7 @@ class FusedStatistics:
     @cached_property
     def mass_by_kind(self) -> Tensor:
         """(batch, head, source group, kind): attention from `SOURCE_GROUPS` to `TOKEN_KINDS`."""
-        return self._sums[:, :, :3, :, :4].sum(3)
+        return self._sums[:, :, :3, :4]
 
     @cached_property
     def distance_sums(self) -> Tensor:
@@ -63,7 +63,7 @@ class FusedStatistics:
             by_non_special_fraction,
             by_word,
             by_non_special_word,
-        ) = (self._sums[..., 1, :] - self._sums[..., 0, :])[:, :, :9].unbind(2)
+        ) = self._sums[:, :, :9].unbind(2)
         sums = [
             by_all[..., _POSITION] - by_position[..., _ONE],
             by_non_special[..., _POSITION + 2] - by_non_special_position[..., _NON_SPECIAL],
@@ -78,7 +78,8 @@ class FusedStatistics:
 
     def strongest_words(self, words: WordSlots) -> Tensor:
         """(batch, head, 2, word): the word each word attends to most, and the word that attends to it most."""
-        return next(indices for declared, indices in self._words if declared is words)
+        assert self._words is not None and words.max_words == self._words.shape[-1]
+        return self._words
 
 
 @dataclass(eq=False)
@@ -95,11 +96,13 @@ class FusedAccumulator:
         self._batch = batch
         self._pairs = [need.pairs for need in needs if need.pairs is not None]
         self._all_pairs = self._pairs[0].concatenate(self._pairs[1:]) if self._pairs else None
-        self._words = [need.words for need in needs if need.words is not None]
+        # Words are those of the batch, the same for all sites.
+        self._words = next((need.words for need in needs if need.words is not None), None)
         self._mask: Tensor | None = None
         self._masks_only_padding = False
-        self._outputs: _KernelOutputs | None = None
+        self._outputs: StatisticOutputs | None = None
         self._first_layer = 0
+        self._heads = 0
         self.n_pending = 0
         """Number of layers added since the last `finish`."""
         self.has_layers = False
@@ -109,105 +112,90 @@ class FusedAccumulator:
         from bertology.statistics.triton import launch
 
         launch.kernel_features(self._batch)
-        _ = self._all_pairs and self._all_pairs.bitmaps
+        _ = self._bitmaps
+        if self._words is not None:
+            token_tiles(self._batch)
+
+    @property
+    def _bitmaps(self) -> Sequence[PairBitmap]:
+        return () if self._all_pairs is None else self._all_pairs.bitmaps
 
     def add_layer(self, layer: LayerActivations, n_layers: int = 1) -> None:
         """Compute the statistics of one layer; the first call allocates memory for `n_layers` layers."""
         from bertology.statistics.triton import launch
 
-        inputs, features = self._attention_inputs(layer), launch.kernel_features(self._batch)
+        inputs = self._attention_inputs(layer)
         if self._outputs is None:
-            self._outputs = _allocate_outputs(self._all_pairs, self._words, inputs.query, n_layers)
-            self._first_layer = layer.layer
-        out, first_head = self._outputs, inputs.query.shape[1] * self.n_pending
-        launch.launch_row_sums(inputs, features, out.log_normaliser, out.rows, out.sums, first_head)
-        for bitmap, sums in zip(self._all_pairs.bitmaps if self._all_pairs else (), out.pairs, strict=True):
-            launch.launch_pair_sums(inputs, out.log_normaliser, bitmap, sums, first_head)
-        for words, (indices, buffer) in zip(self._words, out.words, strict=True):
-            assert words.tiles is not None
-            launch.launch_strongest_words(inputs, out.log_normaliser, words.tiles, buffer, indices, first_head)
+            self._heads, self._first_layer = inputs.query.shape[1], layer.layer
+            self._outputs = self._allocate(inputs.query, n_layers)
+        out, first_head = self._outputs, self._heads * self.n_pending
+        features = launch.kernel_features(self._batch)
+        launch.launch_row_statistics(inputs, features, out.rows, out.sums, first_head)
+        for bitmap, sums in zip(self._bitmaps, out.pairs, strict=True):
+            launch.launch_pair_sums(inputs, bitmap, sums, first_head)
+        if out.words is not None:
+            launch.launch_strongest_words(inputs, token_tiles(self._batch), out.words, first_head)
         self.n_pending += 1
         self.has_layers = True
 
     def _attention_inputs(self, layer: LayerActivations) -> AttentionInputs:
-        from bertology.statistics.triton.launch import AttentionInputs, kernel_features
+        from bertology.statistics.triton.launch import AttentionInputs
 
-        query, key, mask, features = layer.query, layer.key, layer.attention_mask, kernel_features(self._batch)
+        query, key, mask = layer.query, layer.key, layer.attention_mask
         assert query is not None and key is not None
-        if mask is None:
-            return AttentionInputs(query, key, None, layer.scaling, features.padded_lengths, True)
-        if mask is not self._mask:  # most models have one mask for all layers
+        if mask is not None and mask is not self._mask:  # most models have one mask for all layers
             self._mask, self._masks_only_padding = mask, _masks_only_padding(mask, self._batch)
-        if self._masks_only_padding:
-            return AttentionInputs(query, key, None, layer.scaling, features.lengths, False)
-        return AttentionInputs(query, key, mask, layer.scaling, features.padded_lengths, True)
+        if mask is not None and self._masks_only_padding:
+            mask = None
+        is_padded = bool(self._batch.model_inputs.known_padding)
+        return AttentionInputs(query, key, mask, layer.scaling, self._lengths, is_padded, layer.log_normaliser)
+
+    @cached_property
+    def _lengths(self) -> Tensor:
+        return self._batch.lengths.int()
+
+    def _allocate(self, query: Tensor, n_layers: int) -> StatisticOutputs:
+        from bertology.statistics.triton.launch import FEATURE_SIZE, StatisticOutputs
+
+        n_rows, heads, size, _ = query.shape
+        heads *= n_layers
+        words = None
+        if self._words is not None:
+            shape = n_rows, heads, 2, self._words.max_words
+            words = torch.full(shape, -1, dtype=self._words.index_dtype, device=query.device)
+        return StatisticOutputs(
+            torch.zeros((8, n_rows, heads, size), device=query.device),  # padding is not written
+            torch.empty((n_rows, heads, FEATURE_SIZE, FEATURE_SIZE), device=query.device),
+            [
+                torch.empty((n_rows, heads, bitmap.n_listed + bitmap.n_weighted), device=query.device)
+                for bitmap in self._bitmaps
+            ],
+            words,
+        )
 
     def finish(self) -> FusedLayers:
         """The pending layers as one, numbered as the first of them."""
         out = self._outputs
         assert out is not None
-        heads = out.log_normaliser.shape[1] * self.n_pending
-        sums = _split_sums(_join_sums(self._all_pairs, out.pairs)[:, :heads], self._pairs) if self._all_pairs else []
+        heads = self._heads * self.n_pending
+        sums: list[Tensor] = []
+        if self._all_pairs is not None:
+            sums = _split_sums(_join_sums(self._all_pairs, self._bitmaps, out.pairs)[:, :heads], self._pairs)
         statistics = FusedStatistics(
             out.rows[:, :, :heads],
             out.sums[:, :heads],
             list(zip(self._pairs, sums, strict=True)),
-            [(words, indices[:, :heads]) for words, (indices, _) in zip(self._words, out.words, strict=True)],
+            None if out.words is None else out.words[:, :heads],
         )
         self._outputs, self.n_pending = None, 0
         return FusedLayers(self._first_layer, None, statistics=statistics)
 
 
-class _KernelOutputs(NamedTuple):
-    """Tensors that kernels write to, the heads of all layers along one axis; `log_normaliser` is of one layer.
-
-    `pairs` are (batch, head, sum), one tensor per bitmap; `words` are pairs of indices and a buffer for one layer. See
-    `FusedStatistics` for the others.
-    """
-
-    log_normaliser: Tensor
-    rows: Tensor
-    sums: Tensor
-    pairs: list[Tensor]
-    words: list[tuple[Tensor, Tensor]]
-
-
-def _allocate_outputs(
-    pairs: TokenPairs | None, words: Sequence[WordSlots], query: Tensor, n_layers: int
-) -> _KernelOutputs:
-    from bertology.statistics.triton.launch import N_FEATURES, N_SOURCE_SUMS
-
-    n_rows, heads, size, _ = query.shape
-
-    def empty(*shape: int) -> Tensor:
-        return torch.empty(shape, device=query.device)
-
-    return _KernelOutputs(
-        empty(n_rows, heads, size),
-        empty(8, n_rows, n_layers * heads, size),
-        empty(n_rows, n_layers * heads, N_SOURCE_SUMS, 2, N_FEATURES),
-        [
-            empty(n_rows, n_layers * heads, bitmap.n_listed + bitmap.n_weighted)
-            for bitmap in (pairs.bitmaps if pairs else ())
-        ],
-        [_allocate_word_outputs(slots, query, n_layers) for slots in words],
-    )
-
-
-def _allocate_word_outputs(words: WordSlots, query: Tensor, n_layers: int) -> tuple[Tensor, Tensor]:
-    from bertology.statistics.triton.launch import word_buffer
-
-    assert words.tiles is not None
-    shape = len(query), n_layers * query.shape[1], 2, words.max_words
-    indices = torch.empty(shape, dtype=words.index_dtype, device=query.device)
-    return indices, word_buffer(words.tiles, query.shape[1])
-
-
-def _join_sums(pairs: TokenPairs, sums_by_bitmap: Sequence[Tensor]) -> Tensor:
+def _join_sums(pairs: TokenPairs, bitmaps: Sequence[PairBitmap], sums_by_bitmap: Sequence[Tensor]) -> Tensor:
     """(batch, head, sum): the listed sums of all bitmaps, then the weighted sums."""
     by_kind = [
         sums.split([bitmap.n_listed, bitmap.n_weighted], -1)
-        for sums, bitmap in zip(sums_by_bitmap, pairs.bitmaps, strict=True)
+        for sums, bitmap in zip(sums_by_bitmap, bitmaps, strict=True)
     ]
     listed, weighted = (torch.cat(sums, -1) for sums in zip(*by_kind, strict=True))
     return torch.cat([listed[..., : pairs.n_listed], weighted], -1)
@@ -237,7 +225,7 @@ def supports_fused(layer: LayerActivations) -> bool:
 
 def can_fuse(needs: StatisticNeeds) -> bool:
     """Whether the kernels can compute these statistics: words must not have too many tokens."""
-    return needs.words is None or needs.words.tiles is not None
+    return needs.words is None or needs.words.max_word_tokens <= TILE_SIZE
 
 
 @cache

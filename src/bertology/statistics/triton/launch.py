@@ -16,6 +16,7 @@ import triton
 
 from bertology.lazy import torch
 from bertology.statistics.batch_features import cached_per_batch, token_kinds
+from bertology.statistics.token_tiles import TILE_SIZE, TokenTiles
 from bertology.statistics.triton import kernels as typed_kernels
 
 if TYPE_CHECKING:
@@ -25,29 +26,20 @@ if TYPE_CHECKING:
 
 kernels: Any = typed_kernels  # the call syntax kernel[grid](...) is unknown to type checkers
 
-TILE_SIZE = 64
-"""Rows and columns of a tile of attention."""
-N_FEATURES = 16
-"""Features of a target token, the smallest size of a tensor-core product; see `KernelFeatures`."""
-N_SOURCE_SUMS = 16
-"""Weighted sums over source tokens, with the same smallest size; see `KernelFeatures`."""
-SPECIAL_CHUNK: int = kernels.SPECIAL_CHUNK.value
+FEATURE_SIZE = 16
+"""Features of a target token, and weights of a source token: the smallest size of a tensor-core product."""
 MAX_TOKENS = 2048
 """Positions up to here are exact in half precision."""
 MAX_LISTED_SUMS, MAX_WEIGHTED_SUMS = 16, 2
 """Pair sums that fit into a kernel's registers."""
-BATCH_WORDS = 256
-"""Words whose strongest words over all tiles are merged by one program."""
-SCALE_EXPONENT = 8
-"""Weights times 2 to this power stay within half precision, and small ones lose less."""
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionInputs:
     """Queries and keys of a layer, (batch, head, token, size), and visibility: everything attention depends on.
 
-    Visibility comes from the mask or, without one, from `lengths`, (batch,): the number of tokens that all tokens see;
-    `is_unpadded` says that these are all tokens.
+    `lengths` is (batch,): all tokens see these first tokens and no others, unless a mask says which. `known_normaliser`
+    is the `log_normaliser` if attention itself returned it.
     """
 
     query: Tensor
@@ -55,32 +47,45 @@ class AttentionInputs:
     mask: Tensor | None
     scaling: float
     lengths: Tensor
-    is_unpadded: bool
+    is_padded: bool
+    known_normaliser: Tensor | None = None
 
     @cached_property
-    def kernel_args(self) -> tuple[Any, ...]:
-        """The first arguments of every kernel: queries, keys, mask, their strides, sizes."""
-        query, key, mask = self.query, self.key, self.mask
-        mask_strides = (0, 0) if mask is None else (mask.stride(0) if mask.shape[0] > 1 else 0, mask.stride(-2))
-        strides = (*query.stride()[:3], *key.stride()[:3], *mask_strides)
-        return query, key, query if mask is None else mask, *strides, self.lengths, query.shape[2], query.shape[1]
-
-    @cached_property
-    def constants(self) -> dict[str, Any]:
-        """The compile-time arguments of every kernel."""
-        scaling = self.scaling / math.log(2)
-        return {"SCALING": scaling, "MASKED": self.mask is not None, "D": self.query.shape[-1], "M": TILE_SIZE}
+    def log_normaliser(self) -> Tensor:
+        """(batch, head, from): the natural logarithm of the softmax's sum of each row."""
+        if self.known_normaliser is not None:
+            return self.known_normaliser
+        n_rows, heads, size, _ = self.query.shape
+        out = torch.empty((n_rows, heads, size), device=self.query.device)
+        kernels.log_normaliser_kernel[self.grid](
+            *self.kernel_args, self.lengths, size, heads, out, **self.constants, **self.tile_flags, num_warps=4
+        )
+        return out
 
     @property
     def tile_flags(self) -> dict[str, bool]:
-        """Whether all tiles are full and visible."""
-        return {"IN_BOUNDS": self.is_unpadded and self.query.shape[2] % TILE_SIZE == 0}
+        """Whether all tiles are full and visible, unless masked."""
+        return {"IN_BOUNDS": not self.is_padded and self.query.shape[2] % TILE_SIZE == 0}
 
     @property
     def grid(self) -> tuple[int, int, int]:
         """One program for every head, tile of rows and input."""
         n_rows, heads, size, _ = self.query.shape
         return heads, triton.cdiv(size, TILE_SIZE), n_rows
+
+    @cached_property
+    def kernel_args(self) -> tuple[Any, ...]:
+        """The first arguments of the kernels that compute scores: queries, keys, mask, their strides."""
+        query, key, mask = self.query, self.key, self.mask
+        mask_strides = (0, 0) if mask is None else (mask.stride(0) if mask.shape[0] > 1 else 0, mask.stride(-2))
+        strides = (*query.stride()[:3], *key.stride()[:3], *mask_strides)
+        return query, key, query if mask is None else mask, *strides
+
+    @cached_property
+    def constants(self) -> dict[str, Any]:
+        """Their compile-time arguments."""
+        scaling = self.scaling / math.log(2)
+        return {"SCALING": scaling, "MASKED": self.mask is not None, "D": self.query.shape[-1], "M": TILE_SIZE}
 
 
 def kernels_support(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
@@ -95,21 +100,16 @@ def kernels_support(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
 class KernelFeatures(NamedTuple):
     """Features of the tokens of a batch.
 
-    `target_features` is (batch, token, 5 x features) in half precision. The features are the four token kinds,
-    non-special, 1, position, word, and the last two times non-special; they follow as many zeros, are followed by as
-    many zeros, and are repeated once negated and once as they are. `source_weights` is (batch, token, 16): 1 for
-    tokens, non-special tokens, separators; the first two times position; the token's fraction of its word, for all and
-    for non-special tokens; both times word. `special_positions` is (batch, n), filled with -1. `tile_has_special` is
-    (batch, tile): whether a tile has special tokens or padding. `lengths` and `padded_lengths` are (batch,) numbers of
-    tokens without and with padding.
+    `target_features` is (batch, token, 4 x 16) in half precision. The features are the four token kinds, non-special,
+    1, position, word, and the last two times non-special, then zeros. They are repeated with all after the kinds
+    negated, with the kinds alone, and without the kinds. `special_tiles` is (batch,): a bit for each tile, whether it
+    has special tokens or padding. `source_weights` is (batch, token, 16): 1 for tokens, non-special tokens, separators;
+    the first two times position; the token's fraction of its word, for all and for non-special tokens; both times word.
     """
 
     target_features: Tensor
+    special_tiles: Tensor
     source_weights: Tensor
-    special_positions: Tensor
-    tile_has_special: Tensor
-    lengths: Tensor
-    padded_lengths: Tensor
 
 
 @cached_per_batch
@@ -119,11 +119,9 @@ def kernel_features(batch: TokenBatch) -> KernelFeatures:
     non_special, word = batch.non_special_mask.float(), batch.word_positions.float()
     position = torch.arange(batch.padded_length, device=non_special.device).float().expand_as(word)
     kinds, one = token_kinds(batch), torch.ones_like(position)
-    features = torch.stack(
-        [*kinds.float().unbind(-1), non_special, one, position, word, non_special * position, non_special * word], -1
-    )
-    features = pad(features, (0, N_FEATURES - features.shape[-1]))
-    zeros = torch.zeros_like(features)
+    signed = torch.stack([non_special, one, position, word, non_special * position, non_special * word], -1)
+    kinds_alone = pad(kinds.float(), (0, FEATURE_SIZE - kinds.shape[-1]))
+    signed = pad(signed, (kinds.shape[-1], FEATURE_SIZE - kinds.shape[-1] - signed.shape[-1]))
     token, separator, fraction = batch.token_mask.float(), kinds[..., 1].float(), batch.word_fractions
     non_special_fraction = fraction * non_special
     sources = [
@@ -137,59 +135,13 @@ def kernel_features(batch: TokenBatch) -> KernelFeatures:
         fraction * word,
         non_special_fraction * word,
     ]
-    is_special = batch.token_mask & ~batch.non_special_mask
-    n_special = triton.cdiv(max(1, int(is_special.sum(1).max())), SPECIAL_CHUNK) * SPECIAL_CHUNK
-    positions = torch.where(is_special, position, position + batch.padded_length).sort(1).values[:, :n_special]
-    positions = torch.where(positions < batch.padded_length, positions, -1)
-    positions = pad(positions, (0, n_special - positions.shape[1]), value=-1)
-    has_special = pad(~batch.non_special_mask, (0, -batch.padded_length % TILE_SIZE))
+    is_special = pad(~batch.non_special_mask, (0, -batch.padded_length % TILE_SIZE))
+    has_special = is_special.unflatten(1, (-1, TILE_SIZE)).any(-1).long()
     return KernelFeatures(
-        torch.cat([zeros, features, zeros, -features, features], -1).half(),
-        pad(torch.stack(sources, -1), (0, N_SOURCE_SUMS - len(sources))).contiguous(),
-        positions.int().contiguous(),
-        has_special.unflatten(1, (-1, TILE_SIZE)).any(-1).int(),
-        batch.lengths.int(),
-        torch.full_like(batch.lengths, batch.padded_length, dtype=torch.int32),
+        torch.cat([kinds_alone + signed, kinds_alone - signed, kinds_alone, signed], -1).half(),
+        (has_special << torch.arange(has_special.shape[1], device=position.device)).sum(1).int(),
+        pad(torch.stack(sources, -1), (0, FEATURE_SIZE - len(sources))).contiguous(),
     )
-
-
-def launch_row_sums(
-    inputs: AttentionInputs,
-    features: KernelFeatures,
-    log_normaliser: Tensor,
-    out: Tensor,
-    sums: Tensor,
-    first_head: int,
-) -> None:
-    """Write the row statistics of one layer.
-
-    `log_normaliser`, (batch, head, from), receives the base-2 logarithms of the softmax's sums. `out` is (8, batch, all
-    heads, from), in which the layer's heads start at `first_head`: maximum over all and over non-special targets,
-    entropy over all and over non-special targets, mass of non-special targets, attention to the token itself, the
-    previous and the next. `sums` is (batch, all heads, source sum, 2, feature): attention summed over targets before
-    and after the source, see `KernelFeatures`.
-    """
-    heads, n_tiles, n_rows = inputs.grid
-    sums_by_tile = out.new_empty((n_rows, heads, n_tiles, N_SOURCE_SUMS, 2, N_FEATURES))
-    kernels.row_sums_kernel[inputs.grid](
-        *inputs.kernel_args,
-        out.shape[2],
-        first_head,
-        features.target_features,
-        features.special_positions,
-        features.tile_has_special,
-        features.source_weights,
-        log_normaliser,
-        out,
-        sums_by_tile,
-        features.special_positions.shape[1],
-        **inputs.constants,
-        **inputs.tile_flags,
-        F=N_FEATURES,
-        num_warps=4,
-        maxnreg=128,
-    )
-    torch.sum(sums_by_tile, 2, out=sums[:, first_head : first_head + heads])
 
 
 class PairBitmap(NamedTuple):
@@ -246,89 +198,105 @@ def _pair_bitmap(
     return PairBitmap(tile_bits, tile_sums, weights.half().contiguous(), 2 * n_twos, weights.shape[1])
 
 
-def launch_pair_sums(
-    inputs: AttentionInputs, log_normaliser: Tensor, bitmap: PairBitmap, out: Tensor, first_head: int
+class StatisticOutputs(NamedTuple):
+    """Tensors that the kernels write to, in which the layers' heads follow one another along the head axis.
+
+    `rows` is (8, batch, head, from): maximum over all and over non-special targets, entropy over all and over
+    non-special targets, mass of non-special targets, attention to the token itself, the previous and the next. `sums`
+    is (batch, head, source sum, feature): attention summed over targets with features and sources with weights, see
+    `KernelFeatures`; features after the kinds count targets before the source as negative. `pairs` are (batch, head,
+    sum), one tensor per bitmap, the listed sums first. `words` is (batch, head, 2, word): the word each word attends to
+    most, and the word that attends to it most; -1 if none. Without words it is None.
+    """
+
+    rows: Tensor
+    sums: Tensor
+    pairs: list[Tensor]
+    words: Tensor | None
+
+
+def launch_row_statistics(
+    inputs: AttentionInputs, features: KernelFeatures, rows: Tensor, sums: Tensor, first_head: int
 ) -> None:
+    """Write the `rows` and `sums` of one layer, whose heads start at `first_head`; see `StatisticOutputs`."""
+    heads, n_tiles, n_rows = inputs.grid
+    sums_by_tile = rows.new_empty((n_rows, heads, n_tiles, FEATURE_SIZE, FEATURE_SIZE))
+    kernels.row_statistics_kernel[inputs.grid](
+        *inputs.kernel_args,
+        inputs.lengths,
+        inputs.query.shape[2],
+        heads,
+        rows.shape[2],
+        first_head,
+        inputs.log_normaliser,
+        *features,
+        rows,
+        sums_by_tile,
+        **inputs.constants,
+        **inputs.tile_flags,
+        F=FEATURE_SIZE,
+        num_warps=4,
+        maxnreg=168,
+    )
+    torch.sum(sums_by_tile, 2, out=sums[:, first_head : first_head + heads])
+
+
+def launch_pair_sums(inputs: AttentionInputs, bitmap: PairBitmap, out: Tensor, first_head: int) -> None:
     """Write attention over the pairs of each sum to `out`, (batch, all heads, sum), the listed sums first."""
     heads, n_tiles, n_rows = inputs.grid
-    constants = {
-        "N_LISTED": bitmap.n_listed,
-        "N_WEIGHTED": bitmap.n_weighted,
-        "N_SUMS": out.shape[2],
-        "SCALE_EXPONENT": SCALE_EXPONENT,
-    }
-    # Three programs per multiprocessor are faster than two, although some registers spill.
-    tuning = {"num_warps": 4, "num_stages": 2, "maxnreg": 168} if bitmap.n_weighted else {"num_warps": 4}
-    kernels.pair_sums_kernel[(heads, n_rows)](
+    sums_by_tile = out.new_empty((n_rows, heads, n_tiles, out.shape[2]))
+    kernels.pair_sums_kernel[inputs.grid](
         *inputs.kernel_args,
-        out.shape[1],
-        first_head,
-        log_normaliser,
+        inputs.lengths,
+        inputs.query.shape[2],
+        heads,
+        inputs.log_normaliser,
         bitmap.tile_bits,
         bitmap.tile_sums,
         bitmap.weights,
-        out,
-        n_tiles,
+        sums_by_tile,
         **inputs.constants,
         **inputs.tile_flags,
-        **constants,
-        **tuning,
+        N_LISTED=bitmap.n_listed,
+        N_WEIGHTED=bitmap.n_weighted,
+        STAGES=2,
+        num_warps=4,
     )
+    torch.sum(sums_by_tile, 2, out=out[:, first_head : first_head + heads])
 
 
-class WordTiles(NamedTuple):
-    """A batch split into tiles of whole words: (batch, tile) or (batch, token), int32.
-
-    `first_token`, `n_tokens`, `first_word` and `n_words` describe each tile: at most `TILE_SIZE` tokens and words, each
-    word with a token. `word_ids` is the word of each token, -1 outside words. `token_weights` is (batch, word): the
-    weight of a token in its word.
-    """
-
-    first_token: Tensor
-    n_tokens: Tensor
-    first_word: Tensor
-    n_words: Tensor
-    word_ids: Tensor
-    token_weights: Tensor
-
-
-def word_buffer(tiles: WordTiles, heads: int) -> Tensor:
-    """(2, batch, head, tile, word): a buffer for the strongest words within each tile, reused for every layer."""
-    (n_rows, max_words), n_tiles = tiles.token_weights.shape, tiles.first_token.shape[1]
-    shape = (2, n_rows, heads, n_tiles, max_words)
-    return torch.full(shape, -1, dtype=torch.int32, device=tiles.token_weights.device)
-
-
-def launch_strongest_words(
-    inputs: AttentionInputs, log_normaliser: Tensor, tiles: WordTiles, buffer: Tensor, out: Tensor, first_head: int
-) -> None:
-    """Write the word each word attends to most, and the word that attends to it most, to `out`; -1 if none.
-
-    `out` is (batch, all heads, 2, word); `buffer` comes from `word_buffer`.
-    """
-    heads, _, n_rows = inputs.grid
-    max_words, n_tiles = tiles.token_weights.shape[1], tiles.first_token.shape[1]
+def launch_strongest_words(inputs: AttentionInputs, tiles: TokenTiles, out: Tensor, first_head: int) -> None:
+    """Write the strongest words of one layer, whose heads start at `first_head`, to `out`."""
+    n_rows, heads, size, _ = inputs.query.shape
+    n_tiles = tiles.max_tiles
+    shape = 2, n_rows, heads, n_tiles, n_tiles, TILE_SIZE
+    # Freed after the launch: the rest of the layer reuses the memory.
+    parts = torch.empty(shape, dtype=torch.int32, device=out.device).unbind(0)
     kernels.strongest_words_kernel[(n_tiles * n_tiles, n_rows)](
         *inputs.kernel_args,
-        log_normaliser,
-        *tiles,
-        *buffer.unbind(0),
-        max_words,
+        size,
+        heads,
+        inputs.log_normaliser,
+        tiles.order,
+        tiles.n_tiles,
+        tiles.local_words,
+        tiles.word_sizes,
+        tiles.tile_words,
+        *parts,
         n_tiles,
         **inputs.constants,
         num_warps=4,
-        num_stages=2,
+        num_stages=3,
     )
-    grid = (triton.cdiv(max_words, BATCH_WORDS), heads, n_rows)
-    kernels.merge_strongest_kernel[grid](
-        buffer,
-        tiles.first_word,
+    kernels.merge_strongest_kernel[(n_tiles, heads, n_rows)](
+        tiles.n_tiles,
+        tiles.tile_words,
+        tiles.word_counts,
+        *parts,
         out,
         out.shape[1],
         first_head,
-        max_words,
-        n_tiles,
+        out.shape[-1],
         M=TILE_SIZE,
-        N=BATCH_WORDS,
-        num_warps=4,
+        num_warps=2,
     )
