@@ -36,6 +36,12 @@ def test_short_names_tell_models_apart() -> None:
     assert short_names(sources) == ["x/model", "y/model", "mini", "random:model"]
 
 
+def test_the_short_name_of_a_checkpoint_says_its_run() -> None:
+    sources = ["/runs/a/checkpoint-5", "/runs/a/checkpoint-50", "/other/a/checkpoint-50", "checkpoint-7", "mini@10%"]
+    expected = ["a/checkpoint-5", "runs/a/checkpoint-50", "other/a/checkpoint-50", "checkpoint-7", "mini@10%"]
+    assert short_names(sources) == expected
+
+
 def test_a_finding_appears_where_it_was_planted() -> None:
     effects = {
         "run@100%": {"early": 0.5, "late": 0.5, "lost": -0.5, "always": 0.5},

@@ -46,16 +46,21 @@ def planted(script: ModuleType) -> Any:
         fields = {"value": value, "low": value - 0.02, "high": value + 0.02, "untrained": 0.1}
         return {"finding": "a", "model": model, "verdict": verdict, **fields}
 
+    layers = {"x": 8, "y": 3, "mini-short-seed-0": 8, "x@10%": 8, "random:x": 8}
     return script.AtlasNumbers(
         {
-            "models": [{"name": n, "is_trained": not n.startswith("random")} for n in ("x", "y", "x@10%", "random:x")],
+            "models": [
+                {"name": name, "is_finished": "@" not in name and ":" not in name, "is_trained": ":" not in name}
+                | {"n_layers": n_layers}
+                for name, n_layers in layers.items()
+            ],
             "findings": [{"id": "a", "unit": "percent", "agreement": "differs", "headline": "A head does it."}],
             "verdicts": [
-                *(cell("x", 0.5, "holds"), cell("y", 0.75, "holds")),
+                *(cell("x", 0.5, "holds"), cell("y", 0.75, "holds"), cell("mini-short-seed-0", 0.3, "fails")),
                 *(cell("x@10%", 0.2, "fails"), cell("random:x", 0.1, "fails")),
             ],
             "differences": [{"is_significant": True, "is_paired": True}, {"is_significant": False, "is_paired": True}],
-            "training_runs": [{"appearances": [{"finding": "a", "after": 10.0, "by": 100.0}]}],
+            "training_runs": [{"name": "x", "appearances": [{"finding": "a", "after": 10.0, "by": 100.0}]}],
         }
     )
 
@@ -66,7 +71,9 @@ def test_numbers_as_text(script: ModuleType) -> None:
     assert numbers.value("a", "x", "untrained") == "10 %"
     assert numbers.spread("a") == "50 % to 75 %" and numbers.names("a") == "x and y"
     assert numbers.differences(is_significant=True) == 1 and numbers.differences(is_paired=True) == 2
-    assert numbers.appearing(10.0) == ["a"] and numbers.appearing() == []
+    assert numbers.appearing("x", 10.0) == ["a"] and numbers.appearing("x") == []
+    assert numbers.short_runs == ["mini-short-seed-0"] and numbers.long_trained == ["x", "y"] and numbers.deep == ["x"]
+    assert numbers.only_long_training == ["a"] and numbers.holding_names("mini-short-seed-0") == []
     assert numbers.headlines("differs") == "- A head does it."
 
 

@@ -126,12 +126,18 @@ class Atlas:
     def to_json(self) -> dict[str, Any]:
         """A JSON object: models, findings, verdicts, differences, families, training runs, map."""
         agreements = {agreement.finding: agreement for agreement in self.agreements}
+        finished = {model.name for model in self.trained}
         return {
             "corpus": dict(self.corpus),
             "options": dict(self.options),
             "versions": versions(),
             "models": [
-                {**model.model_dump(mode="json", exclude={"findings"}), "size": model.size} for model in self.models
+                {
+                    **model.model_dump(mode="json", exclude={"findings"}),
+                    "size": model.size,
+                    "is_finished": model.name in finished,
+                }
+                for model in self.models
             ],
             "not_judged": [each.model_dump(mode="json") for each in self.not_judged],
             "messages": list(self.messages),

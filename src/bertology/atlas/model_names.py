@@ -49,18 +49,17 @@ def is_untrained(source: str) -> bool:
 
 
 def short_names(sources: Sequence[str]) -> list[str]:
-    """The last part of each path; where two would be equal, as many parts as tell them apart."""
+    """The last part of each path, of a checkpoint the last two; where two would be equal, as many as differ."""
     return [next(name for name in _shortening(source, sources)) for source in sources]
 
 
 def _shortening(source: str, sources: Sequence[str]) -> list[str]:
     """Names of a model that no other one has, the shortest first; the source itself last."""
-    candidates = [_last_parts(source, n) for n in range(1, len(PurePath(source).parts) + 1)]
+    fewest = 2 if find_checkpoint(PurePath(source).name) is not None else 1
+    candidates = {n: _last_parts(source, n) for n in range(fewest, len(PurePath(source).parts) + 1)}
     others = [other for other in sources if other != source]
     return [
-        candidate
-        for n, candidate in enumerate(candidates, start=1)
-        if all(_last_parts(other, n) != candidate for other in others)
+        candidate for n, candidate in candidates.items() if all(_last_parts(other, n) != candidate for other in others)
     ] or [source]
 
 

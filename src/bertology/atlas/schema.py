@@ -37,8 +37,13 @@ def atlas_schema() -> Schema:
         definitions.pop(name)
     definitions |= {
         "AtlasModel": _object(
-            {**{name: field for name, field in model["properties"].items() if name != "findings"}, "size": TEXT},
-            "One model: its name in the atlas, what it was loaded by, and its size.",
+            {
+                **{name: field for name, field in model["properties"].items() if name != "findings"},
+                "size": TEXT,
+                "is_finished": {"type": "boolean"},
+            },
+            "One model: its name in the atlas, what it was loaded by, and its size. `is_finished` says that it is "
+            "trained, and no early checkpoint: what is universal is said of finished models.",
         ),
         "AtlasFinding": _object(
             {
