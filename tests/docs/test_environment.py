@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "bertology"
-TABLE_ROW = re.compile(r"^\| `([A-Z_]+)` \|", re.MULTILINE)
+TABLE_ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 
 
 def names_in(tree: ast.AST) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,12 +30,10 @@ class Nodes:
     address: str = ""
     processes: list[Process] = field(default_factory=list[Process])
 
-    def add(self, *, prefix: Sequence[str] = (), **environment: str) -> Process:
-        """Start a node, by a command before it (such as `unshare`) or with other variables; it has joined then."""
-        command = [*prefix, sys.executable, str(NODE), *([self.address] if self.address else [])]
-        process = subprocess.Popen(
-            command, env=ENVIRONMENT | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def add(self) -> Process:
+        """Start a node; it has joined then."""
+        command = [sys.executable, str(NODE), *([self.address] if self.address else [])]
+        process = subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.processes.append(process)
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -46,13 +44,14 @@ class Nodes:
     def end(self, process: Process) -> None:
         """End one node."""
         self.processes.remove(process)
-        assert process.stdin is not None
+        assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
         try:
             process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        process.stdout.close()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,12 @@ def test_the_announced_address_names_a_host_that_a_browser_can_reach(
     monkeypatch.setattr(serving, "build_app", build_nothing)
     addresses: list[str] = []
     warnings: list[str] = []
-    serving.serve(
-        ["tiny"], ["english"], against=None, store=tmp_path, host=host, token="a-token-of-sixteen-letters",
-        notify=warnings.append, announce=addresses.append,
-    )  # fmt: skip
+    with ThreadPoolExecutor(1) as other_thread:  # tests in a browser leave a running event loop in this one
+        other_thread.submit(
+            serving.serve,
+            ["tiny"], ["english"], against=None, store=tmp_path, host=host, token="a-token-of-sixteen-letters",
+            notify=warnings.append, announce=addresses.append,
+        ).result()  # fmt: skip
     (address,) = addresses
     assert re.fullmatch(rf"http://{re.escape(shown)}:\d+/\?token=a-token-of-sixteen-letters", address), address
     assert bool(warnings) == (host == "0.0.0.0")

@@ -184,19 +184,20 @@ COLUMN_CHROMA = """([head, column, count]) => {
   const [y, height] = [cell.top - frame.top + 1.5, side];
   const [left, top, length] = [x, y, height].map((value) => Math.round(value * scale));
   const { data } = canvas.getContext('2d').getImageData(left, top, 1, length);
-  let most = 0;
+  let sum = 0;
   for (let i = 0; i < data.length; i += 4) {
-    most = Math.max(most, Math.max(...data.slice(i, i + 3)) - Math.min(...data.slice(i, i + 3)));
+    sum += Math.max(...data.slice(i, i + 3)) - Math.min(...data.slice(i, i + 3));
   }
-  return most;
+  return sum / length;
 }"""
+"""The mean chroma of a column of pixels: lines between other tokens may cross it, so that its maximum says little."""
 
 
 @pytest.mark.parametrize("cells", ["maps", "lines"])
 def test_special_tokens_are_faded_in_the_thumbnails(opened: Any, cells: str) -> None:
     """Head 5-5 attends mostly to [SEP], the last column."""
     n_tokens = len(attention()[0, 0])
-    chroma: dict[str, int] = {}
+    chroma: dict[str, float] = {}
     for special in ("fade", "show"):
         state = f"view=model&measure=none&cells={cells}&special={special}"
         page = opened(bertology.view(mini(), TEXT), state, width=1440)
@@ -204,4 +205,4 @@ def test_special_tokens_are_faded_in_the_thumbnails(opened: Any, cells: str) -> 
         chroma[special] = page.evaluate(COLUMN_CHROMA, ["5-5", n_tokens - 1, n_tokens])
         noted = "Grey: from or to a special token" in page.inner_text(".model-view > .note")
         assert noted == (special == "fade")
-    assert chroma["show"] > chroma["fade"] + 30 and (cells == "lines" or chroma["fade"] < 20)
+    assert chroma["show"] > 1.25 * chroma["fade"] and (cells == "lines" or chroma["fade"] < 20)
