@@ -9,8 +9,10 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,17 @@ def test_an_interrupted_command_ends_its_workers_and_resumes(
     assert "Traceback" not in told and not list(folder.rglob("*.partial"))
     again = run(*command)
     assert again.returncode == 0 and "Resuming the recording" in again.stderr, again.stderr
+
+
+@pytest.mark.slow
+def test_a_port_that_is_no_cluster_is_refused(tmp_path: Path) -> None:
+    """A web server answers there: Ray itself would try to talk to it for a quarter of an hour."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        address = f"127.0.0.1:{server.server_port}"
+        done = run(*RECORD, "--limit", "12", "-o", str(tmp_path / "r"), "--engine", f"ray:{address}")
+        server.shutdown()
+        thread.join()
+    assert done.returncode == 2, done.stderr
+    assert f"No Ray cluster answers at {address}" in done.stderr.splitlines()[-1]

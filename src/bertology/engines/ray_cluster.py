@@ -30,6 +30,9 @@ CONNECT_SECONDS = 5.0
 START_SECONDS = 600.0
 """How long the cluster may take to start a worker while none runs; a busy machine imports torch for minutes."""
 WAIT_SECONDS = 1.0
+HTTP2_SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
+"""An empty frame of settings, with which both sides of gRPC begin: its length, its kind (4), flags and stream."""
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + HTTP2_SETTINGS
 EXTRA = "pip install 'bertology[ray]'"
 
 
@@ -273,9 +276,24 @@ def _check_reachable(address: str) -> None:
             "Write for example --engine ray:127.0.0.1:6379",
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS) as connection:
+            is_cluster = os.environ.get("RAY_USE_TLS", "0") not in {"0", ""} or _speaks_grpc(connection)
     except OSError as error:
         raise _unreachable(address, error.strerror or str(error)) from error
+    if not is_cluster:
+        raise _unreachable(address, "what listens there is no Ray cluster")
+
+
+def _speaks_grpc(connection: socket.socket) -> bool:
+    """Whether the other side begins as a server of gRPC does; Ray itself would try for a quarter of an hour."""
+    connection.sendall(HTTP2_PREFACE)
+    frame = b""
+    while len(frame) < len(HTTP2_SETTINGS):
+        received = connection.recv(len(HTTP2_SETTINGS) - len(frame))
+        if not received:
+            return False
+        frame += received
+    return frame[3] == HTTP2_SETTINGS[3]
 
 
 def _unreachable(address: str, reason: str) -> Refusal:
