@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from bertology.errors import MachineError, Refusal
-from bertology.machine_errors import DISK_FULL, disk_full
+from bertology.errors import Refusal
+from bertology.machine_errors import DISK_FULL, StorageError, disk_full
 from bertology.store_paths import RemotePath, StorePath, download_folder
 
 DIGEST_LENGTH = 32
@@ -187,11 +187,11 @@ def _is_running(process_id: int) -> bool:
     return True
 
 
-def write_error(folder: Path, error: OSError) -> MachineError:
+def write_error(folder: Path, error: OSError) -> StorageError:
     """Why nothing can be written into a folder, with what the system says."""
     problem = f"Cannot write to {folder}: {error.strerror or error}"
     if error.errno in DISK_FULL:
         return disk_full(problem)
-    return MachineError(
+    return StorageError(
         problem, "a writable folder", "Choose another folder with -o or --store, or correct its permissions"
     )

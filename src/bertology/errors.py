@@ -60,6 +60,10 @@ class CostError(ExplainedError):
     """
 
 
+class UnusedWorkerWarning(UserWarning):
+    """A worker of an engine cannot be used, and the others go on; the command line prints it as a message."""
+
+
 def one_line(text: str) -> str:
     """The text as one paragraph: what a file or a person put into it can neither break lines nor move the cursor."""
     if text.isprintable():

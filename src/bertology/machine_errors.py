@@ -12,13 +12,17 @@ _MEMORY_TEXTS = ("not enough memory", "can't allocate memory", "out of memory", 
 """What the errors of torch and safetensors say, which have no number."""
 
 
-class DiskFullError(MachineError):
+class StorageError(MachineError):
+    """Files cannot be read or written where they belong: no space, no permission, no connection."""
+
+
+class DiskFullError(StorageError):
     """A disk without space, or a quota or limit of files that is reached."""
 
 
-def is_disk_full(error: BaseException) -> bool:
-    """Whether an exception, or one that caused it, tells of a full disk."""
-    return isinstance(find_machine_error(error), DiskFullError)
+def is_storage_error(error: BaseException) -> bool:
+    """Whether an exception, or one that caused it, tells of a disk or a store that cannot be used."""
+    return isinstance(find_machine_error(error), StorageError)
 
 
 def find_machine_error(error: BaseException) -> MachineError | None:
@@ -56,7 +60,7 @@ def _recognise(error: BaseException) -> MachineError | None:
     return None
 
 
-def disk_full(problem: str) -> MachineError:
+def disk_full(problem: str) -> DiskFullError:
     """The error of a full disk, and what to do."""
     return DiskFullError(
         problem,

@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from bertology.errors import ExplainedError, MachineError, Refusal
-from bertology.machine_errors import DISK_FULL
+from bertology.errors import ExplainedError, Refusal
+from bertology.machine_errors import DISK_FULL, StorageError
 
 LIBRARIES = {"gs": "gcsfs", "memory": "fsspec", "s3": "s3fs"}
 """Protocols of stores and the packages that they need. An upload to any of them appears whole or not at all."""
@@ -32,7 +32,7 @@ _CREDENTIALS_REMEDY = (
 )
 
 
-class StoreError(MachineError):
+class StoreError(StorageError):
     """A store behind an address that cannot be used: no permission, no bucket, no connection.
 
     It ends the command, like every failure of the machine, but with status 2: what was given is to be corrected.

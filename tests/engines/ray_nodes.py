@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +30,12 @@ class Nodes:
     address: str = ""
     processes: list[Process] = field(default_factory=list[Process])
 
-    def add(self) -> Process:
-        """Start a node; it has joined then."""
-        command = [sys.executable, str(NODE), *([self.address] if self.address else [])]
-        process = subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def add(self, *, prefix: Sequence[str] = (), **environment: str) -> Process:
+        """Start a node, by a command before it (such as `unshare`) or with other variables; it has joined then."""
+        command = [*prefix, sys.executable, str(NODE), *([self.address] if self.address else [])]
+        process = subprocess.Popen(
+            command, env=ENVIRONMENT | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.processes.append(process)
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -55,11 +57,11 @@ class Nodes:
 
 
 @contextmanager
-def ray_nodes() -> Generator[Nodes]:
-    """A cluster of one node, which is ended with those that were added."""
+def ray_nodes(**environment: str) -> Generator[Nodes]:
+    """A cluster of one node with these variables, which is ended with those that were added."""
     nodes = Nodes()
     try:
-        nodes.add()
+        nodes.add(**environment)
         yield nodes
     finally:
         for process in reversed(list(nodes.processes)):

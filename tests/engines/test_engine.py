@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import errno
 import platform
 from dataclasses import replace
 from importlib import import_module
@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from bertology.engines import task_runner
 from bertology.engines.engine import EngineError, Job, Outcome, WorkerTask, open_engine, parse_engine, raise_failures
 from bertology.engines.local import LocalEngine
 from bertology.engines.pickling import dump_value, load_value
@@ -96,12 +95,18 @@ def test_a_worker_checks_versions_and_folder_before_it_loads_anything(
         unseen = start_error(other)
         assert isinstance(unseen, EngineError) and f"does not see the folder {other.folder}" in str(unseen)
 
-    def deny(path: Path, mode: int) -> bool:
-        return not mode & os.W_OK
+    def read_token(_path: Path, _encoding: str) -> str:
+        return "secret"
 
-    monkeypatch.setattr(task_runner.os, "access", deny)
-    denied = start_error(broken)
-    assert isinstance(denied, EngineError) and "has no permission to write into the folder" in str(denied)
+    def deny(_path: Path, _mode: str) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", deny)
+        patch.setattr(Path, "read_text", read_token)
+        denied = start_error(broken)
+    assert isinstance(denied, EngineError) and denied.status == 2
+    assert f"on {platform.node()} cannot use the folder of this run: Cannot write to {tmp_path}: " in str(denied)
 
 
 class Elsewhere:

@@ -32,7 +32,7 @@ from bertology.cli import (
     view,
 )
 from bertology.cli.options import expand_option_groups
-from bertology.errors import CostError, DamagedFileWarning, LoadWarning, Refusal
+from bertology.errors import CostError, DamagedFileWarning, LoadWarning, Refusal, UnusedWorkerWarning
 from bertology.library_settings import set_library_defaults
 from bertology.machine_errors import find_machine_error
 
@@ -169,7 +169,7 @@ _default_format_warning = warnings.formatwarning
 
 def _format_warning(message: Warning | str, category: type[Warning], *location: Any, **line: Any) -> str:
     """Warnings for users as plain messages; others, which are for developers, with file and line."""
-    if issubclass(category, LoadWarning | DamagedFileWarning):
+    if issubclass(category, LoadWarning | DamagedFileWarning | UnusedWorkerWarning):
         return f"bertology: {message}\n"
     return _default_format_warning(message, category, *location, **line)
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 from bertology.atomic_files import partial_file, remove_stale_partials
 from bertology.engines.runtime import runtime_versions
 from bertology.errors import CostError, ExplainedError, MachineError, Refusal, count_noun
-from bertology.machine_errors import find_machine_error, is_disk_full
+from bertology.machine_errors import find_machine_error, is_storage_error
 from bertology.progress import ProgressCallback
 from bertology.store_paths import RemotePath, StorePath
 
@@ -69,7 +69,7 @@ TaskProgress = Callable[[WorkerTask], ProgressCallback]
 
 
 class EngineError(MachineError):
-    """A worker that does not fit the run, or a node that cannot go on: other versions, another folder, a full disk.
+    """A worker that does not fit the run, or a node that cannot go on: other versions, no permission, a full disk.
 
     It ends the command, like every failure of the machine, but with status 2: what was given is to be corrected.
     """
@@ -115,9 +115,11 @@ class Engine(ABC):
         """Call `function(shared, *arguments)` for each task in some worker; the outcomes as they come.
 
         All workers must see `folder`. A task whose worker ended is tried again, at most `MAX_TRIES` times; one that
-        raises an exception is not, and the others go on. A worker whose disk is full is given no further task, and when
-        all disks are full the tasks that are left end with this error. With `isolated` each task has a worker of its
-        own, whose memory is given back. With `progress` the function takes the callback of its task as `progress`.
+        raises an exception is not, and the others go on. A worker that cannot use its disk or the store is given no
+        further task, and when there is no other the tasks that are left end with its error. A worker that does not fit
+        the run is given no task; its error is raised after the last outcome, unless a task has failed, or at once if
+        there is no other worker. With `isolated` each task has a worker of its own, whose memory is given back. With
+        `progress` the function takes the callback of its task as `progress`.
         """
         from bertology.engines.pickling import dump_value
 
@@ -210,7 +212,7 @@ def raise_failures(failures: Sequence[Outcome]) -> None:
     if isinstance(first.error, Refusal | CostError):
         raise first.error
     explained = find_machine_error(first.error)
-    is_given = explained is not None and (explained.status == EngineError.status or is_disk_full(explained))
+    is_given = explained is not None and (explained.status == EngineError.status or is_storage_error(explained))
     kind = EngineError if is_given else MachineError
     detail = explained.problem if explained is not None else describe_exception(first.error)
     labels = "; ".join(outcome.task.label for outcome in failures[1:MAX_LISTED])

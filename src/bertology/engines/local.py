@@ -16,7 +16,7 @@ from typing import Any
 from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, TaskProgress, WorkerTask, lost_worker
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import load_error
-from bertology.machine_errors import is_disk_full
+from bertology.machine_errors import is_storage_error
 from bertology.progress import ProgressCallback, no_progress
 
 WORKER = "bertology.engines.worker"
@@ -57,7 +57,7 @@ class LocalEngine(Engine):
             waiting.put((task, 1))
         finished: queue.SimpleQueue[Outcome | Exception] = queue.SimpleQueue()
         is_stopped = threading.Event()
-        disk_full: list[Exception] = []
+        storage_errors: list[Exception] = []
 
         def work(number: int) -> None:
             while not is_stopped.is_set():
@@ -65,8 +65,8 @@ class LocalEngine(Engine):
                     task, tries = waiting.get(timeout=0.05)
                 except queue.Empty:
                     continue
-                if disk_full:  # the disk is that of all workers: what they compute could not be kept
-                    finished.put(Outcome(task, error=disk_full[0], node=platform.node()))
+                if storage_errors:  # the disk is that of all workers: what they compute could not be kept
+                    finished.put(Outcome(task, error=storage_errors[0], node=platform.node()))
                     continue
                 try:
                     outcome = self._run_task(number, job, task, progress, isolated=isolated)
@@ -82,8 +82,8 @@ class LocalEngine(Engine):
                     finished.put(error)
                     return
                 finished.put(outcome)
-                if outcome.error is not None and is_disk_full(outcome.error) and not isolated:
-                    disk_full.append(outcome.error)
+                if outcome.error is not None and is_storage_error(outcome.error) and not isolated:
+                    storage_errors.append(outcome.error)
 
         threads = [
             threading.Thread(target=work, args=(number,), daemon=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 import signal
 import socket
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,9 +21,9 @@ from typing import Any
 from bertology.engines.engine import MAX_TRIES, Engine, EngineError, Job, Outcome, TaskProgress, WorkerTask, lost_worker
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import Answer, TaskRunner, load_error
-from bertology.errors import MachineError, Refusal
+from bertology.errors import MachineError, Refusal, UnusedWorkerWarning
 from bertology.lazy import torch
-from bertology.machine_errors import is_disk_full
+from bertology.machine_errors import is_storage_error
 from bertology.progress import ProgressCallback, no_progress
 
 CORES_PER_WORKER = 4
@@ -60,8 +62,10 @@ class RayEngine(Engine):
         is_own = address is None and not os.environ.get("RAY_ADDRESS") and not _is_cluster_here()
         self._ray = _import_ray(is_own=is_own)
         self._actors: list[_Actor] = []
-        self._full: list[_Actor] = []
-        """Actors whose disk is full: kept without tasks, so that no other takes their place on the node."""
+        self._unused: list[_Actor] = []
+        """Actors that do not fit the job or cannot store: kept without tasks, so that no other takes their place."""
+        self._unfit: list[MachineError] = []
+        """Why those of them that were given no task do not fit the job."""
         self._n_lost_starts = 0
         self._is_connected_here = not self._ray.is_initialized()
         if self._is_connected_here:
@@ -70,8 +74,8 @@ class RayEngine(Engine):
 
     @property
     def n_workers(self) -> int:
-        """How many workers the cluster has room for now, where disks are not full."""
-        return max(0, _n_workers(self._ray, self._resources) - len(self._full))
+        """How many workers that can be used the cluster has room for now."""
+        return max(0, _n_workers(self._ray, self._resources) - len(self._unused))
 
     def close(self) -> None:
         """End all actors, and the connection if this engine made it."""
@@ -80,7 +84,7 @@ class RayEngine(Engine):
             self._ray.shutdown()
 
     def _end_actors(self) -> None:
-        actors, self._actors, self._full = [*self._actors, *self._full], [], []
+        actors, self._actors, self._unused = [*self._actors, *self._unused], [], []
         for actor in actors:
             actor.end()
 
@@ -92,11 +96,11 @@ class RayEngine(Engine):
         payload = self._ray.put(job.payload)
         start = replace(job, payload=b"")
         callbacks: dict[str, ProgressCallback] = {}
-        n_left, last_answer, is_complete = len(tasks), monotonic(), False
+        n_left, last_answer, is_complete, has_failed = len(tasks), monotonic(), False, False
         self._n_lost_starts = 0
-        for actor in self._full:  # there may be space again
+        for actor in self._unused:  # there may be space again, and another job may suit them
             actor.end()
-        self._full = []
+        self._unused, self._unfit = [], []
         try:
             while n_left:
                 self._start_actors(len(waiting))
@@ -110,12 +114,17 @@ class RayEngine(Engine):
                     outcome = self._collect(actor, job, waiting, isolated=isolated)
                     if outcome is not None:
                         n_left -= 1
+                        has_failed = has_failed or outcome.error is not None
                         callbacks.get(outcome.task.label, no_progress)(1, 1)
                         yield outcome
-                        yield from (lost := self._without_disk(outcome, waiting))
+                        yield from (lost := self._without_storage(outcome, waiting))
                         n_left -= len(lost)
+                if n_left and self._unfit and not self._actors and not self.n_workers:
+                    raise self._unfit[0]
                 if not any(actor.node for actor in self._actors) and monotonic() - last_answer > START_SECONDS:
-                    raise _no_worker(self._resources)
+                    raise self._unfit[0] if self._unfit else _no_worker(self._resources)
+            if self._unfit and not has_failed:
+                raise self._unfit[0]
             is_complete = True
         finally:
             if not is_complete:
@@ -127,9 +136,9 @@ class RayEngine(Engine):
         for _ in range(min(n_waiting + n_busy, max(1, self.n_workers)) - len(self._actors)):
             self._actors.append(_Actor(self._ray, self._resources))
 
-    def _without_disk(self, outcome: Outcome, waiting: deque[tuple[WorkerTask, int]]) -> list[Outcome]:
-        """The tasks that are left, with the error of the last one, if the disks of all nodes are full."""
-        if not self._full or self._actors or self.n_workers:
+    def _without_storage(self, outcome: Outcome, waiting: deque[tuple[WorkerTask, int]]) -> list[Outcome]:
+        """The tasks that are left, with the error of the last one, if no node can store anything."""
+        if self._actors or self.n_workers or outcome.error is None or not is_storage_error(outcome.error):
             return []
         lost = [replace(outcome, task=task) for task, _ in waiting]
         waiting.clear()
@@ -151,11 +160,14 @@ class RayEngine(Engine):
         try:
             kind, content = actor.answer()
         except (self._ray.exceptions.RayError, ConnectionError) as error:
-            self._actors.remove(actor)
-            actor.end()
             if not self._ray.is_initialized():
                 raise _lost_cluster(error) from error
-            _refuse_missing_package(error)
+            missing = _missing_package(error) if task is None else None
+            if missing is not None:
+                self._set_aside(actor, missing)
+                return None
+            self._actors.remove(actor)
+            actor.end()
             if task is None:
                 self._n_lost_starts += 1
                 if self._n_lost_starts > MAX_TRIES * max(1, self.n_workers):
@@ -168,19 +180,28 @@ class RayEngine(Engine):
         if task is None:
             # An earlier job may have ended while the actor started, and its folder may be gone.
             if kind == "error" and actor.job == job.key:
-                raise load_error(content)
+                error = load_error(content)
+                if not isinstance(error, MachineError):
+                    raise error
+                self._set_aside(actor, error)
+                return None
             self._n_lost_starts = 0
             return None
-        if isolated:
+        outcome = Outcome(task, error=load_error(content), node=actor.node) if kind == "error" else None
+        if outcome is not None and outcome.error is not None and is_storage_error(outcome.error):
+            self._actors.remove(actor)
+            self._unused.append(actor)
+        elif isolated:
             self._actors.remove(actor)
             actor.end()
-        if kind == "error":
-            error = load_error(content)
-            if is_disk_full(error) and not isolated:
-                self._actors.remove(actor)
-                self._full.append(actor)
-            return Outcome(task, error=error, node=actor.node)
-        return Outcome(task, load_value(content), node=actor.node)
+        return outcome or Outcome(task, load_value(content), node=actor.node)
+
+    def _set_aside(self, actor: _Actor, error: MachineError) -> None:
+        """Keep an actor that does not fit the job without tasks."""
+        self._actors.remove(actor)
+        self._unused.append(actor)
+        self._unfit.append(error)
+        warnings.warn(f"{error.problem}. It is given no task", UnusedWorkerWarning, stacklevel=2)
 
 
 class _Actor:
@@ -252,6 +273,7 @@ def _connect(ray: Any, address: str | None, *, is_own: bool) -> None:
         _check_reachable(address)
     own: dict[str, Any] = {"address": "local", "include_dashboard": False} if is_own else {"address": address}
     handler = signal.getsignal(signal.SIGTERM)
+    _print_to_stderr(ray)
     try:
         ray.init(logging_level="ERROR", log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -265,6 +287,13 @@ def _connect(ray: Any, address: str | None, *, is_own: bool) -> None:
     finally:
         if handler is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)  # Ray sets its own, which would end the process with another status
+
+
+def _print_to_stderr(ray: Any) -> None:
+    """Have Ray print what happens to nodes to stderr: it would go to stdout, which is for results."""
+    worker = ray._private.worker
+    if (print_lines := getattr(worker, "print_to_stdstream", None)) is not None:
+        worker.print_to_stdstream = lambda data, **options: print_lines({**data, "is_err": True}, **options)
 
 
 def _check_reachable(address: str) -> None:
@@ -304,15 +333,18 @@ def _unreachable(address: str, reason: str) -> Refusal:
     )
 
 
-def _refuse_missing_package(error: BaseException) -> None:
+def _missing_package(error: BaseException) -> EngineError | None:
+    """Why an actor could not be made, if its node lacks a package."""
     text = str(error)
-    if "No module named" in text:
-        missing = text.partition("No module named")[2].split("\n")[0].strip()
-        raise EngineError(
-            f"The workers of the Ray cluster cannot import {missing}",
-            "the packages of the driver on all nodes",
-            "Install bertology, with the versions of the driver, on all nodes",
-        ) from error
+    if "No module named" not in text:
+        return None
+    missing = text.partition("No module named")[2].split("\n")[0].strip()
+    address = re.search(r"\bip=([^,)\s]+)", text)
+    return EngineError(
+        f"The worker on {address[1] if address else 'a node'} cannot import {missing}",
+        "the packages of the driver on all nodes",
+        "Install bertology, with the versions of the driver, on all nodes",
+    )
 
 
 def _lost_cluster(error: BaseException) -> MachineError:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from bertology.atomic_files import partial_file
 from bertology.engines.engine import EngineError, Job, describe_exception
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.runtime import runtime_versions, version_differences
 from bertology.errors import MachineError
+from bertology.machine_errors import StorageError
 from bertology.progress import ProgressCallback
-from bertology.store_paths import StorePath, store_path
+from bertology.store_paths import RemotePath, StorePath, store_path
 
 Answer = tuple[str, bytes]
 """`value` or `error`, and the pickled value or exception."""
@@ -98,10 +100,34 @@ def _check_folder(job: Job) -> None:
         raise _folder_refusal(folder, "has no permission to read") from error
     except OSError:
         is_seen = False
+    except StorageError as error:
+        raise _storage_refusal(error) from error
     if not is_seen:
         raise _folder_refusal(folder, "does not see")
-    if isinstance(folder, Path) and not os.access(folder, os.W_OK | os.X_OK):
-        raise _folder_refusal(folder, "has no permission to write into")
+    try:
+        _write_probe(folder, job.token)
+    except StorageError as error:
+        raise _storage_refusal(error) from error
+
+
+def _write_probe(folder: StorePath, token: str) -> None:
+    """Write a small file into the folder as results are written, and delete it."""
+    with partial_file(folder, "engine-worker") as (stream, partial):
+        stream.write(token.encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+        if isinstance(folder, RemotePath):
+            probe = folder / f"engine-{secrets.token_hex(4)}.probe"
+            probe.upload(partial)
+            probe.unlink()
+
+
+def _storage_refusal(error: StorageError) -> EngineError:
+    return EngineError(
+        f"The worker on {platform.node()} cannot use the folder of this run: {error.problem}",
+        error.expected,
+        error.remedy,
+    )
 
 
 def _folder_refusal(folder: StorePath, problem: str) -> EngineError:
