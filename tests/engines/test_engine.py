@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bertology.engines import ray_cluster
 from bertology.engines.engine import EngineError, Job, Outcome, WorkerTask, open_engine, parse_engine, raise_failures
 from bertology.engines.local import LocalEngine
 from bertology.engines.pickling import dump_value, load_value
@@ -55,6 +56,30 @@ def test_ray_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(Refusal, match=r"Ray is not installed.*bertology\[ray\]"):
         parse_engine("ray")
+
+
+class CountingActor:
+    """What `ray.remote` returns, as far as an actor is made by it; keeps the threads that the actor may use."""
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    def remote(self, *threads: int, **resources: float) -> CountingActor:
+        self.threads += threads
+        return self
+
+    def __call__(self, _worker: type) -> CountingActor:
+        return self
+
+
+@pytest.mark.parametrize(("given", "threads"), [("", 4), ("0", 4), ("1", 1), ("3", 3), ("8", 4)])
+def test_actors_use_no_more_threads_than_the_driver_may(
+    given: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    ray = CountingActor()
+    vars(ray_cluster)["_Actor"](ray, {"num_cpus": 4.0})
+    assert ray.threads == [threads]
 
 
 def make_job(folder: Path, value: Any = 7) -> Job:

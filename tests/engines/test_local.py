@@ -15,8 +15,10 @@ from bertology.engines.local import LocalEngine, worker_threads
 from bertology.errors import MachineError, Refusal
 from engines.engine_tasks import describe_call, return_lock, write_until_full
 from engines.ray_nodes import ENVIRONMENT
+from recording.test_engine_shards import digests
 
 SECONDS = 600
+RECORD = ["record", "mini", "english", "--limit", "300", "--sites", "attention,hidden"]
 SMALL_SHARDS = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell in the background ignore it
@@ -65,9 +67,23 @@ def test_when_the_disk_is_full_no_further_task_is_started(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_command_ends_its_workers_and_resumes(number: signal.Signals, tmp_path: Path) -> None:
+def test_an_interrupted_command_ends_its_workers_and_resumes(
+    number: signal.Signals, tmp_path: Path, of_one_process: dict[str, str]
+) -> None:
     folder = tmp_path / "recording"
-    words = ["record", "mini", "english", "--sites", "attention,hidden", "-o", str(folder), "--engine", "local:2"]
+    words = [
+        "record",
+        "mini",
+        "english",
+        "--limit",
+        "300",
+        "--sites",
+        "attention,hidden",
+        "-o",
+        str(folder),
+        "--engine",
+        "local:2",
+    ]
     command = [sys.executable, "-c", SMALL_SHARDS, *words]
     process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + SECONDS
@@ -84,6 +100,15 @@ def test_an_interrupted_command_ends_its_workers_and_resumes(number: signal.Sign
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     again = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert again.returncode == 0 and "Resuming the recording" in again.stderr, again.stderr
+    assert digests(folder) == of_one_process
+
+
+@pytest.fixture(scope="module")
+def of_one_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The digests of the recording that is interrupted, made without an interruption by one process."""
+    folder = tmp_path_factory.mktemp("one") / "recording"
+    subprocess.run([sys.executable, "-c", SMALL_SHARDS, *RECORD, "-o", str(folder)], env=ENVIRONMENT, check=True)
+    return digests(folder)
 
 
 def children(process: int) -> list[int]:

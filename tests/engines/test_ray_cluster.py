@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from engines.ray_nodes import ENVIRONMENT, ROOT, Nodes, ray_nodes
+from recording.test_engine_shards import digests
 
 FAULTS = ROOT / "benchmarks" / "engine_faults.py"
 SECONDS = 900
@@ -115,10 +116,10 @@ def test_failing_tasks_lost_workers_and_workers_that_start_late(nodes: Nodes, tm
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_command_ends_its_workers_and_resumes(
-    number: signal.Signals, nodes: Nodes, tmp_path: Path
+    number: signal.Signals, nodes: Nodes, tmp_path: Path, of_one_process: dict[str, str]
 ) -> None:
     folder = tmp_path / "recording"
-    words = ["record", "mini", "english", "--sites", "attention,hidden", "-o", str(folder)]
+    words = ["record", "mini", "english", "--limit", "300", "--sites", "attention,hidden", "-o", str(folder)]
     command = [sys.executable, "-c", SMALL_SHARDS, *words, "--engine", f"ray:{nodes.address}"]
     process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + SECONDS
@@ -132,6 +133,17 @@ def test_an_interrupted_command_ends_its_workers_and_resumes(
     assert "Traceback" not in told and not list(folder.rglob("*.partial"))
     again = run(*command)
     assert again.returncode == 0 and "Resuming the recording" in again.stderr, again.stderr
+    assert digests(folder) == of_one_process
+
+
+@pytest.fixture(scope="module")
+def of_one_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The digests of the recording that is interrupted, made without an interruption by one process."""
+    folder = tmp_path_factory.mktemp("one") / "recording"
+    words = ["record", "mini", "english", "--limit", "300", "--sites", "attention,hidden", "-o", str(folder)]
+    done = run(sys.executable, "-c", SMALL_SHARDS, *words)
+    assert done.returncode == 0, done.stderr
+    return digests(folder)
 
 
 @pytest.mark.slow

@@ -238,6 +238,12 @@ def describe_exception(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
+def allowed_threads(threads: int) -> int:
+    """So many threads, and no more than OMP_NUM_THREADS allows this process: other threads, other last digits."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return min(threads, int(given)) if given.isdecimal() and int(given) else threads
+
+
 def lost_worker(task: WorkerTask, reason: str) -> MachineError:
     """The error of a task whose workers ended each time before it did."""
     return MachineError(

@@ -13,7 +13,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from bertology.engines.engine import MAX_TRIES, Engine, Job, Outcome, TaskProgress, WorkerTask, lost_worker
+from bertology.engines.engine import (
+    MAX_TRIES,
+    Engine,
+    Job,
+    Outcome,
+    TaskProgress,
+    WorkerTask,
+    allowed_threads,
+    lost_worker,
+)
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import load_error
 from bertology.machine_errors import is_storage_error
@@ -197,9 +206,7 @@ class _WorkerProcess:
 def worker_threads(n_workers: int) -> int:
     """The threads of each worker: its part of the cores, and no more than OMP_NUM_THREADS allows."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    threads = max(1, cores // n_workers)
-    return min(threads, int(given)) if given.isdecimal() and int(given) else threads
+    return allowed_threads(max(1, cores // n_workers))
 
 
 def _environment(number: int, n_workers: int) -> dict[str, str]:

@@ -18,7 +18,17 @@ from tempfile import gettempdir
 from time import monotonic
 from typing import Any
 
-from bertology.engines.engine import MAX_TRIES, Engine, EngineError, Job, Outcome, TaskProgress, WorkerTask, lost_worker
+from bertology.engines.engine import (
+    MAX_TRIES,
+    Engine,
+    EngineError,
+    Job,
+    Outcome,
+    TaskProgress,
+    WorkerTask,
+    allowed_threads,
+    lost_worker,
+)
 from bertology.engines.pickling import dump_value, load_value
 from bertology.engines.task_runner import Answer, TaskRunner, load_error
 from bertology.errors import MachineError, Refusal, UnusedWorkerWarning
@@ -208,7 +218,7 @@ class _Actor:
     """An actor with the answer it owes: to a job, or to a task with its number of tries."""
 
     def __init__(self, ray: Any, resources: dict[str, float]) -> None:
-        threads = max(1, int(resources["num_cpus"]))
+        threads = allowed_threads(max(1, int(resources["num_cpus"])))
         self._ray = ray
         self._handle = ray.remote(**resources, max_restarts=0)(RayWorker).remote(threads)
         self.job = ""
@@ -292,8 +302,14 @@ def _connect(ray: Any, address: str | None, *, is_own: bool) -> None:
 def _print_to_stderr(ray: Any) -> None:
     """Have Ray print what happens to nodes to stderr: it would go to stdout, which is for results."""
     worker = ray._private.worker
-    if (print_lines := getattr(worker, "print_to_stdstream", None)) is not None:
-        worker.print_to_stdstream = lambda data, **options: print_lines({**data, "is_err": True}, **options)
+    print_lines = getattr(worker, "print_to_stdstream", None)
+    if print_lines is None:
+        return
+
+    def print_to_stderr(data: dict[str, Any], **options: Any) -> None:
+        print_lines({**data, "is_err": True}, **options)
+
+    worker.print_to_stdstream = print_to_stderr
 
 
 def _check_reachable(address: str) -> None:
