@@ -14,6 +14,10 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import hypothesis
 import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # must be set before Triton is imported
 
 from browsing import browser, built_frontend
 
@@ -33,8 +37,6 @@ hypothesis.settings.load_profile("deterministic")
 @pytest.fixture(scope="session", autouse=True)
 def single_thread() -> None:
     """Tiny models are fastest, and repeatable to the bit, on one thread."""
-    import torch
-
     torch.set_num_threads(1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # must be set before Triton is imported
-pytest.importorskip("triton", reason="Triton is not installed: it is part of torch's CUDA builds")
+pytest.importorskip("triton", reason="Triton is not installed: there are packages for Linux alone")
 
 from tests.statistics.token_batches import CLS, NONE, SEP, make_input
 
