@@ -10,7 +10,7 @@ expression), or are neighbours and a collocation of a given corpus.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, combinations, pairwise
@@ -63,12 +63,18 @@ class WordRelations:
 
     def lemma_ids(self, recorded_inputs: Sequence[RecordedInput]) -> IntArray:
         """(word,) an index for each lemma, or form, of all inputs; -1 for words without a letter or digit."""
-        words = chain.from_iterable(recorded_input.text.words for recorded_input in recorded_inputs)
-        lemmas = chain.from_iterable(word_annotations(recorded_input, "lemmas") for recorded_input in recorded_inputs)
-        keys = list(map(_lemma_key, words, lemmas))
-        ids: dict[str | None, int] = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-        ids[None] = -1
-        return np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys))
+        # Strings are looked up once for each distinct one: batches have tens of thousands of words.
+        segments = [segment for recorded_input in recorded_inputs for segment in recorded_input.text.segments]
+        texts = [segment.words if segment.lemmas is None else segment.lemmas for segment in segments]
+        lowered = {text: text.lower() for text in set(chain.from_iterable(texts))}
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(lowered.values()))}
+        ids = {text: numbers[key] for text, key in lowered.items()}
+        is_readable = {word: _has_letter_or_digit(word) for word in set(chain.from_iterable(s.words for s in segments))}
+        arrays = [
+            np.where(_look_up(is_readable, segment.words), _look_up(ids, keys), -1)
+            for segment, keys in zip(segments, texts, strict=True)
+        ]
+        return np.concatenate(arrays)
 
     def similar_pairs(self, recorded_input: RecordedInput) -> WordPairs:
         """Pairs of words with a letter or digit whose vectors are similar, including each word with itself."""
@@ -89,6 +95,8 @@ class WordRelations:
                 for word, bigram in enumerate(pairwise(forms))
                 if segments[word] == segments[word + 1] and bigram in collocated
             ]
+        if not pairs:
+            return NO_PAIRS
         return np.array(pairs + [(second, first) for first, second in pairs], np.int64).reshape(-1, 2)
 
 
@@ -97,6 +105,8 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
 
     In *New York City*, annotated as flat, both last words depend on the first and are siblings.
     """
+    if all(segment.relations is None for segment in recorded_input.text.segments):
+        return []
     is_multiword = list(map(_is_multiword, word_annotations(recorded_input, "relations")))
     if True not in is_multiword:
         return []
@@ -122,12 +132,12 @@ def _is_multiword(relation: str | None) -> bool:
 
 
 @lru_cache(maxsize=2**18)
-def _lemma_key(word: str, lemma: str | None) -> str | None:
-    """The lower-cased lemma, or form, that related words share; None for words without a letter or digit."""
-    form = word.lower()
-    if not any(character.isalnum() for character in form):
-        return None
-    return form if lemma is None else lemma.lower()
+def _has_letter_or_digit(word: str) -> bool:
+    return any(map(str.isalnum, word.lower()))
+
+
+def _look_up(table: Mapping[str, int], texts: Sequence[str]) -> IntArray:
+    return np.fromiter(map(table.__getitem__, texts), np.int64, len(texts))
 
 
 def segment_of_words(recorded_input: RecordedInput) -> Array:

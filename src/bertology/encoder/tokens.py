@@ -23,7 +23,7 @@ Int32Array = NDArray[np.int32]
 CharacterOffsets = Sequence[tuple[int, int]]
 """Start and end of spans of a text, in characters."""
 
-NO_WORD = -1
+NO_WORD = NO_SEGMENT = -1
 
 
 class SpecialToken(IntEnum):
@@ -236,18 +236,16 @@ class Tokeniser:
 
     def _align(self, inputs: Sequence[TextInput], encodings: Sequence[Any]) -> list[TokenisedInput]:
         """The tokens of each input, aligned to its words; all inputs at once, because each NumPy call costs time."""
-        id_lists = [encoding.ids for encoding in encodings]
+        id_lists: list[list[int]] = [encoding.ids for encoding in encodings]
         lengths = np.array([len(ids) for ids in id_lists], np.int64)
         n_tokens = int(lengths.sum())
         if not n_tokens:
             return [self._without_tokens(text_input) for text_input in inputs]
-        ids = np.fromiter(chain.from_iterable(id_lists), np.int32, n_tokens)
-        type_ids = np.fromiter(chain.from_iterable(e.type_ids for e in encodings), np.int32, n_tokens)
-        # None, for special tokens, becomes NaN.
-        sequence_ids = np.concatenate([np.array(encoding.sequence_ids, np.float64) for encoding in encodings])
-        segment_ids = np.where(np.isnan(sequence_ids), -1, sequence_ids).astype(np.int32)
-        offsets = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
-        spans = np.fromiter(offsets, np.int64, 2 * n_tokens).reshape(-1, 2)
+        # One NumPy call for each input: a longer one would keep other threads from Python's lock.
+        ids = np.concatenate([np.fromiter(values, np.int32, len(values)) for values in id_lists])
+        type_ids = np.concatenate([_type_ids(encoding) for encoding in encodings])
+        segment_ids = np.concatenate([_segment_ids(encoding) for encoding in encodings])
+        spans = np.concatenate([_offset_array(encoding.offsets) for encoding in encodings])
         input_of_token = np.repeat(np.arange(len(inputs)), lengths)
         word_ids, is_straddling = _align_segments(inputs, input_of_token, segment_ids, spans)
         special_kinds = np.where(segment_ids >= 0, np.int32(SpecialToken.NONE), self._special_kinds[ids])
@@ -263,7 +261,7 @@ class Tokeniser:
             tokenised.append(
                 TokenisedInput(
                     ids=ids[part],
-                    tokens=tuple([strings[i] for i in id_lists[index]]),
+                    tokens=tuple(map(strings.__getitem__, id_lists[index])),
                     type_ids=type_ids[part],
                     segment_ids=segment_ids[part],
                     word_ids=word_ids[part],
@@ -281,6 +279,22 @@ class Tokeniser:
         return TokenisedInput(nothing, (), nothing, nothing, nothing, nothing, n_words)
 
 
+def _type_ids(encoding: Any) -> Int32Array:
+    values: list[int] = encoding.type_ids
+    return np.fromiter(values, np.int32, len(values)) if any(values) else np.zeros(len(values), np.int32)
+
+
+def _segment_ids(encoding: Any) -> Int32Array:
+    """The segment of each token, -1 for special tokens; the tokens of a segment are adjacent."""
+    values: list[int | None] = encoding.sequence_ids
+    segment_ids = np.full(len(values), NO_SEGMENT, np.int32)
+    for segment in range(encoding.n_sequences):
+        if count := values.count(segment):
+            start = values.index(segment)
+            segment_ids[start : start + count] = segment
+    return segment_ids
+
+
 def _align_segments(
     inputs: Sequence[TextInput], input_of_token: IntArray, segment_ids: Int32Array, spans: IntArray
 ) -> tuple[Int32Array, BoolArray]:
@@ -293,7 +307,7 @@ def _align_segments(
     n_words = np.array([len(segment) for segment in segments], np.int64)
     sizes = np.array([len(segment.text) + 1 for segment in segments], np.int64)
     starts = np.cumsum(sizes) - sizes
-    word_spans = _offset_array([span for segment in segments for span in segment.offsets])
+    word_spans = np.concatenate([_offset_array(segment.offsets) for segment in segments])
     word_spans += np.repeat(starts, n_words)[:, None]
     in_text = np.flatnonzero(segment_ids >= 0)
     first_segments = np.cumsum(n_segments) - n_segments

@@ -8,12 +8,15 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from bertology.lazy import torch
 from bertology.statistics.triton.accumulate import FusedLayers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bertology.arrays import IntArray
     from bertology.encoder.attention_hook import LayerActivations
     from bertology.statistics.triton.launch import PairBitmap
     from bertology.statistics.words import WordSlots
@@ -86,6 +89,29 @@ class TokenPairs:
         membership = self.scale.new_zeros(n_rows, max_cells, self.n_listed)
         membership[row, slot[cell_of_pair], sum_index] = 1
         return listed, membership
+
+
+def matching_pairs(source_keys: IntArray, target_keys: IntArray) -> IntArray:
+    """(3, pair): row, source and target of all pairs of tokens in a row with equal keys, both (batch, token).
+
+    Tokens with a negative key are in no pair.
+    """
+    (rows, sources), size = np.nonzero(source_keys >= 0), source_keys.shape[1]
+    n_keys = int(max(source_keys.max(initial=0), target_keys.max(initial=0))) + 1
+    targets = np.flatnonzero(target_keys >= 0)
+    keys_of_targets = target_keys.ravel()[targets] + targets // size * n_keys
+    order = targets[np.argsort(keys_of_targets, kind="stable")] % size
+    counts = np.bincount(keys_of_targets, minlength=len(source_keys) * n_keys)
+    keys = source_keys[rows, sources] + rows * n_keys
+    members, positions = expand_groups((np.cumsum(counts) - counts)[keys], counts[keys])
+    return np.stack([rows[members], sources[members], order[positions]])
+
+
+def expand_groups(starts: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """The members of groups of adjacent positions: (member,) the number of the group, and the position."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    shifts = starts - (np.cumsum(sizes) - sizes)
+    return groups, np.arange(len(groups)) + shifts[groups]
 
 
 def _concatenate(pair_sets: Sequence[TokenPairs]) -> TokenPairs:
