@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bertology.arrays import BoolArray, IntArray
 from bertology.corpus.example import TextInput
+from bertology.corpus.sentence import OffsetArray
 from bertology.errors import Refusal
 
 Int32Array = NDArray[np.int32]
@@ -131,6 +132,8 @@ def _align_offsets(token_spans: IntArray, word_spans: IntArray, text: str) -> tu
 
 def _offset_array(offsets: CharacterOffsets) -> IntArray:
     """(span, 2) start and end of each span."""
+    if isinstance(offsets, OffsetArray):
+        return offsets.array
     return np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2)
 
 
