@@ -169,7 +169,7 @@ class TokenBatch:
 def move_to_device(array: Array, device: str) -> Tensor:
     """The array as a tensor; a copy to a GPU goes through pinned memory, and the host does not wait for it."""
     tensor = torch.from_numpy(array)
-    if device.startswith("cuda"):
+    if device.startswith("cuda") and array.size:
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 

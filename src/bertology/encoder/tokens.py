@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ CharacterOffsets = Sequence[tuple[int, int]]
 """Start and end of spans of a text, in characters."""
 
 NO_WORD = NO_SEGMENT = -1
+LISTS_PER_CALL = 8
 
 
 class SpecialToken(IntEnum):
@@ -132,8 +133,6 @@ def _align_offsets(token_spans: IntArray, word_spans: IntArray, text: str) -> tu
 
 def _offset_array(offsets: CharacterOffsets) -> IntArray:
     """(span, 2) start and end of each span."""
-    if isinstance(offsets, OffsetArray):
-        return offsets.array
     return np.fromiter(chain.from_iterable(offsets), np.int64, 2 * len(offsets)).reshape(-1, 2)
 
 
@@ -244,11 +243,11 @@ class Tokeniser:
         n_tokens = int(lengths.sum())
         if not n_tokens:
             return [self._without_tokens(text_input) for text_input in inputs]
-        # One NumPy call for each input: a longer one would keep other threads from Python's lock.
-        ids = np.concatenate([np.fromiter(values, np.int32, len(values)) for values in id_lists])
-        type_ids = np.concatenate([_type_ids(encoding) for encoding in encodings])
-        segment_ids = np.concatenate([_segment_ids(encoding) for encoding in encodings])
-        spans = np.concatenate([_offset_array(encoding.offsets) for encoding in encodings])
+        ids = _join_lists(id_lists, np.int32)
+        type_lists: list[list[int]] = [encoding.type_ids for encoding in encodings]
+        type_ids = _join_lists(type_lists, np.int32) if any(map(any, type_lists)) else np.zeros(n_tokens, np.int32)
+        segment_ids = _segment_ids(encodings)
+        spans = _join_offsets(encoding.offsets for encoding in encodings)
         input_of_token = np.repeat(np.arange(len(inputs)), lengths)
         word_ids, is_straddling = _align_segments(inputs, input_of_token, segment_ids, spans)
         special_kinds = np.where(segment_ids >= 0, np.int32(SpecialToken.NONE), self._special_kinds[ids])
@@ -282,20 +281,33 @@ class Tokeniser:
         return TokenisedInput(nothing, (), nothing, nothing, nothing, nothing, n_words)
 
 
-def _type_ids(encoding: Any) -> Int32Array:
-    values: list[int] = encoding.type_ids
-    return np.fromiter(values, np.int32, len(values)) if any(values) else np.zeros(len(values), np.int32)
+def _join_lists(lists: Iterable[Iterable[int]], dtype: type[np.integer[Any]]) -> NDArray[Any]:
+    """All numbers in one array, in calls for a few lists each: a longer call would keep other threads waiting."""
+    remaining, parts = iter(lists), list[NDArray[Any]]()
+    while group := list(islice(remaining, LISTS_PER_CALL)):
+        parts.append(np.fromiter(chain.from_iterable(group), dtype))
+    return np.concatenate(parts)
 
 
-def _segment_ids(encoding: Any) -> Int32Array:
+def _join_offsets(offsets: Iterable[CharacterOffsets]) -> IntArray:
+    """(span, 2) starts and ends of all spans."""
+    return _join_lists(map(chain.from_iterable, offsets), np.int64).reshape(-1, 2)
+
+
+def _segment_ids(encodings: Sequence[Any]) -> Int32Array:
     """The segment of each token, -1 for special tokens; the tokens of a segment are adjacent."""
-    values: list[int | None] = encoding.sequence_ids
-    segment_ids = np.full(len(values), NO_SEGMENT, np.int32)
-    for segment in range(encoding.n_sequences):
-        if count := values.count(segment):
-            start = values.index(segment)
-            segment_ids[start : start + count] = segment
-    return segment_ids
+    runs: list[tuple[int, int]] = []
+    for encoding in encodings:
+        values: list[int | None] = encoding.sequence_ids
+        position = 0
+        starts = sorted((values.index(n), n) for n in range(encoding.n_sequences) if n in values)
+        for start, segment in starts:
+            size = values.count(segment)
+            runs += ((NO_SEGMENT, start - position), (segment, size))
+            position = start + size
+        runs.append((NO_SEGMENT, len(values) - position))
+    segments, sizes = np.array(runs).T
+    return np.repeat(segments.astype(np.int32), sizes)
 
 
 def _align_segments(
@@ -310,7 +322,9 @@ def _align_segments(
     n_words = np.array([len(segment) for segment in segments], np.int64)
     sizes = np.array([len(segment.text) + 1 for segment in segments], np.int64)
     starts = np.cumsum(sizes) - sizes
-    word_spans = np.concatenate([_offset_array(segment.offsets) for segment in segments])
+    arrays = [segment.offsets.array for segment in segments if isinstance(segment.offsets, OffsetArray)]
+    is_array = len(arrays) == len(segments)
+    word_spans = np.concatenate(arrays) if is_array else _join_offsets(segment.offsets for segment in segments)
     word_spans += np.repeat(starts, n_words)[:, None]
     in_text = np.flatnonzero(segment_ids >= 0)
     first_segments = np.cumsum(n_segments) - n_segments
