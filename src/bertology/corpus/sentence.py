@@ -212,6 +212,7 @@ def _split_common_texts(texts: Sequence[str]) -> Iterator[Sentence]:
     classes = _character_classes()[codes]
     is_letter, is_visible, is_joint = classes == _LETTER, classes != _SPACE, classes == _JOINT
     is_joint[1:-1] &= is_letter[:-2] & is_letter[2:]
+    is_joint[:1] = False
     in_word = is_letter | is_joint
     is_inside = in_word[1:] & in_word[:-1]
     is_start, is_end = is_visible.copy(), is_visible.copy()
