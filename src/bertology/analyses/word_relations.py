@@ -21,7 +21,7 @@ import numpy as np
 from bertology.arrays import Array, FloatArray, IntArray
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
-from bertology.corpus.sentence import ROOT
+from bertology.corpus.sentence import ROOT, Sentence
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.encoder.static import word_vectors
@@ -65,16 +65,20 @@ class WordRelations:
         """(word,) an index for each lemma, or form, of all inputs; -1 for words without a letter or digit."""
         # Strings are looked up once for each distinct one: batches have tens of thousands of words.
         segments = [segment for recorded_input in recorded_inputs for segment in recorded_input.text.segments]
-        texts = [segment.words if segment.lemmas is None else segment.lemmas for segment in segments]
-        lowered = {text: text.lower() for text in set(chain.from_iterable(texts))}
+        words = set(chain.from_iterable(segment.words for segment in segments))
+        lemmas = set(chain.from_iterable(segment.lemmas or () for segment in segments))
+        lowered = {text: text.lower() for text in words | lemmas}
         numbers = {key: number for number, key in enumerate(dict.fromkeys(lowered.values()))}
-        ids = {text: numbers[key] for text, key in lowered.items()}
-        is_readable = {word: _has_letter_or_digit(word) for word in set(chain.from_iterable(s.words for s in segments))}
-        arrays = [
-            np.where(_look_up(is_readable, segment.words), _look_up(ids, keys), -1)
-            for segment, keys in zip(segments, texts, strict=True)
-        ]
-        return np.concatenate(arrays)
+        is_readable = {word: any(map(str.isalnum, lowered[word])) for word in words}
+        form_ids = {word: numbers[lowered[word]] if is_readable[word] else -1 for word in words}
+        lemma_ids = {lemma: numbers[lowered[lemma]] for lemma in lemmas}
+
+        def ids(segment: Sentence) -> IntArray:
+            if segment.lemmas is None:
+                return _look_up(form_ids, segment.words)
+            return np.where(_look_up(is_readable, segment.words), _look_up(lemma_ids, segment.lemmas), -1)
+
+        return np.concatenate(list(map(ids, segments)))
 
     def similar_pairs(self, recorded_input: RecordedInput) -> WordPairs:
         """Pairs of words with a letter or digit whose vectors are similar, including each word with itself."""
@@ -129,11 +133,6 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
 @lru_cache(maxsize=2**12)
 def _is_multiword(relation: str | None) -> bool:
     return (relation or "").split(":")[0] in MULTIWORD_RELATIONS
-
-
-@lru_cache(maxsize=2**18)
-def _has_letter_or_digit(word: str) -> bool:
-    return any(map(str.isalnum, word.lower()))
 
 
 def _look_up(table: Mapping[str, int], texts: Sequence[str]) -> IntArray:

@@ -61,7 +61,7 @@ def overlap_batches(
             return prepared, ready
 
     remaining = iter(batches)
-    with _short_turns(), ThreadPoolExecutor(1) as preparing, ThreadPoolExecutor(1) as fetching:
+    with _short_turns(), ThreadPoolExecutor(BATCHES_AHEAD) as preparing, ThreadPoolExecutor(1) as fetching:
         prepared_batches: deque[tuple[Batch, Future[tuple[Prepared, torch.cuda.Event]]]] = deque()
         running: deque[tuple[Batch, Future[Result]]] = deque()
 

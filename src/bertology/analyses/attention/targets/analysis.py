@@ -8,8 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-import numpy as np
-
 from bertology.analyses.attention.targets.linguistic import (
     feature_target_site,
     occurring_labels,
@@ -31,7 +29,7 @@ from bertology.statistics.batch_features import (
     Punctuation,
     PunctuationOption,
 )
-from bertology.statistics.pairs import StatisticNeeds, TokenPairs, matching_pairs, pair_sums
+from bertology.statistics.pairs import StatisticNeeds, TokenPairs, locate_pairs, matching_pairs, pair_sums
 from bertology.statistics.rows import attention_received, row_statistics
 
 if TYPE_CHECKING:
@@ -99,11 +97,10 @@ def _shift(flags: Tensor, offset: int) -> Tensor:
 def _same_word_pairs(batch: TokenBatch, punctuation: Punctuation) -> IntArray:
     """(4, pair): row, source, target and sum of the `pairs` of a `_TargetIndex`."""
     word_ids = batch.padded_array("word_ids", NO_WORD)
-    row, source, target = pairs = matching_pairs(word_ids, word_ids)
-    is_other_kind = KIND_FLAGS_BY_PUNCTUATION[punctuation](batch)[..., 3]
-    is_distant = is_other_kind[row, target] & (abs(source - target) > 1)
-    sums = (pairs[:, source != target], pairs[:, is_distant])
-    return np.concatenate([np.insert(chosen, 3, index, axis=0) for index, chosen in enumerate(sums)], axis=1)
+    source, target = pairs = matching_pairs(word_ids, word_ids)
+    is_other_kind = KIND_FLAGS_BY_PUNCTUATION[punctuation](batch)[..., 3].ravel()
+    is_distant = is_other_kind[target] & (abs(source - target) > 1)
+    return locate_pairs((pairs[:, source != target], pairs[:, is_distant]), batch.padded_length)
 
 
 def _needs(prepared: _TargetIndex) -> StatisticNeeds:

@@ -16,7 +16,14 @@ from bertology.encoder.tokens import NO_WORD, SpecialToken
 from bertology.lazy import torch
 from bertology.recording.sites import ReducedSite
 from bertology.statistics.batch_features import SOURCE_GROUPS, TOKEN_KINDS
-from bertology.statistics.pairs import StatisticNeeds, TokenPairs, expand_groups, matching_pairs, pair_sums
+from bertology.statistics.pairs import (
+    StatisticNeeds,
+    TokenPairs,
+    expand_groups,
+    locate_pairs,
+    matching_pairs,
+    pair_sums,
+)
 from bertology.statistics.rows import row_statistics
 
 if TYPE_CHECKING:
@@ -111,36 +118,28 @@ def _prepare(batch: TokenBatch, relations: WordRelations, include_self: bool) ->
 
 def _pattern_pairs(batch: TokenBatch, relations: WordRelations, include_self: bool) -> IntArray:
     """(4, pair): batch row, source, target and pattern of the targets of each pattern between words."""
-    word_ids, segment_ids = batch.padded_array("word_ids", NO_WORD), batch.padded_array("segment_ids", -1)
+    word_ids = batch.padded_array("word_ids", NO_WORD)
+    words, segments = word_ids.ravel(), batch.padded_array("segment_ids", -1).ravel()
     same_word, related = matching_pairs(word_ids, word_ids), _related_pairs(batch, word_ids, relations)
     following = matching_pairs(np.where(word_ids >= 0, word_ids + 1, NO_WORD), word_ids)
     predictive = _token_pairs(batch, word_ids, relations.predictive_pairs)
 
     def in_segment(pairs: IntArray) -> BoolArray:
-        row, source, target = pairs
-        return segment_ids[row, source] == segment_ids[row, target]
-
-    def is_other_word(pairs: IntArray) -> BoolArray:
-        row, source, target = pairs
-        return word_ids[row, source] != word_ids[row, target]
+        return segments[pairs[0]] == segments[pairs[1]]
 
     following = following[:, in_segment(following)]
     is_near = in_segment(related)
-    is_related = is_other_word(related) | ((related[1] == related[2]) & include_self)
+    is_related = (words[related[0]] != words[related[1]]) | ((related[0] == related[1]) & include_self)
+    is_predictive = in_segment(predictive) & (words[predictive[0]] != words[predictive[1]])
+    other_tokens = same_word[:, same_word[0] != same_word[1]]
     pairs = {
         NEXT_WORD: following,
-        PREVIOUS_WORD: following[[0, 2, 1]],
+        PREVIOUS_WORD: following[::-1],
         RELATED: related[:, is_near & is_related],
         RELATED_OTHER: related[:, ~is_near],
-        PREDICTIVE: np.concatenate(
-            [
-                predictive[:, in_segment(predictive) & is_other_word(predictive)],
-                same_word[:, same_word[1] != same_word[2]],
-            ],
-            axis=1,
-        ),
+        PREDICTIVE: np.concatenate([predictive[:, is_predictive], other_tokens], axis=1),
     }
-    return np.concatenate([np.insert(pairs[name], 3, PATTERNS.index(name), axis=0) for name in WORD_PATTERNS], axis=1)
+    return locate_pairs([pairs[name] for name in WORD_PATTERNS], batch.padded_length)
 
 
 def _is_source(batch: TokenBatch, pairs: IntArray) -> BoolArray:
@@ -157,7 +156,7 @@ def _is_source(batch: TokenBatch, pairs: IntArray) -> BoolArray:
 
 
 def _related_pairs(batch: TokenBatch, word_ids: IntArray, relations: WordRelations) -> IntArray:
-    """(3, pair): row, source and target of tokens whose words have the same lemma or form, or similar vectors."""
+    """The `matching_pairs` of tokens whose words have the same lemma or form, or similar vectors."""
     n_words = np.array([recorded_input.tokens.n_words for recorded_input in batch.inputs])
     by_word = np.append(relations.lemma_ids(batch.inputs), -1)
     word_index = word_ids + (np.cumsum(n_words) - n_words)[:, None]
@@ -168,22 +167,23 @@ def _related_pairs(batch: TokenBatch, word_ids: IntArray, relations: WordRelatio
 
 
 def _token_pairs(batch: TokenBatch, word_ids: IntArray, word_pairs: Callable[[RecordedInput], WordPairs]) -> IntArray:
-    """(3, pair): row, source and target of the tokens of pairs of words."""
+    """Pairs of words as pairs of their tokens, in the form of `matching_pairs`."""
     by_input = [word_pairs(recorded_input) for recorded_input in batch.inputs]
     n_pairs = list(map(len, by_input))
     if not any(n_pairs):
-        return np.empty((3, 0), np.int64)
+        return np.empty((2, 0), np.int64)
     rows, (first, second) = np.repeat(np.arange(len(n_pairs)), n_pairs), np.concatenate(by_input).T
     n_words = max(recorded_input.tokens.n_words for recorded_input in batch.inputs)
     rows, first, second = np.unique([rows, first, second], axis=1)
-    token_rows, tokens = np.nonzero(word_ids >= 0)
-    words = word_ids[token_rows, tokens] + token_rows * n_words
+    tokens = np.flatnonzero(word_ids >= 0)
+    words = (word_ids + n_words * np.arange(len(word_ids))[:, None]).ravel()[tokens]
     tokens = tokens[np.argsort(words, kind="stable")]
-    sizes = np.bincount(words, minlength=len(n_pairs) * n_words)
+    sizes = np.bincount(words, minlength=len(word_ids) * n_words)
     starts = np.cumsum(sizes) - sizes
-    pairs, sources = expand_groups(*(array[first + rows * n_words] for array in (starts, sizes)))
-    members, targets = expand_groups(*(array[(second + rows * n_words)[pairs]] for array in (starts, sizes)))
-    return np.stack([rows[pairs[members]], tokens[sources[members]], tokens[targets]])
+    first, second = first + rows * n_words, second + rows * n_words
+    pairs, sources = expand_groups(starts[first], sizes[first])
+    groups, targets = expand_groups(starts[second[pairs]], sizes[second[pairs]])
+    return np.stack([tokens[sources[groups]], tokens[targets]])
 
 
 def pattern_masks(
