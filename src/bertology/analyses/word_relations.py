@@ -21,7 +21,7 @@ import numpy as np
 from bertology.arrays import Array, FloatArray, IntArray
 from bertology.corpus.corpus import Corpus
 from bertology.corpus.read import load_corpus
-from bertology.corpus.sentence import ROOT, Sentence
+from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.encoder.static import word_vectors
@@ -65,20 +65,17 @@ class WordRelations:
         """(word,) an index for each lemma, or form, of all inputs; -1 for words without a letter or digit."""
         # Strings are looked up once for each distinct one: batches have tens of thousands of words.
         segments = [segment for recorded_input in recorded_inputs for segment in recorded_input.text.segments]
-        words = set(chain.from_iterable(segment.words for segment in segments))
-        lemmas = set(chain.from_iterable(segment.lemmas or () for segment in segments))
-        lowered = {text: text.lower() for text in words | lemmas}
+        words = list(chain.from_iterable(segment.words for segment in segments))
+        keys = words
+        if any(segment.lemmas is not None for segment in segments):
+            keys = list(chain.from_iterable(s.words if s.lemmas is None else s.lemmas for s in segments))
+        lowered = {key: key.lower() for key in set(keys)}
         numbers = {key: number for number, key in enumerate(dict.fromkeys(lowered.values()))}
-        is_readable = {word: any(map(str.isalnum, lowered[word])) for word in words}
-        form_ids = {word: numbers[lowered[word]] if is_readable[word] else -1 for word in words}
-        lemma_ids = {lemma: numbers[lowered[lemma]] for lemma in lemmas}
-
-        def ids(segment: Sentence) -> IntArray:
-            if segment.lemmas is None:
-                return _look_up(form_ids, segment.words)
-            return np.where(_look_up(is_readable, segment.words), _look_up(lemma_ids, segment.lemmas), -1)
-
-        return np.concatenate(list(map(ids, segments)))
+        ids = {key: numbers[lower] for key, lower in lowered.items()}
+        is_readable = {word: any(map(str.isalnum, word.lower())) for word in set(words)}
+        if keys is words:
+            return _look_up({word: ids[word] if flag else -1 for word, flag in is_readable.items()}, words)
+        return np.where(_look_up(is_readable, words), _look_up(ids, keys), -1)
 
     def similar_pairs(self, recorded_input: RecordedInput) -> WordPairs:
         """Pairs of words with a letter or digit whose vectors are similar, including each word with itself."""
@@ -109,11 +106,10 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
 
     In *New York City*, annotated as flat, both last words depend on the first and are siblings.
     """
-    if all(segment.relations is None for segment in recorded_input.text.segments):
+    relations = (segment.relations or () for segment in recorded_input.text.segments)
+    if not any(map(_is_multiword, chain.from_iterable(relations))):
         return []
-    is_multiword = list(map(_is_multiword, word_annotations(recorded_input, "relations")))
-    if True not in is_multiword:
-        return []
+    is_multiword = map(_is_multiword, word_annotations(recorded_input, "relations"))
     governors = [
         governor if connected and governor is not None else ROOT
         for connected, governor in zip(is_multiword, word_governors(recorded_input), strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -148,9 +149,15 @@ class TokenBatch:
 
     def padded_array(self, field: str, filler: int) -> IntArray:
         """(batch, token) a field of `TokenisedInput`, on the host."""
-        padded = np.full((len(self.inputs), self.padded_length), filler, np.int64)
-        padded[self.is_token] = np.concatenate([getattr(recorded.tokens, field) for recorded in self.inputs])
-        return padded
+        if (field, filler) not in self._padded_arrays:
+            padded = np.full((len(self.inputs), self.padded_length), filler, np.int64)
+            padded[self.is_token] = np.concatenate(list(map(attrgetter(f"tokens.{field}"), self.inputs)))
+            self._padded_arrays[field, filler] = padded
+        return self._padded_arrays[field, filler]
+
+    @cached_property
+    def _padded_arrays(self) -> dict[tuple[str, int], IntArray]:
+        return {}
 
     @cached_property
     def is_token(self) -> BoolArray:
