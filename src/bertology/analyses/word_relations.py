@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, compress, pairwise
 from typing import Annotated
 
 import numpy as np
@@ -25,7 +25,7 @@ from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.encoder.static import word_vectors
-from bertology.encoder.token_batch import RecordedInput, word_annotations, word_governors
+from bertology.encoder.token_batch import RecordedInput
 from bertology.number_ranges import COSINE
 from bertology.numerics.collocations import collocations
 
@@ -106,20 +106,18 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
 
     In *New York City*, annotated as flat, both last words depend on the first and are siblings.
     """
-    relations = (segment.relations or () for segment in recorded_input.text.segments)
-    if not any(map(_is_multiword, chain.from_iterable(relations))):
-        return []
-    is_multiword = map(_is_multiword, word_annotations(recorded_input, "relations"))
-    governors = [
-        governor if connected and governor is not None else ROOT
-        for connected, governor in zip(is_multiword, word_governors(recorded_input), strict=True)
-    ]
+    governors: dict[int, int] = {}
+    first_word = 0
+    for segment in recorded_input.text.segments:
+        if segment.relations is not None and segment.governors is not None:
+            for word in compress(range(len(segment)), map(_is_multiword, segment.relations)):
+                if segment.governors[word] != ROOT:
+                    governors[first_word + word] = first_word + segment.governors[word]
+        first_word += len(segment)
     by_top: dict[int, set[int]] = {}
-    for word, governor in enumerate(governors):
-        if governor == ROOT:
-            continue
+    for word in governors:
         top, visited = word, {word}
-        while governors[top] != ROOT and governors[top] not in visited:
+        while top in governors and governors[top] not in visited:
             top = governors[top]
             visited.add(top)
         by_top.setdefault(top, {top}).add(word)

@@ -280,7 +280,7 @@ def as_corpus(value: object) -> Corpus:
     if isinstance(value, Path) or (isinstance(value, str) and "\n" not in value):
         return load_corpus(str(value))
     if isinstance(value, list) and value and all(isinstance(text, str) and text.strip() for text in value):
-        return Corpus(TextExamples(value), name="text")
+        return Corpus(TextExamples(tuple(value)), name="text")
     from bertology.corpus.from_objects import build_corpus
 
     return build_corpus(value)
