@@ -4,6 +4,7 @@
     python benchmarks/attention_device.py --profile          # where the time goes
     python benchmarks/attention_device.py --batches 40       # from plain texts, relative to the device alone
     python benchmarks/attention_device.py --corpus FILE      # short sentences, in tokens per second
+    python benchmarks/attention_device.py --batches 40 --stages   # the host's processor time by stage
 
 Compared with transformers with eager attention whose attention weights are moved to the CPU. Weights are random,
 because the time does not depend on them. Methods alternate; the device is synchronised before the clock stops.
@@ -23,6 +24,7 @@ import torch
 import transformers
 
 from attention import WORDS, statistics_sites
+from bertology.corpus import text_examples
 from bertology.corpus.corpus import Corpus, corpus_from_sentences
 from bertology.corpus.read import load_corpus
 from bertology.corpus.sentence import sentence_from_words
@@ -30,6 +32,8 @@ from bertology.encoder.encoder import ModelInputs
 from bertology.encoder.huggingface import HuggingFaceEncoder, wrap
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import TokenBatch
+from bertology.encoder.tokens import Tokeniser
+from bertology.recording import recorder
 from bertology.recording.plan import RecordingConfig, make_plan
 from bertology.recording.recorder import SiteCollector, record
 from bertology.recording.sites import ReducedSite, Site, strongest_word_site
@@ -67,6 +71,9 @@ def main() -> None:
     if options.profile:
         _print_profile(all_statistics, options.device)
         return
+    if options.stages:
+        _print_stages(encoder, sites, config, options)
+        return
     if options.batches:
         _print_end_to_end(encoder, sites, config, options)
         return
@@ -92,6 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--each", action="store_true", help="also time every statistic alone")
     parser.add_argument("--profile", action="store_true", help="profile all statistics")
     parser.add_argument("--batches", type=int, default=0, help="time this many batches from plain texts, end to end")
+    parser.add_argument("--stages", action="store_true", help="print the host's processor time by stage instead")
     parser.add_argument("--corpus", default="", help="time this corpus end to end, its inputs sorted by length")
     return parser.parse_args()
 
@@ -222,6 +230,57 @@ def _print_sentences(encoder: HuggingFaceEncoder, sites: Sequence[Site], options
     n_tokens = sum(len(recorded.tokens) for recorded in plan.inputs)
     print(f"{len(plan.inputs)} sentences, {n_tokens} tokens, {len(batches)} batches, {_device_name(options.device)}")
     print_methods(methods, options.rounds, options.device, n_tokens)
+
+
+STAGES: dict[str, tuple[Any, str]] = {
+    "words of texts": (text_examples, "sentences_from_texts"),
+    "tokeniser (the calling thread alone)": (Tokeniser, "_encode"),
+    "arrays of tokens, aligned to words": (Tokeniser, "_align"),
+    "preparation": (recorder.SiteCollector, "__init__"),
+    "preparation for the kernels": (recorder.SiteCollector, "prepare"),
+    "launching the pass and most reductions": (HuggingFaceEncoder, "forward"),
+    "launching the last reductions": (recorder.SiteCollector, "submit"),
+    "results": (recorder.SiteCollector, "arrays"),
+}
+"""Functions that the threads of the host spend most of their time in."""
+
+
+def _print_stages(
+    encoder: HuggingFaceEncoder, sites: Sequence[Site], config: RecordingConfig, options: argparse.Namespace
+) -> None:
+    """The processor time of each stage for a batch of texts, or for 1,000 sentences of a corpus."""
+    if options.corpus:
+        data: Any = load_corpus(options.corpus)
+        config, n_units, unit = RecordingConfig(overflow="truncate"), len(data) / 1000, "1,000 sentences"
+    else:
+        n_units, unit = max(8, options.batches), "a batch"
+        full = full_texts(encoder, n_units * options.batch_size, options.length, config)
+        data = [sentence.text for sentence in full.sentences]
+    record(encoder, data, sites, config=config, max_hours=None)
+    seconds = {name: _add_timer(owner, function) for name, (owner, function) in STAGES.items()}
+    start = time.perf_counter()
+    record(encoder, data, sites, config=config, max_hours=None)
+    _synchronise(options.device)
+    elapsed = time.perf_counter() - start
+    print(f"milliseconds of processor time for {unit}, by stage; by the clock {1000 * elapsed / n_units:.1f}")
+    for name, times in seconds.items():
+        print(f"{name:<60}{1000 * sum(times) / n_units:>9.1f}{len(times):>8} calls")
+
+
+def _add_timer(owner: Any, name: str) -> list[float]:
+    """Make a function note the processor time that its thread needs for each call."""
+    times: list[float] = []
+    function = getattr(owner, name)
+
+    def timed(*args: Any, **options: Any) -> Any:
+        start = time.thread_time()
+        try:
+            return function(*args, **options)
+        finally:
+            times.append(time.thread_time() - start)
+
+    setattr(owner, name, timed)
+    return times
 
 
 def _measure(method: Callable[[], object], device: str) -> tuple[float, float]:

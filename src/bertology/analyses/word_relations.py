@@ -10,10 +10,10 @@ expression), or are neighbours and a collocation of a given corpus.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, compress, pairwise
 from typing import Annotated
 
 import numpy as np
@@ -25,7 +25,7 @@ from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.encoder.static import word_vectors
-from bertology.encoder.token_batch import RecordedInput, word_annotations, word_governors
+from bertology.encoder.token_batch import RecordedInput
 from bertology.number_ranges import COSINE
 from bertology.numerics.collocations import collocations
 
@@ -63,12 +63,19 @@ class WordRelations:
 
     def lemma_ids(self, recorded_inputs: Sequence[RecordedInput]) -> IntArray:
         """(word,) an index for each lemma, or form, of all inputs; -1 for words without a letter or digit."""
-        words = chain.from_iterable(recorded_input.text.words for recorded_input in recorded_inputs)
-        lemmas = chain.from_iterable(word_annotations(recorded_input, "lemmas") for recorded_input in recorded_inputs)
-        keys = list(map(_lemma_key, words, lemmas))
-        ids: dict[str | None, int] = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-        ids[None] = -1
-        return np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys))
+        # Strings are looked up once for each distinct one: batches have tens of thousands of words.
+        segments = [segment for recorded_input in recorded_inputs for segment in recorded_input.text.segments]
+        words = list(chain.from_iterable(segment.words for segment in segments))
+        keys = words
+        if any(segment.lemmas is not None for segment in segments):
+            keys = list(chain.from_iterable(s.words if s.lemmas is None else s.lemmas for s in segments))
+        lowered = {key: key.lower() for key in set(keys)}
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(lowered.values()))}
+        ids = {key: numbers[lower] for key, lower in lowered.items()}
+        is_readable = {word: any(map(str.isalnum, word.lower())) for word in set(words)}
+        if keys is words:
+            return _look_up({word: ids[word] if flag else -1 for word, flag in is_readable.items()}, words)
+        return np.where(_look_up(is_readable, words), _look_up(ids, keys), -1)
 
     def similar_pairs(self, recorded_input: RecordedInput) -> WordPairs:
         """Pairs of words with a letter or digit whose vectors are similar, including each word with itself."""
@@ -89,6 +96,8 @@ class WordRelations:
                 for word, bigram in enumerate(pairwise(forms))
                 if segments[word] == segments[word + 1] and bigram in collocated
             ]
+        if not pairs:
+            return NO_PAIRS
         return np.array(pairs + [(second, first) for first, second in pairs], np.int64).reshape(-1, 2)
 
 
@@ -97,19 +106,18 @@ def _expressions(recorded_input: RecordedInput) -> list[list[int]]:
 
     In *New York City*, annotated as flat, both last words depend on the first and are siblings.
     """
-    is_multiword = list(map(_is_multiword, word_annotations(recorded_input, "relations")))
-    if True not in is_multiword:
-        return []
-    governors = [
-        governor if connected and governor is not None else ROOT
-        for connected, governor in zip(is_multiword, word_governors(recorded_input), strict=True)
-    ]
+    governors: dict[int, int] = {}
+    first_word = 0
+    for segment in recorded_input.text.segments:
+        if segment.relations is not None and segment.governors is not None:
+            for word in compress(range(len(segment)), map(_is_multiword, segment.relations)):
+                if segment.governors[word] != ROOT:
+                    governors[first_word + word] = first_word + segment.governors[word]
+        first_word += len(segment)
     by_top: dict[int, set[int]] = {}
-    for word, governor in enumerate(governors):
-        if governor == ROOT:
-            continue
+    for word in governors:
         top, visited = word, {word}
-        while governors[top] != ROOT and governors[top] not in visited:
+        while top in governors and governors[top] not in visited:
             top = governors[top]
             visited.add(top)
         by_top.setdefault(top, {top}).add(word)
@@ -121,13 +129,8 @@ def _is_multiword(relation: str | None) -> bool:
     return (relation or "").split(":")[0] in MULTIWORD_RELATIONS
 
 
-@lru_cache(maxsize=2**18)
-def _lemma_key(word: str, lemma: str | None) -> str | None:
-    """The lower-cased lemma, or form, that related words share; None for words without a letter or digit."""
-    form = word.lower()
-    if not any(character.isalnum() for character in form):
-        return None
-    return form if lemma is None else lemma.lower()
+def _look_up(table: Mapping[str, int], texts: Sequence[str]) -> IntArray:
+    return np.fromiter(map(table.__getitem__, texts), np.int64, len(texts))
 
 
 def segment_of_words(recorded_input: RecordedInput) -> Array:

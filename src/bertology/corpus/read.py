@@ -24,6 +24,7 @@ from bertology.corpus.generate import GENERATED_PREFIX, generators, load_generat
 from bertology.corpus.probing_tasks import TASKS_PREFIX, build_task_corpus, parse_task_address, probing_tasks
 from bertology.corpus.registration import check_options, function_options, import_modules
 from bertology.corpus.sentence import Sentence
+from bertology.corpus.text_examples import TextExamples
 from bertology.corpus.text_files import OPENERS, ParseErrorHandler, lines
 from bertology.errors import Refusal, unknown_name
 from bertology.input_files import path_exists, shorten_name
@@ -278,6 +279,8 @@ def as_corpus(value: object) -> Corpus:
         return value
     if isinstance(value, Path) or (isinstance(value, str) and "\n" not in value):
         return load_corpus(str(value))
+    if isinstance(value, list) and value and all(isinstance(text, str) and text.strip() for text in value):
+        return Corpus(TextExamples(tuple(value)), name="text")
     from bertology.corpus.from_objects import build_corpus
 
     return build_corpus(value)

@@ -8,22 +8,70 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bertology.errors import unknown_name
 
 ROOT = -1
 
-CharacterOffsets = tuple[tuple[int, int], ...]
 WordSplitting = Literal["text", "spaces"]
 NON_SPACE = re.compile(r"\S+")
 _UNCOMMON = re.compile(r"[^\u0000-\u02ff\u2010-\u205f\u20a0-\u20cf\u2100-\u214f]")
 """Characters outside blocks without combining marks and without scripts written without spaces."""
 _COMMON_WORD = re.compile(r"\w+(?:['’-]\w+)*|\S")
 """A word of a text without uncommon characters; a regular expression is several times faster than a loop."""
+
+
+_LETTER, _SPACE, _JOINT = 1, 2, 3
+"""Classes of characters: part of a word, white space, and what joins two parts of a word."""
+
+
+class OffsetArray(Sequence[tuple[int, int]]):
+    """Starts and ends of words in one array, equal to the tuple of pairs, which takes several times the memory."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: NDArray[np.int64]) -> None:
+        """`array` is (word, 2)."""
+        self.array = array
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> OffsetArray: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | OffsetArray:
+        if isinstance(index, slice):
+            return OffsetArray(self.array[index])
+        start, end = self.array[index].tolist()
+        return start, end
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        starts, ends = self.array.T.tolist()
+        return zip(starts, ends, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, OffsetArray):
+            return np.array_equal(self.array, other.array)
+        return tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+CharacterOffsets = tuple[tuple[int, int], ...] | OffsetArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +197,55 @@ def sentence_from_text(text: str, *, id: str = "") -> Sentence:
     Apostrophes and hyphens inside a word belong to it. In scripts written without spaces each character is a word.
     """
     return _sentence_from_offsets(text, tuple(_word_spans(text)), id)
+
+
+def sentences_from_texts(texts: Sequence[str]) -> list[Sentence]:
+    """`sentence_from_text` for each text, all at once: several times faster for texts without uncommon characters."""
+    is_common = [text.isascii() or _UNCOMMON.search(text) is None for text in texts]
+    common = iter(_split_common_texts([text for text, flag in zip(texts, is_common, strict=True) if flag]))
+    return [next(common) if flag else sentence_from_text(text) for text, flag in zip(texts, is_common, strict=True)]
+
+
+def _split_common_texts(texts: Sequence[str]) -> Iterator[Sentence]:
+    """The words of `_COMMON_WORD` in texts without uncommon characters, found in the joined texts."""
+    codes = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le"), np.uint32)
+    classes = _character_classes()[codes]
+    is_letter, is_visible, is_joint = classes == _LETTER, classes != _SPACE, classes == _JOINT
+    is_joint[1:-1] &= is_letter[:-2] & is_letter[2:]
+    is_joint[:1] = False
+    in_word = is_letter | is_joint
+    is_inside = in_word[1:] & in_word[:-1]
+    is_start, is_end = is_visible.copy(), is_visible.copy()
+    is_start[1:] &= ~is_inside
+    is_end[:-1] &= ~is_inside
+    starts, ends = np.flatnonzero(is_start), np.flatnonzero(is_end) + 1
+    # Words are cut out of a text that has nothing else between them than one line break.
+    line_breaks = np.cumsum(is_start, dtype=np.int32)[is_visible]
+    line_breaks += np.arange(-1, len(line_breaks) - 1, dtype=np.int32)
+    lines = np.full(len(line_breaks) + len(starts), ord("\n"), np.uint32)
+    lines[line_breaks] = codes[is_visible]
+    words = lines.tobytes().decode("utf-32-le").split("\n")
+    spans = np.stack([starts, ends], 1)
+    text_ends = np.cumsum([len(text) + 1 for text in texts])
+    first = 0
+    for text, end, last in zip(texts, text_ends.tolist(), np.searchsorted(starts, text_ends).tolist(), strict=True):
+        offsets = OffsetArray(spans[first:last] - (end - len(text) - 1))
+        yield Sentence(words=tuple(words[first:last]), text=text, offsets=offsets)
+        first = last
+
+
+@cache
+def _character_classes() -> NDArray[np.uint8]:
+    """The class of each code point that is not uncommon."""
+    characters = list(map(chr, range(0x2150)))
+    return np.select(
+        [
+            [character.isalnum() or character == "_" for character in characters],
+            [character.isspace() for character in characters],
+            [character in "'’-" for character in characters],
+        ],
+        [np.uint8(_LETTER), np.uint8(_SPACE), np.uint8(_JOINT)],
+    )
 
 
 def split_at_spaces(text: str, *, id: str = "") -> Sentence:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bertology.arrays import BoolArray, IntArray
+from bertology.arrays import Array, BoolArray, IntArray
 from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import ModelInputs
@@ -58,7 +59,7 @@ class TokenBatch:
     @cached_property
     def lengths(self) -> Tensor:
         """(batch,) number of tokens of each input."""
-        return torch.tensor([len(recorded.tokens) for recorded in self.inputs], device=self.device)
+        return move_to_device(self.input_lengths, self.device)
 
     @cached_property
     def token_mask(self) -> Tensor:
@@ -144,22 +145,40 @@ class TokenBatch:
         padded = np.zeros((len(self.inputs), self.padded_length), np.bool_)
         for row, flag in enumerate(flags):
             padded[row, : len(flag)] = flag
-        return torch.from_numpy(padded).to(self.device)
+        return move_to_device(padded, self.device)
 
     def padded_array(self, field: str, filler: int) -> IntArray:
         """(batch, token) a field of `TokenisedInput`, on the host."""
-        padded = np.full((len(self.inputs), self.padded_length), filler, np.int64)
-        padded[self.is_token] = np.concatenate([getattr(recorded.tokens, field) for recorded in self.inputs])
-        return padded
+        if (field, filler) not in self._padded_arrays:
+            padded = np.full((len(self.inputs), self.padded_length), filler, np.int64)
+            padded[self.is_token] = np.concatenate(list(map(attrgetter(f"tokens.{field}"), self.inputs)))
+            self._padded_arrays[field, filler] = padded
+        return self._padded_arrays[field, filler]
+
+    @cached_property
+    def _padded_arrays(self) -> dict[tuple[str, int], IntArray]:
+        return {}
 
     @cached_property
     def is_token(self) -> BoolArray:
         """`token_mask` on the host."""
-        lengths = np.array([len(recorded.tokens) for recorded in self.inputs])
-        return np.arange(self.padded_length) < lengths[:, None]
+        return np.arange(self.padded_length) < self.input_lengths[:, None]
+
+    @cached_property
+    def input_lengths(self) -> IntArray:
+        """`lengths` on the host."""
+        return np.array([len(recorded.tokens) for recorded in self.inputs])
 
     def _pad(self, field: str, filler: int) -> Tensor:
-        return torch.from_numpy(self.padded_array(field, filler)).to(self.device)
+        return move_to_device(self.padded_array(field, filler), self.device)
+
+
+def move_to_device(array: Array, device: str) -> Tensor:
+    """The array as a tensor; a copy to a GPU goes through pinned memory, and the host does not wait for it."""
+    tensor = torch.from_numpy(array)
+    if device.startswith("cuda") and array.size:
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 WordAnnotation = Literal["pos", "xpos", "relations", "lemmas", "morphology"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from bertology.arrays import BoolArray, IntArray
 from bertology.corpus.example import TextInput
+from bertology.corpus.sentence import OffsetArray
 from bertology.errors import Refusal
 
 Int32Array = NDArray[np.int32]
 CharacterOffsets = Sequence[tuple[int, int]]
 """Start and end of spans of a text, in characters."""
 
-NO_WORD = -1
+NO_WORD = NO_SEGMENT = -1
+LISTS_PER_CALL = 8
 
 
 class SpecialToken(IntEnum):
@@ -236,18 +238,16 @@ class Tokeniser:
 
     def _align(self, inputs: Sequence[TextInput], encodings: Sequence[Any]) -> list[TokenisedInput]:
         """The tokens of each input, aligned to its words; all inputs at once, because each NumPy call costs time."""
-        id_lists = [encoding.ids for encoding in encodings]
+        id_lists: list[list[int]] = [encoding.ids for encoding in encodings]
         lengths = np.array([len(ids) for ids in id_lists], np.int64)
         n_tokens = int(lengths.sum())
         if not n_tokens:
             return [self._without_tokens(text_input) for text_input in inputs]
-        ids = np.fromiter(chain.from_iterable(id_lists), np.int32, n_tokens)
-        type_ids = np.fromiter(chain.from_iterable(e.type_ids for e in encodings), np.int32, n_tokens)
-        # None, for special tokens, becomes NaN.
-        sequence_ids = np.concatenate([np.array(encoding.sequence_ids, np.float64) for encoding in encodings])
-        segment_ids = np.where(np.isnan(sequence_ids), -1, sequence_ids).astype(np.int32)
-        offsets = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
-        spans = np.fromiter(offsets, np.int64, 2 * n_tokens).reshape(-1, 2)
+        ids = _join_lists(id_lists, np.int32)
+        type_lists: list[list[int]] = [encoding.type_ids for encoding in encodings]
+        type_ids = _join_lists(type_lists, np.int32) if any(map(any, type_lists)) else np.zeros(n_tokens, np.int32)
+        segment_ids = _segment_ids(encodings)
+        spans = _join_offsets(encoding.offsets for encoding in encodings)
         input_of_token = np.repeat(np.arange(len(inputs)), lengths)
         word_ids, is_straddling = _align_segments(inputs, input_of_token, segment_ids, spans)
         special_kinds = np.where(segment_ids >= 0, np.int32(SpecialToken.NONE), self._special_kinds[ids])
@@ -263,7 +263,7 @@ class Tokeniser:
             tokenised.append(
                 TokenisedInput(
                     ids=ids[part],
-                    tokens=tuple([strings[i] for i in id_lists[index]]),
+                    tokens=tuple(map(strings.__getitem__, id_lists[index])),
                     type_ids=type_ids[part],
                     segment_ids=segment_ids[part],
                     word_ids=word_ids[part],
@@ -281,6 +281,35 @@ class Tokeniser:
         return TokenisedInput(nothing, (), nothing, nothing, nothing, nothing, n_words)
 
 
+def _join_lists(lists: Iterable[Iterable[int]], dtype: type[np.integer[Any]]) -> NDArray[Any]:
+    """All numbers in one array, in calls for a few lists each: a longer call would keep other threads waiting."""
+    remaining, parts = iter(lists), list[NDArray[Any]]()
+    while group := list(islice(remaining, LISTS_PER_CALL)):
+        parts.append(np.fromiter(chain.from_iterable(group), dtype))
+    return np.concatenate(parts)
+
+
+def _join_offsets(offsets: Iterable[CharacterOffsets]) -> IntArray:
+    """(span, 2) starts and ends of all spans."""
+    return _join_lists(map(chain.from_iterable, offsets), np.int64).reshape(-1, 2)
+
+
+def _segment_ids(encodings: Sequence[Any]) -> Int32Array:
+    """The segment of each token, -1 for special tokens; the tokens of a segment are adjacent."""
+    runs: list[tuple[int, int]] = []
+    for encoding in encodings:
+        values: list[int | None] = encoding.sequence_ids
+        position = 0
+        starts = sorted((values.index(n), n) for n in range(encoding.n_sequences) if n in values)
+        for start, segment in starts:
+            size = values.count(segment)
+            runs += ((NO_SEGMENT, start - position), (segment, size))
+            position = start + size
+        runs.append((NO_SEGMENT, len(values) - position))
+    segments, sizes = np.array(runs).T
+    return np.repeat(segments.astype(np.int32), sizes)
+
+
 def _align_segments(
     inputs: Sequence[TextInput], input_of_token: IntArray, segment_ids: Int32Array, spans: IntArray
 ) -> tuple[Int32Array, BoolArray]:
@@ -293,7 +322,9 @@ def _align_segments(
     n_words = np.array([len(segment) for segment in segments], np.int64)
     sizes = np.array([len(segment.text) + 1 for segment in segments], np.int64)
     starts = np.cumsum(sizes) - sizes
-    word_spans = _offset_array([span for segment in segments for span in segment.offsets])
+    arrays = [segment.offsets.array for segment in segments if isinstance(segment.offsets, OffsetArray)]
+    is_array = len(arrays) == len(segments)
+    word_spans = np.concatenate(arrays) if is_array else _join_offsets(segment.offsets for segment in segments)
     word_spans += np.repeat(starts, n_words)[:, None]
     in_text = np.flatnonzero(segment_ids >= 0)
     first_segments = np.cumsum(n_segments) - n_segments

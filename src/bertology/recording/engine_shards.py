@@ -53,7 +53,7 @@ def record_in_workers(
 def record_task(writer: ShardWriter, shard_index: int, keys: Sequence[str]) -> list[str]:
     """Record some sites of one shard, in a worker; returns the names of the files."""
     sites = [site for site in writer.sites if site.storage_key in keys]
-    progress = TokenProgress(writer.plan, [shard_index], None)
+    progress = TokenProgress(writer.plan, 0, None)
     return [file.name for _, file in writer.record_shard(shard_index, sites, progress)]
 
 

@@ -25,6 +25,11 @@ SWITCH_INTERVAL = 5e-4
 """Seconds after which a thread yields Python's lock: the thread that submits work must not wait for the others."""
 
 
+BATCHES_AHEAD, BATCHES_IN_FLIGHT = 2, 2
+"""Batches that are prepared, and that are submitted, before the result of an earlier one is waited for: the device has
+work while the host is late with one."""
+
+
 @contextmanager
 def _short_turns() -> Generator[None]:
     before = sys.getswitchinterval()
@@ -56,22 +61,28 @@ def overlap_batches(
             return prepared, ready
 
     remaining = iter(batches)
-    with _short_turns(), ThreadPoolExecutor(1) as preparing, ThreadPoolExecutor(1) as fetching:
-        next_batches = deque((batch, preparing.submit(prepare_on_stream, batch)) for batch in islice(remaining, 1))
+    with _short_turns(), ThreadPoolExecutor(BATCHES_AHEAD) as preparing, ThreadPoolExecutor(1) as fetching:
+        prepared_batches: deque[tuple[Batch, Future[tuple[Prepared, torch.cuda.Event]]]] = deque()
         running: deque[tuple[Batch, Future[Result]]] = deque()
+
+        def prepare_next(n_ahead: int) -> None:
+            for batch in islice(remaining, n_ahead - len(prepared_batches)):
+                prepared_batches.append((batch, preparing.submit(prepare_on_stream, batch)))
+
         try:
-            while next_batches:
-                batch, future = next_batches.popleft()
+            prepare_next(1)
+            while prepared_batches:
+                batch, future = prepared_batches.popleft()
                 prepared, ready = future.result()
-                next_batches.extend((b, preparing.submit(prepare_on_stream, b)) for b in islice(remaining, 1))
                 torch.cuda.current_stream(torch.device(device)).wait_event(ready)
                 running.append((batch, fetching.submit(run(batch, prepared))))
                 del prepared
-                if len(running) > 1:
+                prepare_next(BATCHES_AHEAD)
+                if len(running) > BATCHES_IN_FLIGHT:
                     finished, result = running.popleft()
                     yield finished, result.result()
             for finished, result in running:
                 yield finished, result.result()
         finally:
-            for _, future in (*next_batches, *running):
+            for _, future in (*prepared_batches, *running):
                 future.cancel()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import accumulate, chain, islice, pairwise, repeat, takewhile
+from threading import Lock
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bertology.corpus.corpus import Corpus
-from bertology.corpus.example import TextInput
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
-from bertology.encoder.tokens import SpecialToken, TokenisedInput
+from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
 from bertology.lazy import torch
 from bertology.number_ranges import COUNT, SEED, check_fields
@@ -81,35 +82,35 @@ class RecordingPlan:
         """The input indices of each shard in the order in which they are recorded."""
         return [[index for batch in shard for index in batch] for shard in self.shards]
 
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens of all inputs."""
+        return self.count_tokens(range(len(self.shards)))
+
+    def count_tokens(self, shards: Iterable[int]) -> int:
+        """Number of tokens of the inputs of some shards."""
+        return sum(len(self.inputs[i].tokens) for shard in shards for batch in self.shards[shard] for i in batch)
+
+    def batches(self) -> Iterator[tuple[int, ...]]:
+        """The batches of all shards."""
+        return chain.from_iterable(self.shards)
+
 
 def make_plan(encoder: Encoder, corpus: Corpus, config: RecordingConfig) -> RecordingPlan:
     """Tokenise the corpus, apply `config.overflow` to long inputs, and form batches of similar length."""
-    limit = min(encoder.max_length, config.max_length or encoder.max_length)
     counts: Counter[str] = Counter()
-    inputs: list[RecordedInput] = []
-    for recorded in _tokenise_corpus(encoder, corpus):
-        counts["inputs"] += 1
-        if not len(recorded.tokens):
-            counts["empty inputs skipped"] += 1
-        elif len(recorded.tokens) <= limit:
-            inputs.append(recorded)
-        else:
-            inputs.extend(apply_overflow(encoder, recorded, limit, config.overflow, counts))
+    inputs = list(tokenise_corpus(encoder, corpus, config, counts))
     if not inputs:
-        raise Refusal(
-            f"{corpus.name} has no input to record ({dict(counts)})",
-            "at least one input that fits the encoder",
-            "Use --overflow truncate or --overflow window, or another corpus",
-        )
+        raise no_input_refusal(corpus, counts)
     count_alignment(inputs, counts)
     lengths = [len(recorded.tokens) for recorded in inputs]
-    max_tokens = config.tokens_per_batch or _recording_tokens_per_batch(encoder.device)
+    max_tokens = config.tokens_per_batch or recording_tokens_per_batch(encoder.device)
     max_cells = max(1, SHARD_BYTES // (4 * max(1, encoder.layers * encoder.heads)))
     shards = tuple(_group_shards(list(length_batches(lengths, max_tokens)), lengths, max_cells))
     return RecordingPlan(tuple(inputs), shards, {name: count for name, count in counts.items() if count})
 
 
-def _recording_tokens_per_batch(device: str) -> int:
+def recording_tokens_per_batch(device: str) -> int:
     """The maximum number of tokens of a batch without gradients: launching a pass takes as long as many tokens do."""
     if device.startswith("cuda") and torch.cuda.get_device_properties(device).total_memory >= LARGE_DEVICE_BYTES:
         return LARGE_DEVICE_BATCH_TOKENS
@@ -139,32 +140,62 @@ def count_alignment(inputs: Sequence[RecordedInput], counts: Counter[str]) -> No
     counts["unknown tokens ([UNK])"] += sum(recorded.tokens.n_unknown for recorded in inputs)
 
 
-def _tokenise_corpus(encoder: Encoder, corpus: Corpus) -> Iterator[RecordedInput]:
-    texts: list[tuple[int, int, TextInput]] = []
-    for example_index, example in enumerate(corpus):
-        texts.extend((example_index, input_index, text) for input_index, text in enumerate(example.text_inputs))
-    chunks = [texts[start : start + TOKENISER_BATCH_SIZE] for start in range(0, len(texts), TOKENISER_BATCH_SIZE)]
-    for chunk, tokenised in zip(chunks, _tokenise_ahead(encoder, chunks), strict=True):
-        for (example_index, input_index, text), tokens in zip(chunk, tokenised, strict=True):
-            yield RecordedInput(example_index, input_index, 0, text, tokens)
+def tokenise_corpus(
+    encoder: Encoder, corpus: Corpus, config: RecordingConfig, counts: Counter[str]
+) -> Iterator[RecordedInput]:
+    """The inputs of a corpus, with `config.overflow` applied to long ones and counted in `counts`."""
+    limit = min(encoder.max_length, config.max_length or encoder.max_length)
+    for recorded in _tokenised_inputs(encoder, corpus):
+        counts["inputs"] += 1
+        if not len(recorded.tokens):
+            counts["empty inputs skipped"] += 1
+        elif len(recorded.tokens) <= limit:
+            yield recorded
+        else:
+            yield from apply_overflow(encoder, recorded, limit, config.overflow, counts)
 
 
-def _tokenise_ahead(
-    encoder: Encoder, chunks: Sequence[Sequence[tuple[int, int, TextInput]]]
-) -> Iterator[list[TokenisedInput]]:
-    """The tokens of each chunk; the tokeniser, which needs no Python, works on one while another one is aligned."""
-    if len(chunks) == 1:  # nothing to align meanwhile, and a thread takes memory
-        yield encoder.tokenise([text for _, _, text in chunks[0]])
+def no_input_refusal(corpus: Corpus, counts: Counter[str]) -> Refusal:
+    """The refusal of a corpus without inputs."""
+    return Refusal(
+        f"{corpus.name} has no input to record ({dict(counts)})",
+        "at least one input that fits the encoder",
+        "Use --overflow truncate or --overflow window, or another corpus",
+    )
+
+
+def _tokenised_inputs(encoder: Encoder, corpus: Corpus) -> Iterator[RecordedInput]:
+    """The inputs of a corpus; the tokeniser, which needs no Python, works on one chunk while another one is aligned."""
+    reading = Lock()
+
+    def tokenise(start: int, end: int) -> list[RecordedInput]:
+        with reading:  # one after the other, as stored examples are read from one file
+            examples = corpus.examples[start:end]
+        texts = [
+            (start + number, input_index, text)
+            for number, example in enumerate(examples)
+            for input_index, text in enumerate(example.text_inputs)
+        ]
+        tokenised = encoder.tokenise([text for _, _, text in texts])
+        return [
+            RecordedInput(example_index, input_index, 0, text, tokens)
+            for (example_index, input_index, text), tokens in zip(texts, tokenised, strict=True)
+        ]
+
+    if len(corpus) <= TOKENISER_BATCH_SIZE:  # nothing to align meanwhile, and a thread takes memory
+        yield from tokenise(0, len(corpus))
         return
+    # The first chunks are small, so that a pass can begin soon.
+    sizes = chain((TOKENISER_BATCH_SIZE // 4, TOKENISER_BATCH_SIZE // 2), repeat(TOKENISER_BATCH_SIZE))
+    starts = takewhile(lambda start: start < len(corpus), accumulate(sizes, initial=0))
+    chunks = pairwise(chain(starts, [len(corpus)]))
     with ThreadPoolExecutor(2) as executor:
-        futures: deque[Future[list[TokenisedInput]]] = deque()
+        futures = deque(executor.submit(tokenise, *chunk) for chunk in islice(chunks, 3))
         try:
-            for chunk in chunks:
-                futures.append(executor.submit(encoder.tokenise, [text for _, _, text in chunk]))
-                if len(futures) > 2:
-                    yield futures.popleft().result()
             while futures:
-                yield futures.popleft().result()
+                inputs = futures.popleft().result()
+                futures.extend(executor.submit(tokenise, *chunk) for chunk in islice(chunks, 1))
+                yield from inputs
         finally:
             for future in futures:
                 future.cancel()

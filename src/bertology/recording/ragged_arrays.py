@@ -84,12 +84,19 @@ class RaggedArrays:
         copied = [] if self._buffer_transfer is None else self._split_buffer(_own_array(self._buffer_transfer.wait()))
         if padded is None:
             return copied
-        shapes = enumerate(self._shapes(padded.shape[2:]))
-        views = [padded[(slice(None), row, *map(slice, shape))] for row, shape in shapes]
+        views = self._unpadded_views(padded)
         for view, array in zip(views, copied, strict=False):
             # Strongest words have more rows where attention was stored, the numbers of ties.
             view[self._copied_layers] = array[(self._copied_layers, *map(slice, view.shape[1:]))]
         return views
+
+    def _unpadded_views(self, padded: Array) -> list[Array]:
+        """The array of each input in a padded array, (layer, batch, *axes)."""
+        by_input = list(padded.swapaxes(0, 1))
+        if not (TOKEN_AXES | WORD_AXES).intersection(self._axes):
+            return by_input
+        shapes = self._shapes(padded.shape[2:])
+        return [view[(slice(None), *map(slice, shape))] for view, shape in zip(by_input, shapes, strict=True)]
 
     def _split_buffer(self, buffer: Array) -> list[Array]:
         runs = (buffer[view.storage_offset() :][: view.numel()].reshape(view.shape) for _, view in self._device_views)

@@ -21,6 +21,7 @@ from bertology.lazy import torch
 from bertology.number_ranges import HOURS
 from bertology.progress import describe_step
 from bertology.recording.gold_targets import GoldTargets, gold_targets
+from bertology.recording.incremental_plan import IncrementalPlan
 from bertology.recording.manifest import load_plan, save_description
 from bertology.recording.overlap import overlap_batches
 from bertology.recording.plan import RecordingConfig, RecordingPlan, make_plan
@@ -47,7 +48,7 @@ from bertology.work_estimate import MAX_HOURS, MESSAGE_SECONDS, WorkEstimate, ch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bertology.encoder.token_batch import TokenBatch
+    from bertology.encoder.token_batch import RecordedInput, TokenBatch
 
 ProgressCallback = Callable[[int, int], None]
 """Called with the number of tokens done and the total."""
@@ -100,11 +101,13 @@ def record(
         work = estimate_missing(encoder, corpus, resolved, config=config, store=store, folder=folder)
         check_work(f"Recording {encoder.name} on {corpus.name}", work, max_hours, folder=target, notify=notify)
     arrays: dict[str, Any]
+    plan: RecordingPlan | IncrementalPlan
     if store is None and folder is None:
         refuse_without_store(None if engine == "local" else engine, store)
-        plan = make_plan(encoder, corpus, config)
-        recording_pass = _prepare_pass(encoder, corpus, plan, config, resolved)
-        arrays = _record_in_memory(recording_pass, resolved, progress)
+        make = IncrementalPlan if _overlaps(encoder, resolved) else make_plan
+        plan = make(encoder, corpus, config)
+        recording_pass = _prepare_pass(encoder, corpus, plan.inputs, config, resolved)
+        arrays = _record_in_memory(recording_pass, plan, resolved, progress)
     else:
         writer = prepare_shards(encoder, corpus, resolved, config, store=store, folder=folder)
         plan = writer.plan
@@ -171,7 +174,8 @@ def prepare_shards(
     if plan is None:
         plan = make_plan(encoder, corpus, config)
         plan = save_description(recording_folder, key, summary, corpus, plan, config)
-    return ShardWriter(_prepare_pass(encoder, corpus, plan, config, sites), sites, recording_folder)
+    recording_pass = _prepare_pass(encoder, corpus, plan.inputs, config, sites)
+    return ShardWriter(recording_pass, plan, sites, recording_folder)
 
 
 def find_recording(
@@ -238,39 +242,47 @@ class _RecordingPass(NamedTuple):
     """The arguments of a recording; `gold` are the gold targets if the objective needs them."""
 
     encoder: Encoder
-    plan: RecordingPlan
+    inputs: Sequence[RecordedInput]
     config: RecordingConfig
     gold: GoldTargets | None
 
 
 def _prepare_pass(
-    encoder: Encoder, corpus: Corpus, plan: RecordingPlan, config: RecordingConfig, sites: Sequence[Site]
+    encoder: Encoder,
+    corpus: Corpus,
+    inputs: Sequence[RecordedInput],
+    config: RecordingConfig,
+    sites: Sequence[Site],
 ) -> _RecordingPass:
     needs_gold = config.objective == "gold" and any(needs_gradient(site) for site in sites)
-    return _RecordingPass(encoder, plan, config, gold_targets(encoder, corpus, plan.inputs) if needs_gold else None)
+    return _RecordingPass(encoder, inputs, config, gold_targets(encoder, corpus, inputs) if needs_gold else None)
 
 
 def _record_in_memory(
-    recording_pass: _RecordingPass, sites: Sequence[Site], progress: ProgressCallback | None
+    recording_pass: _RecordingPass,
+    plan: RecordingPlan | IncrementalPlan,
+    sites: Sequence[Site],
+    progress: ProgressCallback | None,
 ) -> dict[str, list[Array]]:
-    plan = recording_pass.plan
-    recorded: dict[str, list[Any]] = {site.storage_key: [None] * len(plan.inputs) for site in sites}
-    token_progress = TokenProgress(plan, range(len(plan.shards)), progress)
-    batches = (batch for shard in plan.shards for batch in shard)
-    for indices, by_site in _record_batches(recording_pass, batches, sites, needs_attention=_needs_attention(sites)):
+    recorded: dict[str, dict[int, Array]] = {site.storage_key: {} for site in sites}
+    token_progress = TokenProgress(plan, plan.n_tokens, progress)
+    needs_attention = _needs_attention(sites)
+    for indices, by_site in _record_batches(recording_pass, plan.batches(), sites, needs_attention=needs_attention):
         for key, arrays in by_site.items():
-            for index, array in zip(indices, arrays, strict=True):
-                recorded[key][index] = array
+            recorded[key].update(zip(indices, arrays, strict=True))
+        token_progress.total = plan.n_tokens
         token_progress.add(indices)
-    return recorded
+    return {key: [arrays[index] for index in range(len(plan.inputs))] for key, arrays in recorded.items()}
 
 
 class ShardWriter:
     """Records missing shards into a folder, and repeats corrupt ones; workers of an engine have a copy of it."""
 
-    def __init__(self, recording_pass: _RecordingPass, sites: Sequence[Site], folder: RecordingFolder) -> None:
+    def __init__(
+        self, recording_pass: _RecordingPass, plan: RecordingPlan, sites: Sequence[Site], folder: RecordingFolder
+    ) -> None:
         self._recording_pass = recording_pass
-        self.plan = recording_pass.plan
+        self.plan = plan
         self.sites = sites
         self.folder = folder
 
@@ -319,7 +331,7 @@ class ShardWriter:
         elif notify and len(all_missing) < n_shards:
             n_finished = n_shards - len(all_missing)
             notify(f"Resuming the recording: {n_finished} of {n_shards} shards are finished ({folder.path}).")
-        token_progress = TokenProgress(plan, missing, progress)
+        token_progress = TokenProgress(plan, plan.count_tokens(missing), progress)
         if engine is None:
             for shard, sites in missing.items():
                 for key, file in self.record_shard(shard, sites, token_progress):
@@ -350,7 +362,7 @@ class ShardWriter:
         def repair(shard_index: int, corrupt_file: StorePath) -> StorePath:
             with suppress(OSError):
                 corrupt_file.unlink(missing_ok=True)
-            token_progress = TokenProgress(self.plan, [shard_index], None)
+            token_progress = TokenProgress(self.plan, 0, None)
             return dict(self.record_shard(shard_index, [site], token_progress))[site.storage_key]
 
         return repair
@@ -360,13 +372,17 @@ def _record_batches(
     recording_pass: _RecordingPass, batches: Iterable[Sequence[int]], sites: Sequence[Site], *, needs_attention: bool
 ) -> Iterator[tuple[Sequence[int], dict[str, list[Array]]]]:
     """Batches of input indices with the arrays of each site; on a GPU, the host works ahead of it."""
-    device = recording_pass.encoder.device
-    if device.startswith("cuda") and not any(map(needs_gradient, sites)):
+    if _overlaps(recording_pass.encoder, sites):
         runner = _BatchRunner(recording_pass, sites, needs_attention=needs_attention)
-        yield from overlap_batches(batches, runner.prepare, runner.run, device)
+        yield from overlap_batches(batches, runner.prepare, runner.run, recording_pass.encoder.device)
         return
     for indices in batches:
         yield indices, _record_batch(recording_pass, indices, sites, needs_attention=needs_attention)
+
+
+def _overlaps(encoder: Encoder, sites: Sequence[Site]) -> bool:
+    """Whether the host works ahead of the device."""
+    return encoder.device.startswith("cuda") and not any(map(needs_gradient, sites))
 
 
 class _BatchRunner:
@@ -382,8 +398,8 @@ class _BatchRunner:
         """A collector whose batch and prepared objects are on the device."""
         from bertology.encoder.token_batch import TokenBatch
 
-        encoder, plan, config, _ = self._recording_pass
-        batch = TokenBatch([plan.inputs[index] for index in indices], encoder.device)
+        encoder, inputs, config, _ = self._recording_pass
+        batch = TokenBatch([inputs[index] for index in indices], encoder.device)
         collector = SiteCollector(batch, self._sites, encoder.layers, half_precision=config.half_precision)
         collector.prepare(fused=self._is_fused)
         return collector
@@ -413,7 +429,7 @@ def _record_batch(
     from bertology.encoder.token_batch import TokenBatch
     from bertology.recording.objectives import build_objective
 
-    encoder, plan, config, gold = recording_pass
+    encoder, all_inputs, config, gold = recording_pass
     plain_sites = [site for site in sites if not needs_gradient(site)]
     gradient_sites = [site for site in sites if needs_gradient(site)]
     by_site: dict[str, list[Array]] = {}
@@ -423,7 +439,7 @@ def _record_batch(
             by_site |= runner.run(indices, runner.prepare(indices))()
     if gradient_sites:
         # A new batch, because tensors created in inference mode cannot be differentiated.
-        inputs = [plan.inputs[index] for index in indices]
+        inputs = [all_inputs[index] for index in indices]
         batch = TokenBatch(inputs, encoder.device)
         fed, objective = build_objective(encoder, config.objective, batch, config.seed, gold)
         fed_batch = TokenBatch(inputs, encoder.device, fed)
@@ -444,24 +460,24 @@ def _needs_attention(sites: Sequence[Site]) -> bool:
 class TokenProgress:
     """Reports the number of recorded tokens to a progress callback."""
 
-    def __init__(self, plan: RecordingPlan, shards: Iterable[int], progress: ProgressCallback | None) -> None:
-        self.plan = plan
-        self.progress = progress
+    def __init__(self, plan: RecordingPlan | IncrementalPlan, n_tokens: int, progress: ProgressCallback | None) -> None:
+        self._plan = plan
+        self._progress = progress
         self.done = 0
-        self.total = sum(len(plan.inputs[i].tokens) for s in shards for batch in plan.shards[s] for i in batch)
+        self.total = n_tokens
         if progress:
-            progress(0, self.total)
+            progress(0, n_tokens)
 
     def add(self, indices: Sequence[int]) -> None:
         """Count the tokens of these inputs as recorded."""
-        self.done += sum(len(self.plan.inputs[i].tokens) for i in indices)
-        if self.progress:
-            self.progress(self.done, self.total)
+        self.done += sum(len(self._plan.inputs[i].tokens) for i in indices)
+        if self._progress:
+            self._progress(self.done, self.total)
 
     def describe(self, detail: str) -> None:
         """Show a detail with the progress, such as the number of finished shards."""
-        if self.progress:
-            describe_step(self.progress, detail)
+        if self._progress:
+            describe_step(self._progress, detail)
 
 
 class SiteCollector:

@@ -18,12 +18,16 @@ from bertology.recording.recording import Recording
 from bertology.recording.sites import TOKEN_AXES, WORD_AXES, RawSite, Site, needs_gradient
 from bertology.work_estimate import SMALL_BYTES, WorkEstimate
 
-MAX_COUNTED_EXAMPLES = 100_000
+MAX_COUNTED_EXAMPLES = 500
 """Of larger corpora, the words of so many examples are counted, evenly spaced."""
 MAX_MEASURED_EXAMPLES = 64
 MEASURED_WORDS = 40, 2_000
 """At least and at most so many words are in the measured pass, as many as one core needs about a second for."""
 MEASURED_BATCH_TOKENS = 256
+DEVICE_WORK_PER_SECOND = 2e13
+"""What a GPU multiplies in a second in half precision; only to tell what is not worth measuring."""
+FEW_POSITIONS = 4
+"""Positions of an axis without labels that grows with neither tokens nor words; only for what is not measured."""
 SMALL_SECONDS = 6.0
 """What takes less, by counts alone, is not measured."""
 TOKENS_PER_WORD = 2.0
@@ -59,10 +63,11 @@ def estimate_recording(
         return WorkEstimate()
     limit = min(encoder.max_length, config.max_length or encoder.max_length)
     rough_lengths = _after_overflow(words * TOKENS_PER_WORD + 2, scale, limit, config)
+    is_cpu = encoder.device.startswith("cpu")
     n_passes = GRADIENT_PASSES if any(needs_gradient(site) for site in sites) else 1
     rough = WorkEstimate(
-        n_passes * rough_lengths.work(encoder) / WORK_PER_SECOND,
-        4 * len(sites) * max(1, encoder.layers * encoder.heads) * rough_lengths.sum_of_powers(2),
+        n_passes * rough_lengths.work(encoder) / (WORK_PER_SECOND if is_cpu else DEVICE_WORK_PER_SECOND),
+        sum(_rough_bytes(site, encoder, rough_lengths) for site in sites),
     )
     if rough.seconds < SMALL_SECONDS and rough.n_bytes < SMALL_BYTES:
         return WorkEstimate(rough.seconds)
@@ -102,6 +107,16 @@ def _after_overflow(tokens: Array, scale: float, limit: int, config: RecordingCo
     elif config.overflow == "window":
         counts[is_long] *= 1 + np.ceil((tokens[is_long] - limit) / (limit / 2))
     return InputLengths(np.minimum(tokens, limit), counts)
+
+
+def _rough_bytes(site: Site, encoder: Encoder, lengths: InputLengths) -> float:
+    """The bytes of a reduced site, or those of an attention pattern for any other site."""
+    per_layer = 4 * max(1, encoder.layers * encoder.heads)
+    if isinstance(site, RawSite):
+        return per_layer * lengths.sum_of_powers(2)
+    fixed = [axis for axis in site.axes if axis not in TOKEN_AXES | WORD_AXES]
+    n_positions = max(len(site.labels), FEW_POSITIONS ** len(fixed))
+    return per_layer * n_positions * lengths.sum_of_powers(len(site.axes) - len(fixed))
 
 
 def _measure(

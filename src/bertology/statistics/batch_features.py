@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from bertology.encoder.token_batch import move_to_device
 from bertology.encoder.tokens import SpecialToken
 from bertology.lazy import torch
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from bertology.arrays import BoolArray
     from bertology.encoder.token_batch import TokenBatch
 
 Feature = TypeVar("Feature")
@@ -100,12 +102,24 @@ PunctuationOption = Annotated[
 @cached_per_batch
 def token_kinds(batch: TokenBatch) -> Tensor:
     """(batch, token, kind) booleans, all False for padding."""
-    return _token_kinds(batch, is_punctuation)
+    return move_to_device(token_kind_flags(batch), batch.device)
 
 
 @cached_per_batch
 def token_kinds_of_clark(batch: TokenBatch) -> Tensor:
     """`token_kinds` with only full stops and commas as punctuation."""
+    return move_to_device(token_kind_flags_of_clark(batch), batch.device)
+
+
+@cached_per_batch
+def token_kind_flags(batch: TokenBatch) -> BoolArray:
+    """`token_kinds` on the host."""
+    return _token_kinds(batch, is_punctuation)
+
+
+@cached_per_batch
+def token_kind_flags_of_clark(batch: TokenBatch) -> BoolArray:
+    """`token_kinds_of_clark` on the host."""
     return _token_kinds(batch, _is_full_stop_or_comma)
 
 
@@ -113,17 +127,31 @@ KINDS_BY_PUNCTUATION: dict[Punctuation, Callable[[TokenBatch], Tensor]] = {
     "all": token_kinds,
     ".,": token_kinds_of_clark,
 }
+KIND_FLAGS_BY_PUNCTUATION: dict[Punctuation, Callable[[TokenBatch], BoolArray]] = {
+    "all": token_kind_flags,
+    ".,": token_kind_flags_of_clark,
+}
 
 
-def _token_kinds(batch: TokenBatch, is_mark: Callable[[str], bool]) -> Tensor:
-    cls, sep = (batch.token_mask & (batch.special_kinds == kind) for kind in (SpecialToken.CLS, SpecialToken.SEP))
-    # One lookup per distinct token: batches have tens of thousands of tokens and few distinct ones.
-    tokens = list(chain.from_iterable(recorded.tokens.tokens for recorded in batch.inputs))
-    marks = {token: is_mark(token) for token in set(tokens)}
+def _token_kinds(batch: TokenBatch, is_mark: Callable[[str], bool]) -> BoolArray:
+    special_kinds = batch.padded_array("special_kinds", SpecialToken.NONE)
+    cls, sep = (batch.is_token & (special_kinds == kind) for kind in (SpecialToken.CLS, SpecialToken.SEP))
     is_marked = np.zeros(batch.is_token.shape, np.bool_)
-    is_marked[batch.is_token] = np.fromiter(map(marks.__getitem__, tokens), np.bool_, len(tokens))
-    punctuation = torch.from_numpy(is_marked).to(batch.device) & batch.non_special_mask
-    return torch.stack([cls, sep, punctuation, batch.token_mask & ~cls & ~sep & ~punctuation], -1)
+    is_marked[batch.is_token] = _flag_tokens(batch, is_mark)
+    punctuation = is_marked & (special_kinds == SpecialToken.NONE)
+    return np.stack([cls, sep, punctuation, batch.is_token & ~cls & ~sep & ~punctuation], -1)
+
+
+def _flag_tokens(batch: TokenBatch, is_mark: Callable[[str], bool]) -> BoolArray:
+    """Whether each token of all inputs is marked: one call for each distinct token, of which there are few."""
+    tokens = list(chain.from_iterable(recorded.tokens.tokens for recorded in batch.inputs))
+    ids = np.concatenate([recorded.tokens.ids for recorded in batch.inputs])
+    last_position = np.full(int(ids.max()) + 1, -1)
+    last_position[ids] = np.arange(len(ids))
+    occurring = np.flatnonzero(last_position >= 0)
+    marks = np.zeros(len(last_position), np.bool_)
+    marks[occurring] = [is_mark(tokens[position]) for position in last_position[occurring].tolist()]
+    return marks[ids]
 
 
 @lru_cache(maxsize=2**16)

@@ -8,12 +8,15 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from bertology.lazy import torch
 from bertology.statistics.triton.accumulate import FusedLayers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bertology.arrays import IntArray
     from bertology.encoder.attention_hook import LayerActivations
     from bertology.statistics.triton.launch import PairBitmap
     from bertology.statistics.words import WordSlots
@@ -86,6 +89,42 @@ class TokenPairs:
         membership = self.scale.new_zeros(n_rows, max_cells, self.n_listed)
         membership[row, slot[cell_of_pair], sum_index] = 1
         return listed, membership
+
+
+def matching_pairs(source_keys: IntArray, target_keys: IntArray) -> IntArray:
+    """(2, pair): sources and targets of all pairs of tokens in a row with equal keys, both (batch, token).
+
+    Tokens are counted over all rows, padding included; those with a negative key are in no pair.
+    """
+    n_keys = int(max(source_keys.max(initial=0), target_keys.max(initial=0))) + 1
+    first_keys = n_keys * np.arange(len(source_keys))[:, None]
+    sources, targets = np.flatnonzero(source_keys >= 0), np.flatnonzero(target_keys >= 0)
+    keys_of_sources, keys_of_targets = (
+        (keys + first_keys).ravel()[tokens] for keys, tokens in ((source_keys, sources), (target_keys, targets))
+    )
+    targets = targets[np.argsort(keys_of_targets, kind="stable")]
+    counts = np.bincount(keys_of_targets, minlength=len(source_keys) * n_keys)
+    groups, positions = expand_groups((np.cumsum(counts) - counts)[keys_of_sources], counts[keys_of_sources])
+    return np.stack([sources[groups], targets[positions]])
+
+
+def locate_pairs(pairs_by_sum: Sequence[IntArray], size: int) -> IntArray:
+    """(4, pair): the `indices` of `TokenPairs`, from the `matching_pairs` of each sum in rows of this size."""
+    located = np.empty((4, sum(pairs.shape[1] for pairs in pairs_by_sum)), np.int64)
+    sources, targets = np.concatenate(pairs_by_sum, axis=1)
+    np.floor_divide(sources, size, out=located[0])
+    np.subtract(sources, located[0] * size, out=located[1])
+    np.subtract(targets, located[0] * size, out=located[2])
+    located[3] = np.repeat(np.arange(len(pairs_by_sum)), [pairs.shape[1] for pairs in pairs_by_sum])
+    return located
+
+
+def expand_groups(starts: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """The members of groups of adjacent positions: (member,) the number of the group, and the position."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    positions = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    positions += np.arange(len(groups))
+    return groups, positions
 
 
 def _concatenate(pair_sets: Sequence[TokenPairs]) -> TokenPairs:

@@ -16,17 +16,26 @@ from bertology.analyses.attention.targets.linguistic import (
 )
 from bertology.analyses.declaration import analysis
 from bertology.analyses.head_grids import Average, mean_grid, ratio_grid
+from bertology.encoder.token_batch import move_to_device
+from bertology.encoder.tokens import NO_WORD
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite, reduction
 from bertology.results.shapes import HeadGrid
-from bertology.statistics.batch_features import KINDS_BY_PUNCTUATION, SOURCE_GROUPS, Punctuation, PunctuationOption
-from bertology.statistics.pairs import StatisticNeeds, TokenPairs, pair_sums
+from bertology.statistics.batch_features import (
+    KIND_FLAGS_BY_PUNCTUATION,
+    KINDS_BY_PUNCTUATION,
+    SOURCE_GROUPS,
+    Punctuation,
+    PunctuationOption,
+)
+from bertology.statistics.pairs import StatisticNeeds, TokenPairs, locate_pairs, matching_pairs, pair_sums
 from bertology.statistics.rows import attention_received, row_statistics
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bertology.arrays import IntArray
     from bertology.encoder.attention_hook import LayerActivations
     from bertology.encoder.token_batch import TokenBatch
 
@@ -66,10 +75,8 @@ class _TargetIndex(NamedTuple):
 def _prepare(batch: TokenBatch, punctuation: Punctuation) -> _TargetIndex:
     tokens, non_special, kinds = batch.token_mask, batch.non_special_mask, KINDS_BY_PUNCTUATION[punctuation](batch)
     other_kind, n_separators = kinds[..., 3], kinds[..., 1].sum(1)
-    row, source, target = _same_word_pairs(batch).unbind(1)
-    distant = other_kind[row, target] & ((source - target).abs() > 1)
-    indices = [_pair_rows(row, source, target, 0), _pair_rows(row[distant], source[distant], target[distant], 1)]
-    pairs = TokenPairs(torch.cat(indices, 1), torch.ones((len(tokens), 2), device=tokens.device), batch.padded_length)
+    indices = move_to_device(_same_word_pairs(batch, punctuation), batch.device)
+    pairs = TokenPairs(indices, torch.ones((len(tokens), 2), device=tokens.device), batch.padded_length)
     source_and_target = ((tokens, tokens), (tokens, other_kind), (non_special, non_special))
     neighbour_masks = torch.stack(
         [
@@ -87,14 +94,13 @@ def _shift(flags: Tensor, offset: int) -> Tensor:
     return torch.nn.functional.pad(flags, (1, 1))[:, 1 + offset : 1 + offset + flags.shape[1]]
 
 
-def _pair_rows(row: Tensor, source: Tensor, target: Tensor, column: int) -> Tensor:
-    return torch.stack([row, source, target, torch.full_like(row, column)])
-
-
-def _same_word_pairs(batch: TokenBatch) -> Tensor:
-    """(pair, 3): batch row, source and target of every pair of different tokens of one word."""
-    same_word = (batch.word_ids[:, :, None] == batch.word_ids[:, None]) & (batch.word_ids >= 0)[:, None]
-    return torch.nonzero(same_word & ~torch.eye(batch.padded_length, dtype=torch.bool, device=batch.device))
+def _same_word_pairs(batch: TokenBatch, punctuation: Punctuation) -> IntArray:
+    """(4, pair): row, source, target and sum of the `pairs` of a `_TargetIndex`."""
+    word_ids = batch.padded_array("word_ids", NO_WORD)
+    source, target = pairs = matching_pairs(word_ids, word_ids)
+    is_other_kind = KIND_FLAGS_BY_PUNCTUATION[punctuation](batch)[..., 3].ravel()
+    is_distant = is_other_kind[target] & (abs(source - target) > 1)
+    return locate_pairs((pairs[:, source != target], pairs[:, is_distant]), batch.padded_length)
 
 
 def _needs(prepared: _TargetIndex) -> StatisticNeeds:
