@@ -38,3 +38,11 @@ def test_offsets_in_an_array_are_those_in_a_tuple() -> None:
     assert sentence.offsets == expected.offsets and hash(sentence.offsets) == hash(expected.offsets)
     assert (sentence.offsets[-1], list(sentence.offsets[1:])) == (expected.offsets[-1], list(expected.offsets[1:]))
     assert pickle.loads(pickle.dumps(sentence.offsets)) == expected.offsets and repr(sentence) == repr(expected)
+
+
+def test_one_long_text_is_not_missed_by_the_estimate_of_words() -> None:
+    texts = ["two words"] * 3000
+    texts[1234] = "two words " * 5000
+    words = TextExamples(texts).estimate_words(1)
+    assert len(words) == len(texts)
+    assert abs(words[1234] - 10_000) < 1_500 and abs(words[0] - 2) < 0.1

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from bertology.arrays import LazySequence
+import numpy as np
+
+from bertology.arrays import FloatArray, LazySequence
 from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence, sentence_from_text, sentences_from_texts
 
@@ -40,6 +42,13 @@ class TextExamples(LazySequence[Example]):
     def __iter__(self) -> Iterator[Example]:
         for start in range(0, len(self), CHUNK_SIZE):
             yield from self[start : start + CHUNK_SIZE]
+
+    def estimate_words(self, step: int) -> FloatArray:
+        """About the number of words of every `step`-th text, from its length: few texts are split into words for it."""
+        split = self[:: max(1, len(self) // CHUNK_SIZE)]
+        texts = [text_input.segments[0] for example in split for text_input in example.text_inputs]
+        words_per_character = sum(map(len, texts)) / sum(len(sentence.text) for sentence in texts)
+        return words_per_character * np.array([len(text) for text in self._texts[::step]], np.float64)
 
     def _add(self, index: int, sentence: Sentence) -> Example:
         self._examples[index] = example = Example((sentence,), id=str(index + 1))

@@ -11,6 +11,7 @@ import numpy as np
 
 from bertology.arrays import Array
 from bertology.corpus.corpus import Corpus
+from bertology.corpus.text_examples import TextExamples
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.recording.plan import WEIGHTS_PER_LAYER, WORK_PER_SECOND, RecordingConfig
@@ -18,7 +19,7 @@ from bertology.recording.recording import Recording
 from bertology.recording.sites import TOKEN_AXES, WORD_AXES, RawSite, Site, needs_gradient
 from bertology.work_estimate import SMALL_BYTES, WorkEstimate
 
-MAX_COUNTED_EXAMPLES = 500
+MAX_COUNTED_EXAMPLES = 100_000
 """Of larger corpora, the words of so many examples are counted, evenly spaced."""
 MAX_MEASURED_EXAMPLES = 64
 MEASURED_WORDS = 40, 2_000
@@ -89,6 +90,9 @@ def estimate_recording(
 def count_words_per_input(corpus: Corpus) -> tuple[Array, float]:
     """The number of words of each input, of evenly spaced examples, and how many inputs each stands for."""
     step = max(1, math.ceil(len(corpus) / MAX_COUNTED_EXAMPLES))
+    if isinstance(corpus.examples, TextExamples):
+        words = corpus.examples.estimate_words(step)
+        return words, len(corpus) / max(1, len(words))
     counted = corpus.examples[::step]
     words = np.array([len(text.words) for example in counted for text in example.text_inputs], np.float64)
     return words, len(corpus) / max(1, len(counted))
