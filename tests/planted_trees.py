@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 import planted
 from bertology.arrays import FloatArray
-from bertology.corpus.corpus import Corpus
+from bertology.corpus.corpus import Corpus, corpus_from_sentences
 from bertology.corpus.read import load_corpus
-from bertology.corpus.sentence import ROOT
+from bertology.corpus.sentence import ROOT, Sentence, sentence_from_words
 from bertology.encoder.token_batch import RecordedInput
+from bertology.numerics.spanning_trees import tree_depths
 from bertology.recording.recording import Recording
 from bertology.recording.sites import RAW_SITES
 
@@ -53,12 +55,39 @@ def noise_states(recorded: RecordedInput) -> FloatArray:
     return np.random.default_rng(recorded.tokens.ids.tolist()).normal(size=(recorded.tokens.n_words, WIDTH))
 
 
+def sentences_of_all_lengths(count: int, seed: int) -> Corpus:
+    """Sentences of 2 to 50 made-up words, mostly short, with random trees: depth grows with length."""
+    generator = np.random.default_rng(seed)
+    sentences: list[Sentence] = []
+    for length in np.clip(generator.lognormal(2.5, 0.8, size=count), 2, 50).astype(int).tolist():
+        governors = [ROOT, *(int(generator.integers(max(0, word - 4), word)) for word in range(1, length))]
+        sentence = sentence_from_words([f"w{generator.integers(10**6)}" for _ in range(length)])
+        relations = ("root", *["dep"] * (length - 1))
+        sentences.append(replace(sentence, governors=tuple(governors), relations=relations, pos=("NOUN",) * length))
+    return corpus_from_sentences(sentences, name="all lengths")
+
+
+def wide_states(recorded: RecordedInput, width: int = 384) -> FloatArray:
+    """States as wide as those of an encoder, in which the length along one direction is the square root of the depth.
+
+    The rest is common to all words, or to those of a sentence, some of it the more the shorter the sentence is, or
+    noise: together ten times as much.
+    """
+    generator = np.random.default_rng(recorded.tokens.ids.tolist())
+    common, short, depth = np.linalg.qr(np.random.default_rng(7).normal(size=(width, 3)))[0].T
+    depths = tree_depths(recorded.text.segments[0].governors or ())
+    words, sentence = 0.4 * generator.normal(size=(len(depths), width)), 0.25 * generator.normal(size=width)
+    shared = 8 * common + 25 / np.sqrt(len(depths)) * short + sentence
+    return shared + words + 2 * np.sqrt(depths)[:, None] * depth
+
+
 def make_recording(corpus: Corpus, *layers: Callable[[RecordedInput], FloatArray]) -> Recording:
     """A recording whose layers have these states of words, and zeros for special tokens."""
 
     def hidden(recorded: RecordedInput) -> FloatArray:
-        states = np.zeros((len(layers), len(recorded.tokens), WIDTH))
-        states[:, recorded.tokens.word_ids >= 0] = np.stack([layer(recorded) for layer in layers])
+        of_words = np.stack([layer(recorded) for layer in layers])
+        states = np.zeros((len(layers), len(recorded.tokens), of_words.shape[-1]))
+        states[:, recorded.tokens.word_ids >= 0] = of_words
         return states
 
     return planted.make_recording(corpus, [[planted.uniform_head]] * max(1, len(layers) - 1), hidden)

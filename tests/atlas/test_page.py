@@ -94,3 +94,14 @@ def test_the_page_breaks_no_rule_of_accessibility(page: Page) -> None:
     assert accessibility_violations(page) == []
     page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
     assert accessibility_violations(page) == []
+
+
+def test_many_models_with_long_names_fit_a_narrow_screen(browser: Browser, tmp_path: Path) -> None:
+    names = [f"a-model-with-a-long-name-{number}" for number in range(20)]
+    content = planted_atlas(dict.fromkeys(names, EFFECTS["run"]))
+    file = tmp_path / "atlas.html"
+    file.write_text(atlas_page(content), "utf-8")
+    opened = browser.new_page(viewport={"width": 390, "height": 900})
+    opened.goto(file.as_uri())
+    assert opened.evaluate("document.documentElement.scrollWidth") == 390
+    opened.close()

@@ -62,7 +62,12 @@ def order_states(recorded: RecordedInput) -> FloatArray:
 
 
 def structural_verdict(
-    states: Callable[[RecordedInput], FloatArray], n_train: int, *, n_test: int = N_TEST, claim: str = BEYOND_ORDER
+    states: Callable[[RecordedInput], FloatArray],
+    n_train: int,
+    *,
+    n_test: int = N_TEST,
+    n_seeds: int = 2,
+    claim: str = BEYOND_ORDER,
 ) -> Verdict:
     def hidden(recorded: RecordedInput) -> FloatArray:
         layers = np.zeros((3, len(recorded.tokens), WIDTH))
@@ -70,7 +75,7 @@ def structural_verdict(
         return layers
 
     recording = planted.make_recording(treebank(n_train + n_test), [[planted.uniform_head]] * 2, hidden)
-    options = {"train_fraction": n_train / (n_train + n_test), "n_seeds": 2, "rank": 32}
+    options = {"train_fraction": n_train / (n_train + n_test), "n_seeds": n_seeds, "rank": 32}
     result = run_analysis(registry.get("probes/structural"), RunInputs(recording=recording), options)
     return judge(CLAIMS[claim], dict.fromkeys(CLAIMS[claim].all_runs, result))
 
@@ -93,7 +98,8 @@ def test_word_order_alone_never_holds_and_few_sentences_decide_nothing(n_train: 
 
 @pytest.mark.slow
 def test_word_order_alone_fails_with_enough_sentences() -> None:
-    assert structural_verdict(order_states, 500, n_test=400).outcome == "fails"
+    # Three seeds, as in a report: two halves of the training data say little about what more of it would add.
+    assert structural_verdict(order_states, 500, n_test=400, n_seeds=3).outcome == "fails"
 
 
 def word_verdict(claim: str, n_train: int, *, encoded: bool) -> Verdict:

@@ -27,6 +27,8 @@ const TITLE = 22;
 const AXES = 16;
 const FONTS = [11, 10, 9]; // the largest with which all columns have a text, else the first
 const LINE = 1.1; // of the size of a font
+const AXES_TEXT = "from ↓  to →";
+const AXES_FONT = 10;
 const MAX_LEFT = 120;
 const MAX_TOP = 78;
 const MIN_SIDE = 140;
@@ -51,7 +53,7 @@ export function sizeOf(maps: WeightMap[], width: number, height: number): MapSiz
   const font = FONTS[0];
   const widest = (texts: string[]) => Math.max(0, ...texts.map((text) => textWidth([...text].slice(0, 24).join(""), font)));
   const title = maps.some((map) => map.title) ? TITLE : 0;
-  const left = Math.ceil(Math.max(64, Math.min(MAX_LEFT, width * 0.28, Math.max(...maps.map((map) => widest(map.rows))) + 10)));
+  const left = Math.ceil(Math.max(64, textWidth(AXES_TEXT, AXES_FONT) + 8, Math.min(MAX_LEFT, width * 0.28, Math.max(...maps.map((map) => widest(map.rows))) + 10)));
   const label = Math.min(MAX_TOP / SINE, Math.max(...maps.map((map) => widest(map.columns))));
   const fits = (side: number) => maps.every((map) => map.columns.every((text) => textWidth(text, font) + 4 <= side / map.columns.length));
   const upright = fits(Math.min(width - left, height - AXES - title - font));
@@ -72,7 +74,7 @@ export function drawMap(pen: Pen, map: WeightMap, colours: WeightScale, palette:
   const { left, top, side, upright } = size;
   const { rows, columns } = map;
   if (map.title) pen.text(x, 9, fitText(map.title, size.width, 13), palette.foreground, 13, "start");
-  if (left > MIN_LEFT) pen.text(x + left - 6, top - 12, "from ↓  to →", palette.muted, 10, "end");
+  if (left > MIN_LEFT) pen.text(x + left - 6, top - 12, AXES_TEXT, palette.muted, AXES_FONT, "end");
   pen.image(heatmap(map.weights, rows.length, columns.length, Math.floor(side), colours), x + left, top, side, side);
   pen.rect(x + left - 0.5, top - 0.5, side + 1, side + 1, palette.grid, true);
   const [down, right] = [side / rows.length, side / columns.length];

@@ -159,7 +159,7 @@ def _agreement_text(agreement: FindingAgreement, appearance: tuple[TrainingRun, 
     if appearance is None or appearance[1].after is None or agreement.agreement == "without training":
         return agreement.text
     run, appeared = appearance
-    return f"{agreement.text}; appears between {appeared.after:g} and {appeared.by:g} {run.unit}"
+    return f"{agreement.text}; appears between {appeared.after:g} and {appeared.by:g}\N{NO-BREAK SPACE}{run.unit}"
 
 
 def _tested(agreement: FindingAgreement, content: Atlas) -> str:
@@ -223,9 +223,9 @@ def _run(run: TrainingRun, rows: Mapping[str, dict[str, Any]], content: Atlas) -
         "unit": run.unit,
         "groups": [
             {
-                "text": f"from the first checkpoint on ({by:g} {run.unit})"
+                "text": f"from the first checkpoint on ({by:g}\N{NO-BREAK SPACE}{run.unit})"
                 if after is None
-                else f"between {after:g} and {by:g} {run.unit}",
+                else f"between {after:g} and {by:g}\N{NO-BREAK SPACE}{run.unit}",
                 "rows": group,
             }
             for (by, after), group in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or -1.0))

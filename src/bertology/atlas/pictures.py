@@ -21,6 +21,7 @@ from bertology.results.drawing.strip import ForestLane, StripMark, draw_forest
 from bertology.results.shapes import Curve
 
 FOREST_WIDTH, MAP_WIDTH, MAP_HEIGHT, MAP_MARGIN = 620.0, 700.0, 480.0, 12.0
+MAP_LABEL_LENGTH = 34
 CURVE_WIDTH = 300.0
 MAX_CURVES = 12
 """So many findings have a curve at once; all numbers are in the JSON."""
@@ -82,7 +83,7 @@ def draw_map(profile_map: ProfileMap, content: Atlas) -> Markup:
     x0, y0 = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
     trained = {model.name for model in content.models if model.is_trained}
     points = [(MAP_WIDTH / 2 + (p.x - x0) * factor, MAP_HEIGHT / 2 - (p.y - y0) * factor) for p in positions]
-    names = [svg.truncate_label(p.model, 30) for p in positions]
+    names = [svg.truncate_middle(p.model, MAP_LABEL_LENGTH) for p in positions]
     parts: list[Markup] = []
     for p, (x, y), name, (left, bottom) in zip(positions, points, names, label_positions(points, names), strict=True):
         kind = "" if p.model in trained else "of-untrained-model"

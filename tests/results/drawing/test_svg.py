@@ -16,6 +16,7 @@ from bertology.results.drawing.svg import (
     text_width,
     ticks,
     truncate_label,
+    truncate_middle,
     wrap_label,
 )
 
@@ -58,6 +59,8 @@ def test_estimates_are_formatted_with_what_they_have() -> None:
 
 
 def test_long_labels_are_cut_and_wide_characters_count_twice() -> None:
+    assert truncate_middle("mini-short-seed-0/checkpoint-130", 20) == "mini-short…point-130"
+    assert truncate_middle("short", 10) == "short"
     assert truncate_label("a" * 30, 10) == "a" * 9 + "…" and truncate_label("short", 10) == "short"
     assert text_width("东京", 10) == 20 and text_width("e\u0301") == text_width("e")
 

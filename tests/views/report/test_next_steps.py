@@ -30,6 +30,17 @@ def test_next_steps_are_those_that_were_not_taken() -> None:
     assert "--recording DIR" in claim_command(ClaimRun(analysis="attention/targets"), recorded)
 
 
+def test_the_sentence_of_an_example_is_in_the_language_of_the_corpus() -> None:
+    for language, sentence in (
+        ("Chinese", "她打开了那些旧信。"),
+        ("other", "TEXT"),
+        (None, "She opened the old letters."),
+    ):
+        subject = replace(SUBJECT, corpus="treebank.conllu", language=language)
+        commands = [step.command for step in next_steps(content(claim_results=[measured()], subject=subject))]
+        assert f'bertology view --model mini "{sentence}"' in commands
+
+
 def test_the_command_of_a_figure_names_only_options_that_differ() -> None:
     run = ClaimRun(analysis="heads/dependency", options={"show": "heads", "min_examples": 20})
     command = claim_command(run, content())

@@ -46,7 +46,7 @@ MAX_WORDS = 20
     citations=("reif2019", "hewitt2019structural"),
     sites=(WORD_SITE,),
     annotations=("governors", "relations"),
-    version=2,
+    version=3,
 )
 def tree_embedding(
     recording: Recording,

@@ -165,12 +165,17 @@ def gold_edges(recorded_input: RecordedInput, word_mask: BoolArray) -> IntArray:
 
 
 class TreeBatches(LazySequence[TreeBatch]):
-    """Batches of sentences of similar length, built when accessed."""
+    """Batches that each have sentences of all lengths, built when accessed.
+
+    Sentences of similar length would take smaller tables, but their batches would differ in depth: what long sentences
+    teach a probe then ruins it for short ones, and with few batches it does not recover.
+    """
 
     def __init__(self, dataset: TreeDataset, batch_size: int, device: str) -> None:
         lengths = dataset.lengths
         order = sorted(range(len(lengths)), key=lambda index: (lengths[index], index))
-        self._groups = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        n_batches = -(-len(order) // batch_size)
+        self._groups = [order[start::n_batches] for start in range(n_batches)]
         self._dataset = dataset
         self._batch_size = batch_size
         self._device = device

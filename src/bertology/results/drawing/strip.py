@@ -30,7 +30,7 @@ MARK_NAMES: dict[MarkKind, str] = {
 DRAWING_ORDER: tuple[MarkKind, ...] = ("required", "baseline", "untrained", "published", "estimate")
 WIDTH, HEIGHT, MARGIN, AXIS_HEIGHT = 300, 26, 9, 14
 LANE = 22
-MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 26, 24
+MAX_NAME_LENGTH, MAX_LANE_NAME_LENGTH, MAX_TEXT_LENGTH = 26, 34, 24
 SHARES = (0.0, 1.0)
 """The scale of shares: all strips of shares can be compared."""
 
@@ -144,7 +144,7 @@ def draw_forest(
 
     `bands` are shaded ranges from one number to another, over the lanes from a first to a last one.
     """
-    names = [svg.truncate_label(lane.name, MAX_NAME_LENGTH) for lane in lanes]
+    names = [svg.truncate_middle(lane.name, MAX_LANE_NAME_LENGTH) for lane in lanes]
     left = max(map(svg.text_width, names), default=0.0)
     right = width - max((svg.text_width(lane.text) for lane in lanes), default=0.0)
     x = _scale_to(scale, left, right)

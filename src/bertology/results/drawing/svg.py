@@ -160,6 +160,12 @@ def truncate_label(content: str, length: int = MAX_LABEL_LENGTH) -> str:
     return content if len(content) <= length else f"{content[: length - 1]}…"
 
 
+def truncate_middle(content: str, length: int = MAX_LABEL_LENGTH) -> str:
+    """The text, cut in its middle if it is too long: names of checkpoints differ at their ends."""
+    half = (length - 1) // 2
+    return content if len(content) <= length else f"{content[: length - 1 - half]}…{content[-half:]}"
+
+
 def format_estimate(estimate: Estimate, sign: str = "") -> str:
     """Value, interval and sample size, for tooltips: `12 % [9, 15], n = 30` with the sign `%`."""
     if not math.isfinite(estimate.value):

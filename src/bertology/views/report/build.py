@@ -15,6 +15,7 @@ from bertology.claims.catalogue import all_claims
 from bertology.claims.claim_results import ClaimResults
 from bertology.claims.example_texts import example_texts
 from bertology.claims.run import ClaimsArguments, claims
+from bertology.corpus.language import detect_language
 from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.engines.engine import open_engine
 from bertology.errors import CostError, Refusal, unknown_name
@@ -205,6 +206,7 @@ def _subject(claim_results: ClaimResults) -> ReportSubject:
         description=builtin.description if builtin is not None else "",
         n_examples=len(corpus) if corpus is not None else 0,
         unit="texts" if is_paired else "sentences",
+        language=detect_language(corpus) if corpus is not None else None,
         against=names.get("against", ""),
         is_recorded=inputs.recording is not None,
     )

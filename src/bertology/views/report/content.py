@@ -15,6 +15,7 @@ from bertology.claims.claim import Claim
 from bertology.claims.claim_results import ClaimResult
 from bertology.claims.example_texts import ExampleTexts
 from bertology.claims.verdict import count_verdicts
+from bertology.corpus.language import Language
 from bertology.errors import count_noun
 from bertology.results.result import Result
 from bertology.views.report.findings import Finding
@@ -32,8 +33,8 @@ class ReportSubject:
     """The model and the corpus that a report is about.
 
     `description` is that of a built-in model, else empty. `against` is the model it is compared with, if any. `corpus`
-    is the name of the corpus, which has `n_examples` of the `unit`: sentences or texts. `is_recorded` says that a
-    recording was given in the place of both.
+    is the name of the corpus, which has `n_examples` of the `unit`: sentences or texts; its `language` is None if that
+    is not known. `is_recorded` says that a recording was given in the place of both.
     """
 
     model: str
@@ -43,6 +44,7 @@ class ReportSubject:
     description: str = ""
     n_examples: int = 0
     unit: str = "sentences"
+    language: Language | None = None
     against: str = ""
     is_recorded: bool = False
 

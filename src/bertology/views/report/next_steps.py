@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from bertology.analyses import registry
 from bertology.claims.claim import ClaimRun
+from bertology.corpus.language import Language
 from bertology.corpus.read import BUILTIN_CORPORA
 from bertology.views.report.content import ReportContent
 from bertology.views.report.findings import headline_findings
 from bertology.views.report.pictures import chosen_head
+
+EXAMPLE_SENTENCES: dict[Language, str] = {"English": "She opened the old letters.", "Chinese": "她打开了那些旧信。"}
+"""A sentence in the language of the corpus."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ def next_steps(content: ReportContent) -> list[NextStep]:
         )
     elif _corpus_argument(subject.corpus) in BUILTIN_CORPORA:
         steps.append(NextStep("Use your own texts.", f"bertology report {model} --corpus texts.txt"))
-    example = "她打开了那些旧信。" if corpus == "chinese" else "She opened the old letters."
+    example = EXAMPLE_SENTENCES.get(subject.language or "English", "TEXT")
     for finding in headline_findings(content.findings)[0]:
         head = chosen_head(finding.result) if finding.result is not None else None
         if head is not None and not subject.is_recorded:

@@ -64,7 +64,7 @@ Measures = dict[str, Estimates]
     citations=("hewitt2019structural",),
     sites=(WORD_SITE,),
     annotations=("governors",),
-    version=5,
+    version=6,
     answers=("layers",),
     cost=Cost(seconds_per_word=0.013),
 )
@@ -100,11 +100,11 @@ def structural(
     The learning rate drops to a tenth whenever the loss on a validation tenth of the training sentences has no new
     minimum; Adam's moments are then reset, and the best epoch is kept. The paper uses its development set for this, and
     the released code keeps the moments: `legacy`, which also takes the tags '' , . : `` -LRB- -RRB- for punctuation.
-    All layers, seeds and ranks are trained together, in the same batches of sentences of similar length; the paper's
-    batches are mixed. The initial learning rate is ten times the paper's: on a thousand sentences it reaches the same
-    loss in a third of the time. The paper's model read cased text as segment 1 without separating punctuation from
-    words; that depends on the model here. Skipped and counted are text pairs, sentences of one word, and sentences with
-    a word without tokens, for example if a token covers two words (`--spacing words` avoids that in the test corpus).
+    All layers, seeds and ranks are trained together, in the same batches, each with sentences of all lengths. The
+    initial learning rate is ten times the paper's: on a thousand sentences it reaches the same loss in a third of the
+    time. The paper's model read cased text as segment 1 without separating punctuation from words; that depends on the
+    model here. Skipped and counted are text pairs, sentences of one word, and sentences with a word without tokens, for
+    example if a token covers two words (`--spacing words` avoids that in the test corpus).
 
     Baselines: a chain of words; the embedding layer, which has positions, unlike the paper's (ELMo's); the embeddings
     averaged with weights that halve at each step (`legacy`: the word itself counts twice), and passed through a random
