@@ -51,18 +51,19 @@ def overlap_batches(
     `prepare` makes tensors on the GPU; `run` submits work that reads them, and returns a function that waits for the
     results. This function must hold what was prepared: its memory is reused for the next batches.
     """
-    stream = torch.cuda.Stream(torch.device(device))
+    streams = torch.get_device_module(device)  # on a CPU, in tests, nothing waits
+    stream = streams.Stream(torch.device(device))
 
-    def prepare_on_stream(batch: Batch) -> tuple[Prepared, torch.cuda.Event]:
-        with torch.inference_mode(), torch.cuda.stream(stream):
+    def prepare_on_stream(batch: Batch) -> tuple[Prepared, torch.Event]:
+        with torch.inference_mode(), streams.stream(stream):
             prepared = prepare(batch)
-            ready = torch.cuda.Event()
+            ready = streams.Event()
             ready.record(stream)
             return prepared, ready
 
     remaining = iter(batches)
     with _short_turns(), ThreadPoolExecutor(BATCHES_AHEAD) as preparing, ThreadPoolExecutor(1) as fetching:
-        prepared_batches: deque[tuple[Batch, Future[tuple[Prepared, torch.cuda.Event]]]] = deque()
+        prepared_batches: deque[tuple[Batch, Future[tuple[Prepared, torch.Event]]]] = deque()
         running: deque[tuple[Batch, Future[Result]]] = deque()
 
         def prepare_next(n_ahead: int) -> None:
@@ -74,7 +75,7 @@ def overlap_batches(
             while prepared_batches:
                 batch, future = prepared_batches.popleft()
                 prepared, ready = future.result()
-                torch.cuda.current_stream(torch.device(device)).wait_event(ready)
+                streams.current_stream(torch.device(device)).wait_event(ready)
                 running.append((batch, fetching.submit(run(batch, prepared))))
                 del prepared
                 prepare_next(BATCHES_AHEAD)
