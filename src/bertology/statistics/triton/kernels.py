@@ -9,6 +9,7 @@ of its rows, for one t of 4, and `_split_by_thread` puts k and c on axes of thei
 """
 # Triton's compiled functions have no types a checker knows, and arguments that belong together share a line.
 # pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+# pyright: reportGeneralTypeIssues=false, reportOperatorIssue=false
 # fmt: off
 
 from __future__ import annotations
