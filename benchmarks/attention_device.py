@@ -33,9 +33,9 @@ from bertology.encoder.huggingface import HuggingFaceEncoder, wrap
 from bertology.encoder.load import load
 from bertology.encoder.token_batch import TokenBatch
 from bertology.encoder.tokens import Tokeniser
-from bertology.recording import recorder
 from bertology.recording.plan import RecordingConfig, make_plan
-from bertology.recording.recorder import SiteCollector, record
+from bertology.recording.recorder import record
+from bertology.recording.site_collector import SiteCollector
 from bertology.recording.sites import ReducedSite, Site, strongest_word_site
 
 GIB = 2**30
@@ -236,11 +236,11 @@ STAGES: dict[str, tuple[Any, str]] = {
     "words of texts": (text_examples, "sentences_from_texts"),
     "tokeniser (the calling thread alone)": (Tokeniser, "_encode"),
     "arrays of tokens, aligned to words": (Tokeniser, "_align"),
-    "preparation": (recorder.SiteCollector, "__init__"),
-    "preparation for the kernels": (recorder.SiteCollector, "prepare"),
+    "preparation": (SiteCollector, "__init__"),
+    "preparation for the kernels": (SiteCollector, "prepare"),
     "launching the pass and most reductions": (HuggingFaceEncoder, "forward"),
-    "launching the last reductions": (recorder.SiteCollector, "submit"),
-    "results": (recorder.SiteCollector, "arrays"),
+    "launching the last reductions": (SiteCollector, "submit"),
+    "results": (SiteCollector, "arrays"),
 }
 """Functions that the threads of the host spend most of their time in."""
 

@@ -31,7 +31,7 @@ from bertology.analyses.frozen_features.score_grid import ScoreGrid, score_from_
 from bertology.arrays import FloatArray
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import ProgressCallback
 
 TARGET = 5
 FEATURES = "model,static,random,untrained"

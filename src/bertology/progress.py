@@ -16,6 +16,8 @@ ProgressCallback = Callable[[int, int], None]
 """Called with what is done and the total, in any unit."""
 ProgressFactory = Callable[[str], ProgressCallback]
 """Starts the display of a step with this title, and returns its callback."""
+MessageCallback = Callable[[str], None]
+"""Called with a sentence for the user."""
 
 MIN_DONE_FRACTION = 0.02
 """No estimate is shown before this fraction is done."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bertology.recording.engine_shards import record_task
-from bertology.recording.recorder import ShardWriter
+from bertology.recording.shard_writer import ShardWriter
 from warm_processes import run_main
 
 SHARD_BYTES = 64 * 1024

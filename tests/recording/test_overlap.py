@@ -10,7 +10,7 @@ import torch
 from tests.recording.material import CLOSE, assert_same_recording, mixed, tiny
 
 from bertology.analyses.attention.targets.analysis import targets_site
-from bertology.recording import recorder
+from bertology.recording import recorder, recording_pass
 from bertology.recording.overlap import overlap_batches
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
@@ -50,7 +50,8 @@ def _record_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def overlaps(encoder: object, sites: object) -> bool:
         return True
 
-    monkeypatch.setattr(recorder, "_overlaps", overlaps)
+    for module in (recorder, recording_pass):  # one chooses the plan, the other how batches run
+        monkeypatch.setattr(module, "overlaps", overlaps)
 
 
 def test_shards_of_overlapped_batches_have_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

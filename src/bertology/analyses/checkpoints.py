@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bertology.analyses.run import NotifyFunction, Request, RunInputs, run_all, with_partner
+from bertology.analyses.run import Request, RunInputs, run_all, with_partner
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
-from bertology.progress import ProgressFactory
+from bertology.progress import MessageCallback, ProgressFactory
 from bertology.results.result import Result
 from bertology.results.results import Results, unique_names
 from bertology.results.shapes import LayerCurve, Matrix
@@ -20,7 +20,7 @@ def run_against_all(
     partners: Iterable[Any],
     *,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
 ) -> list[Result | Results[Result]]:
     """Run the analyses against each of the partners: one result, or results by partner, for each analysis.
 

@@ -18,7 +18,8 @@ from bertology.progress import ProgressCallback, ProgressFactory, describe_step,
 from bertology.store_paths import StorePath, make_folder
 
 if TYPE_CHECKING:
-    from bertology.analyses.run import NotifyFunction, Request, RunInputs
+    from bertology.analyses.run import Request, RunInputs
+    from bertology.progress import MessageCallback
 
 ModelRole = Literal["encoder", "against"]
 Batch = tuple[Sequence["Request"], "RunInputs"]
@@ -30,7 +31,7 @@ def compute_in_workers(
     engine: Engine,
     *,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
     progress_estimate: ProgressEstimate | None = None,
 ) -> list[ForwardPass]:
     """Store the results of all analyses that have none in the store; returns the forward passes made.

@@ -16,7 +16,8 @@ from bertology.recording.recording import Recording
 from bertology.recording.sites import Site, resolve_sites
 
 if TYPE_CHECKING:
-    from bertology.analyses.run import NotifyFunction, Request, RunInputs
+    from bertology.analyses.run import Request, RunInputs
+    from bertology.progress import MessageCallback
 
 
 class ForwardPass(NamedTuple):
@@ -34,7 +35,7 @@ class RecordingsByRole:
         requests: Sequence[Request],
         inputs: RunInputs,
         progress: ProgressFactory | None,
-        notify: NotifyFunction | None,
+        notify: MessageCallback | None,
         progress_estimate: ProgressEstimate,
     ) -> None:
         self.passes: list[ForwardPass] = []

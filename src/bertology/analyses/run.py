@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from bertology.encoder.load import as_encoder
 from bertology.engines.engine import Engine
 from bertology.errors import Refusal, count_noun
 from bertology.machine_errors import raise_machine_error
-from bertology.progress import ProgressFactory, no_progress
+from bertology.progress import MessageCallback, ProgressFactory, no_progress
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import Recording, check_same_inputs
 from bertology.results.result import Result, sample_sizes, versions
@@ -44,7 +44,6 @@ NO_CONTENT = {"store", "engine", "max_hours"}
 
 Request = tuple[Analysis, Mapping[str, Any]]
 """An analysis and its options."""
-NotifyFunction = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def run_analysis(
     options: Mapping[str, Any] | None = None,
     *,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
 ) -> Result:
     """The result of one analysis; see `run_all`."""
     return run_all([(analysis, options or {})], inputs, progress=progress, notify=notify).results()[0]
@@ -192,7 +191,7 @@ def run_all(
     inputs: RunInputs,
     *,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
     cache_results: bool = False,
     progress_estimate: ProgressEstimate | None = None,
     raise_refusals: bool = False,
@@ -257,7 +256,7 @@ def check_run_work(
     title: str,
     batches: Sequence[tuple[Sequence[Request], RunInputs]],
     max_hours: float,
-    notify: NotifyFunction | None,
+    notify: MessageCallback | None,
     *,
     cache_results: bool = True,
 ) -> None:

@@ -11,7 +11,7 @@ from bertology.analyses.checkpoints import run_against_all
 from bertology.analyses.engine_runs import can_spread_models, spread_runs
 from bertology.analyses.presets import find_preset, with_published
 from bertology.analyses.run import (
-    NotifyFunction,
+    MessageCallback,
     Request,
     RunInputs,
     build_run_inputs,
@@ -60,7 +60,7 @@ def run(
     max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     engine: Engine | str | None = None,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
     **options: Any,
 ) -> Result | Results[Any]:
     """The result of an analysis, or those of several, of several models, or of both.

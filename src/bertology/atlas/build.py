@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from bertology.analyses.run import NotifyFunction
 from bertology.analyses.run_work import measured_as_worker
 from bertology.atlas.atlas_work import estimate_atlas
 from bertology.atlas.content import Atlas
@@ -23,7 +22,7 @@ from bertology.encoder.load import as_encoder
 from bertology.engines.engine import Engine, open_engine
 from bertology.errors import ExplainedError, MachineError, Refusal, count_noun
 from bertology.number_ranges import COUNT, COUNT_OR_ZERO, HOURS, PROPORTION
-from bertology.progress import ProgressFactory, no_progress
+from bertology.progress import MessageCallback, ProgressFactory, no_progress
 from bertology.recording.overflow import Overflow
 from bertology.store_paths import StorePath, store_path
 from bertology.work_estimate import MAX_HOURS, check_work
@@ -53,7 +52,7 @@ def atlas(
     engine: Engine | str | None = None,
     max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
 ) -> Atlas:
     """Judge the findings for each model on the same sentences, and compare the models.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypedDict, Unpack, overload
 from bertology.analyses import registry
 from bertology.analyses.engine_runs import can_spread_models, spread_models
 from bertology.analyses.run import (
-    NotifyFunction,
+    MessageCallback,
     ProgressEstimate,
     ProgressFactory,
     RunInputs,
@@ -65,7 +65,7 @@ class ClaimsArguments(TypedDict, total=False):
     max_hours: float | None
     engine: Engine | str | None
     progress: ProgressFactory | None
-    notify: NotifyFunction | None
+    notify: MessageCallback | None
 
 
 @overload
@@ -94,7 +94,7 @@ def claims(
     max_hours: Annotated[float | None, HOURS] = MAX_HOURS,
     engine: Engine | str | None = None,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
 ) -> ClaimResults | ClaimResultsByModel:
     """Test published findings on a model: each holds, fails, is inconclusive or does not apply.
 
@@ -241,7 +241,7 @@ def judge_claims(
     inputs: RunInputs,
     *,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
     filling: Corpus | None = None,
     max_unknown: float = 1.0,
     overflow: Overflow | None = None,

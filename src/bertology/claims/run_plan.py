@@ -11,7 +11,7 @@ from bertology.analyses.declaration import Analysis
 from bertology.analyses.engine_runs import compute_in_workers
 from bertology.analyses.run import (
     ForwardPass,
-    NotifyFunction,
+    MessageCallback,
     ProgressFactory,
     Request,
     RunInputs,
@@ -54,7 +54,7 @@ class RunPlan:
     other_languages: Mapping[str, Refusal]
     unknown_tokens: tuple[UnknownTokens, ...]
 
-    def check_work(self, title: str, max_hours: float, notify: NotifyFunction | None) -> None:
+    def check_work(self, title: str, max_hours: float, notify: MessageCallback | None) -> None:
         """Tell the work of all batches, or refuse it."""
         check_run_work(title, self.runnable(), max_hours, notify)
 
@@ -101,7 +101,7 @@ def plan_runs(claims: Sequence[Claim], inputs: RunInputs, max_unknown: float, ov
 
 
 def compute_batches(
-    batches: Sequence[AnalysisBatch], *, progress: ProgressFactory | None, notify: NotifyFunction | None
+    batches: Sequence[AnalysisBatch], *, progress: ProgressFactory | None, notify: MessageCallback | None
 ) -> list[ForwardPass]:
     """Have the engine of the inputs, if there is one, compute the results of all batches; returns the passes made."""
     runnable = [

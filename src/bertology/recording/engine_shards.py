@@ -7,7 +7,8 @@ from time import monotonic
 
 from bertology.engines.engine import Engine, Outcome, WorkerTask, raise_failures
 from bertology.errors import count_noun
-from bertology.recording.recorder import MessageCallback, ShardWriter, TokenProgress
+from bertology.progress import MessageCallback
+from bertology.recording.shard_writer import ShardWriter, TokenProgress
 from bertology.recording.sites import Site
 
 MAX_TEXT = 60

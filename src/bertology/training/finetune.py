@@ -26,7 +26,7 @@ from bertology.errors import Refusal, unknown_name
 from bertology.estimates.estimate import Estimate
 from bertology.estimates.metrics import MetricEstimates
 from bertology.number_ranges import COUNT, FRACTION, HOURS, MAX_COUNT
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import MessageCallback, ProgressCallback
 from bertology.results.result import versions
 from bertology.training.checkpointer import SAVE_SECONDS, Checkpointer
 from bertology.training.data_split import DataSplit, content_hash, sort_by_content, split_examples
@@ -48,8 +48,6 @@ from bertology.work_estimate import MAX_HOURS, check_work
 
 FORMAT = 2
 VALIDATION_FRACTION = 0.1
-
-MessageCallback = Callable[[str], None]
 
 
 @dataclass(frozen=True)

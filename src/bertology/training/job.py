@@ -14,7 +14,7 @@ from bertology.errors import Refusal
 from bertology.estimates.metrics import MetricEstimates
 from bertology.lazy import torch
 from bertology.machine_errors import raise_machine_error
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import ProgressCallback
 from bertology.training.biaffine_parser import BiaffineParser
 from bertology.training.checkpointer import Checkpointer
 from bertology.training.encoded_examples import EncodedDataset

@@ -16,7 +16,7 @@ from tests.statistics.token_batches import CLS, NONE, SEP, make_input
 from bertology.encoder.attention_hook import LayerActivations
 from bertology.encoder.encoder import ModelOutput
 from bertology.encoder.token_batch import TokenBatch
-from bertology.recording.recorder import SiteCollector
+from bertology.recording.site_collector import SiteCollector
 from bertology.recording.sites import ReducedSite
 from bertology.statistics.pairs import StatisticNeeds, TokenPairs, pair_sums, rows_only
 from bertology.statistics.rows import row_statistics

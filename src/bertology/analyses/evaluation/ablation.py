@@ -26,7 +26,7 @@ from bertology.encoder.partial_forward import HeadOutputs
 from bertology.encoder.resumable_encoder import ForwardTrace, ResumableEncoder, make_resumable
 from bertology.errors import Refusal
 from bertology.lazy import torch
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -21,8 +21,8 @@ from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.encoder.layer_variants import LayerVariant, transformer_layers
 from bertology.errors import Refusal
 from bertology.estimates.metrics import Counts
+from bertology.progress import ProgressCallback
 from bertology.recording.overflow import count_unusable, fit_examples
-from bertology.recording.recorder import ProgressCallback
 from bertology.training.data_split import DataSplit, sort_by_content, split_examples
 from bertology.training.job import TrainingJob, build_model, train_model
 from bertology.training.loop import TrainingConfig, resolve_config

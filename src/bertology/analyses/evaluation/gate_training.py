@@ -21,7 +21,7 @@ from bertology.arrays import BoolArray, FloatArray, IntArray
 from bertology.encoder.attention_hook import Gates
 from bertology.encoder.encoder import TaskEncoder
 from bertology.numerics.hard_concrete import HardConcrete
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import ProgressCallback
 from bertology.training.encoded_examples import EncodedExample, TrainingBatch
 from bertology.training.loop import TrainingConfig, resolve_config, train
 

@@ -16,9 +16,9 @@ from bertology.encoder.encoder import Encoder
 from bertology.encoder.token_batch import RecordedInput, TokenBatch
 from bertology.encoder.tokens import TokenisedInput
 from bertology.lazy import torch
+from bertology.progress import ProgressCallback
 from bertology.recording.overflow import slice_sentence
 from bertology.recording.plan import default_tokens_per_batch, length_batches
-from bertology.recording.recorder import ProgressCallback
 from bertology.statistics.word_states import word_weights
 
 if TYPE_CHECKING:

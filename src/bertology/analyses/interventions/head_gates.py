@@ -33,8 +33,9 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import bootstrap_score
 from bertology.estimates.resampling import range_over_seeds
 from bertology.number_ranges import LEARNING_RATE, PENALTY, STEPS, shorten_value, to_range
+from bertology.progress import ProgressCallback
 from bertology.recording.plan import RecordingConfig
-from bertology.recording.recorder import ProgressCallback, record
+from bertology.recording.recorder import record
 from bertology.results.shapes import Curve, RemovalOrder
 from bertology.training.data_split import sort_by_content
 

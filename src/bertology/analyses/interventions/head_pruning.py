@@ -34,7 +34,7 @@ from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import bootstrap_score
 from bertology.number_ranges import REPETITIONS
-from bertology.recording.recorder import ProgressCallback
+from bertology.progress import ProgressCallback
 from bertology.results.answers import Answer
 from bertology.results.shapes import Curve, RemovalOrder
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack
 
 from bertology.analyses import registry
 from bertology.analyses.recordings_by_role import ForwardPass
-from bertology.analyses.run import NotifyFunction, RunInputs, run_all
+from bertology.analyses.run import RunInputs, run_all
 from bertology.atomic_files import check_writable, write_atomically
 from bertology.claims.catalogue import all_claims
 from bertology.claims.claim_results import ClaimResults
@@ -20,7 +20,7 @@ from bertology.encoder.builtin import BUILT_IN_MODELS
 from bertology.engines.engine import open_engine
 from bertology.errors import CostError, Refusal, unknown_name
 from bertology.machine_errors import raise_machine_error
-from bertology.progress import ProgressFactory
+from bertology.progress import MessageCallback, ProgressFactory
 from bertology.public_functions import check_arguments
 from bertology.results.result import Result
 from bertology.views.report import export
@@ -87,7 +87,7 @@ def write_report(
 
 
 def build_report(
-    claim_results: ClaimResults, *, progress: ProgressFactory | None = None, notify: NotifyFunction | None = None
+    claim_results: ClaimResults, *, progress: ProgressFactory | None = None, notify: MessageCallback | None = None
 ) -> ReportContent:
     """The content of the report: the verdicts, and every analysis they are based on."""
     inputs = claim_results.inputs
@@ -158,7 +158,7 @@ def run_plugins(
     finished: Set[str],
     *,
     progress: ProgressFactory | None = None,
-    notify: NotifyFunction | None = None,
+    notify: MessageCallback | None = None,
 ) -> PluginResults:
     """Run the analyses of plug-ins that no claim has run; one that fails is named, not the end of the report."""
     results: list[Result] = []

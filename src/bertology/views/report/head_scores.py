@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from bertology.analyses import registry
 from bertology.analyses.recordings_by_role import ForwardPass
-from bertology.analyses.run import NotifyFunction, run_all
+from bertology.analyses.run import run_all
 from bertology.claims.claim import tested_rows
 from bertology.claims.claim_results import ClaimResult, ClaimResults
 from bertology.claims.run_plan import run_inputs_for
-from bertology.progress import ProgressFactory
+from bertology.progress import MessageCallback, ProgressFactory
 from bertology.results.result import Result
 from bertology.results.shapes import HeadGrid, Table
 from bertology.views.report.pictures import HeadScores
@@ -23,7 +23,7 @@ HEADS = {"show": "heads"}
 
 
 def score_heads(
-    claim_results: ClaimResults, *, progress: ProgressFactory | None = None, notify: NotifyFunction | None = None
+    claim_results: ClaimResults, *, progress: ProgressFactory | None = None, notify: MessageCallback | None = None
 ) -> tuple[dict[str, HeadScores], tuple[ForwardPass, ...]]:
     """The scores of all heads by claim id, for the claims whose table names a head; and the forward passes made."""
     scores: dict[str, HeadScores] = {}

@@ -15,14 +15,14 @@ from bertology.analyses.evaluation.evaluation import MLM, TASK_DESCRIPTIONS, pre
 from bertology.analyses.evaluation.score_change import LOSS, LOSS_P_VALUE, SCORE
 from bertology.analyses.head_grids import UNTRAINED_MODEL
 from bertology.analyses.recordings_by_role import ForwardPass
-from bertology.analyses.run import NotifyFunction, Request, RunInputs, run_all
+from bertology.analyses.run import Request, RunInputs, run_all
 from bertology.claims.claim import ClaimRun
 from bertology.claims.run_plan import run_inputs_for
 from bertology.encoder.encoder import Encoder, Randomisable
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_score
-from bertology.progress import ProgressFactory
+from bertology.progress import MessageCallback, ProgressFactory
 from bertology.results.result import Result
 from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
 from bertology.views.head_labels import labelling_analyses, labels_from_results
@@ -47,7 +47,7 @@ RSA = "RSA"
 
 
 def finetuning_changes(
-    inputs: RunInputs, *, progress: ProgressFactory | None = None, notify: NotifyFunction | None = None
+    inputs: RunInputs, *, progress: ProgressFactory | None = None, notify: MessageCallback | None = None
 ) -> FinetuningChanges | None:
     """Compare a model with its fine-tuned version on their corpus; None if there is only one model."""
     names = inputs.model_names
