@@ -97,3 +97,29 @@ def test_a_mixture_of_causal_and_bidirectional_layers_is_refused() -> None:
     model.encoder.layer[1].register_forward_pre_hook(mask_later_tokens, with_kwargs=True)
     with pytest.raises(Refusal, match="has causal layers and layers that attend to later tokens"):
         tiny_models.wrap_model(model, "bert")
+
+
+def _padded(*lengths: int) -> ModelInputs:
+    """Inputs of these lengths, the first one the longest."""
+    ids = torch.arange(5, 5 + lengths[0]).repeat(len(lengths), 1)
+    mask = (torch.arange(lengths[0]) < torch.tensor(lengths)[:, None]).long()
+    return ModelInputs(ids * mask, torch.zeros_like(ids), mask, known_padding=len(set(lengths)) > 1)
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *OTHER_FAMILIES])
+@pytest.mark.parametrize("lengths", [(LENGTH, 9), (4, 2), (LENGTH, LENGTH)], ids=["long", "short", "unpadded"])
+def test_layers_that_hide_only_padding(name: str, lengths: tuple[int, ...]) -> None:
+    is_other = name in OTHER_FAMILIES
+    encoder = tiny_models.wrap_model(OTHER_FAMILIES[name](), "bert") if is_other else tiny_models.encoder(name)
+    batch, layers = _padded(*lengths), list[LayerActivations]()
+    with torch.inference_mode():
+        encoder.forward(batch, on_layer=layers.append)
+    is_token = batch.attention_mask.bool()
+    hides_padding: list[bool] = []
+    for layer in layers:
+        visible = uniform_attention(layer.attention_mask, layer.attention) > 0
+        as_expected = (visible == is_token[:, None, None]) | ~is_token[:, None, :, None]  # rows of padding do not count
+        hides_padding.append(bool(as_expected.all()))
+    windows = encoder.attention_windows or [None] * encoder.layers
+    is_global = [not encoder.causal and (window is None or lengths[0] <= window + 1) for window in windows]
+    assert [layer.hides_only_padding for layer in layers] == is_global == hides_padding

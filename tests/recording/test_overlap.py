@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 from tests.recording.material import CLOSE, assert_same_recording, mixed, tiny
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bertology.analyses.attention.targets.analysis import targets_site
-from bertology.recording import recorder, recording_pass
+from bertology.encoder import attention_hook
+from bertology.encoder.token_batch import TokenBatch
+from bertology.recording import recorder, recording_pass, site_collector
 from bertology.recording.overlap import overlap_batches
-from bertology.recording.plan import RecordingConfig
+from bertology.recording.plan import RecordingConfig, make_plan
 from bertology.recording.recorder import record
+from bertology.recording.site_collector import SiteCollector
 from bertology.recording.sites import strongest_word_site
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -68,3 +74,37 @@ def test_a_recording_in_memory_of_overlapped_batches(monkeypatch: pytest.MonkeyP
     actual = record(tiny(), corpus, SITES, config=config)
     # Other inputs are in a batch, because the plan is made while batches run.
     assert_same_recording(actual, expected, tolerance=CLOSE)
+
+
+class _WaitsForDevice(TorchDispatchMode):
+    """Collects the operations whose result the host must know to go on: on a GPU it waits for them."""
+
+    NAMES = ("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select", "_unique2")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        by_mask = name == "index" and any(index is not None and index.dtype == torch.bool for index in args[1])
+        if name in self.NAMES or by_mask:
+            self.names.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_host_waits_for_nothing_while_it_submits_a_padded_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = pytest.importorskip("bertology.statistics.triton.launch", reason="needs Triton")
+    kernels = MagicMock()
+    monkeypatch.setattr(launch, "kernels", kernels)
+    monkeypatch.setattr(site_collector, "supports_fused", lambda layer: True)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(attention_hook, "_is_half_precision_gpu", lambda query: True)  # pyright: ignore[reportUnknownLambdaType]
+    plan = make_plan(tiny(), mixed(10), RecordingConfig())
+    batch = TokenBatch(plan.inputs)
+    collector = SiteCollector(batch, [targets_site, strongest_word_site()], tiny().layers, half_precision=True)
+    collector.prepare(fused=True)
+    assert batch.model_inputs.has_padding
+    with torch.inference_mode(), _WaitsForDevice() as waits:
+        collector.submit(tiny().forward(batch.model_inputs, on_layer=collector.on_layer))
+    assert kernels.row_statistics_kernel.__getitem__.call_count == tiny().layers
+    assert waits.names == []

@@ -7,7 +7,7 @@ caller's callback and the gates of the heads. Without an active hook a model com
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -140,7 +140,8 @@ class LayerActivations:
     Activations from a recording have `attention` only. `post_attention` exists in every supported family.
     `attention_mask` is additive, (batch or 1, 1, from, to); None: every token is visible. `stored_attention` is None
     until `attention` is first read: fused statistics on a GPU do not need it. `log_normaliser`, (batch, head, from), is
-    the natural logarithm of the softmax's sum where fused attention returned it.
+    the natural logarithm of the softmax's sum where fused attention returned it. `hides_only_padding` is true where the
+    mask is known to hide padding and nothing else, without asking the device.
     """
 
     layer: int
@@ -154,6 +155,7 @@ class LayerActivations:
     attention_mask: Tensor | None = None
     scaling: float = 1.0
     log_normaliser: Tensor | None = None
+    hides_only_padding: bool = False
 
     @property
     def heads(self) -> int:
@@ -177,12 +179,16 @@ class LayerActivations:
 
 @dataclass
 class AttentionHook:
-    """Reads and gates the attention of one forward pass; layers are numbered in the order of their attention calls."""
+    """Reads and gates the attention of one forward pass; layers are numbered in the order of their attention calls.
+
+    `global_layers` are the layers in which every token sees every token of its input.
+    """
 
     on_layer: Callable[[LayerActivations], None] | None = None
     gates: Gates | None = None
     retain_graph: bool = False
     activation_hooks: ActivationHooks | None = None
+    global_layers: Collection[int] = ()
     next_layer: int = field(default=0, init=False)
     post_attention: PostAttention | None = field(default=None, init=False)
     pending: list[LayerActivations] = field(default_factory=list[LayerActivations], init=False)
@@ -311,6 +317,7 @@ def hooked_attention(
             attention_mask=mask,
             scaling=scaling,
             log_normaliser=log_normaliser,
+            hides_only_padding=layer in hook.global_layers,
         )
     )
     return head_outputs

@@ -10,7 +10,7 @@ import copy
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -122,7 +122,18 @@ def _attention_function(
 
 
 AttentionInterface.register(IMPLEMENTATION, _attention_function)
-AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+
+
+def _attention_mask(*, attention_mask: Tensor | None, allow_is_bidirectional_skip: bool = False, **options: Any) -> Any:
+    """The additive mask of a layer, or None if every token is visible; a mask that is given hides padding.
+
+    transformers would look whether it does, and so wait for the device.
+    """
+    skips = allow_is_bidirectional_skip and attention_mask is None
+    return eager_mask(attention_mask=attention_mask, allow_is_bidirectional_skip=skips, **options)
+
+
+AttentionMaskInterface.register(IMPLEMENTATION, _attention_mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,7 +404,8 @@ class HuggingFaceEncoder:
                 "forward passes inside `with encoder.hooked(...) as hooked:`",
                 "Move the pass into the block, or use the original encoder",
             )
-        hook = AttentionHook(on_layer, self.gates, objective is not None, self.activation_hooks)
+        global_layers = self._global_layers(batch.input_ids.shape[1])
+        hook = AttentionHook(on_layer, self.gates, objective is not None, self.activation_hooks, global_layers)
         with use_hook(hook), torch.set_grad_enabled(objective is not None or torch.is_grad_enabled()):
             output = self._forward_with_hook(batch, hidden, logits or objective is not None)
         if objective is not None:
@@ -414,9 +426,9 @@ class HuggingFaceEncoder:
 
     def forward_without_hook(self, batch: ModelInputs, *, hidden: bool = False, logits: bool = True) -> ModelOutput:
         """Run one forward pass with the model's own attention implementation, without hook and gates."""
-        arguments: dict[str, Any] = {"input_ids": self._padded_input_ids(batch), "attention_mask": batch.attention_mask}
-        if self.device != "cpu" and not batch.has_padding:
-            del arguments["attention_mask"]  # attention without a mask is faster on a GPU
+        arguments: dict[str, Any] = {"input_ids": self._padded_input_ids(batch)}
+        if batch.has_padding:  # attention without a mask is faster
+            arguments["attention_mask"] = batch.attention_mask
         if self._takes_token_types:
             arguments["token_type_ids"] = batch.token_type_ids
         if logits and "choice" in self.task_heads:
@@ -429,6 +441,13 @@ class HuggingFaceEncoder:
         return ModelOutput(
             tuple(returned.hidden_states) if hidden else (), {name: getattr(returned, field) for name, field in fields}
         )
+
+    def _global_layers(self, n_tokens: int) -> Collection[int]:
+        """The layers known to let every token see every token of its input, in inputs of up to `n_tokens`."""
+        if self.causal or find_family(self.model.config.model_type) is None:
+            return ()
+        windows = self.attention_windows or (None,) * self.layers
+        return [layer for layer, window in enumerate(windows) if window is None or n_tokens <= window + 1]
 
     def _padded_input_ids(self, batch: ModelInputs) -> Tensor:
         """Input ids with the model's padding id: some models find the last token, or count positions, by it."""

@@ -68,7 +68,11 @@ def _layers(batch: TokenBatch, *, masked: bool, window: int | None = None) -> tu
     if window is not None:
         positions = torch.arange(size, device=DEVICE)
         mask.masked_fill_((positions[:, None] - positions).abs() > window, torch.finfo(DTYPE).min)
-    options: dict[str, Any] = {"attention_mask": mask if masked else None, "scaling": 0.3}
+    options: dict[str, Any] = {
+        "attention_mask": mask if masked else None,
+        "scaling": 0.3,
+        "hides_only_padding": window is None,
+    }
     scores = (query.double() @ key.double().transpose(-1, -2)) * 0.3 + (mask.double() if masked else 0)
     attention = torch.softmax(scores, -1).float()
     return LayerActivations(0, None, query, key, **options), LayerActivations(0, attention, query, key, **options)

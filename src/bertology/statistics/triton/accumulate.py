@@ -98,8 +98,6 @@ class FusedAccumulator:
         self._all_pairs = self._pairs[0].concatenate(self._pairs[1:]) if self._pairs else None
         # Words are those of the batch, the same for all sites.
         self._words = next((need.words for need in needs if need.words is not None), None)
-        self._mask: Tensor | None = None
-        self._masks_only_padding = False
         self._outputs: StatisticOutputs | None = None
         self._first_layer = 0
         self._heads = 0
@@ -141,12 +139,9 @@ class FusedAccumulator:
     def _attention_inputs(self, layer: LayerActivations) -> AttentionInputs:
         from bertology.statistics.triton.launch import AttentionInputs
 
-        query, key, mask = layer.query, layer.key, layer.attention_mask
+        query, key = layer.query, layer.key
         assert query is not None and key is not None
-        if mask is not None and mask is not self._mask:  # most models have one mask for all layers
-            self._mask, self._masks_only_padding = mask, _masks_only_padding(mask, self._batch)
-        if mask is not None and self._masks_only_padding:
-            mask = None
+        mask = None if layer.hides_only_padding else layer.attention_mask  # kernels hide padding by themselves
         is_padded = bool(self._batch.model_inputs.known_padding)
         return AttentionInputs(query, key, mask, layer.scaling, self._lengths, is_padded, layer.log_normaliser)
 
@@ -207,11 +202,6 @@ def _split_sums(sums: Tensor, pair_sets: Sequence[TokenPairs]) -> list[Tensor]:
     n_weighted = [pairs.scale.shape[1] - pairs.n_listed for pairs in pair_sets]
     parts = sums.split([*n_listed, *n_weighted], -1)
     return [torch.cat([parts[index], parts[index + len(pair_sets)]], -1) for index in range(len(pair_sets))]
-
-
-def _masks_only_padding(mask: Tensor, batch: TokenBatch) -> bool:
-    """Whether the mask hides padding and nothing else."""
-    return bool(torch.where(batch.token_mask[:, None, None], mask == 0, mask < -1e4).all())
 
 
 def supports_fused(layer: LayerActivations) -> bool:
