@@ -72,6 +72,13 @@ def test_equal_content_has_the_same_description() -> None:
         assert describe_value(make()) == describe_value(make())
 
 
+def test_texts_that_are_split_late_are_described_as_their_words() -> None:
+    corpus = as_corpus(["one text", "another text"])
+    split = replace(corpus, examples=tuple(corpus))
+    in_tuples = split.map_sentences(lambda sentence: replace(sentence, offsets=tuple(sentence.offsets)))
+    assert describe_value(corpus) == describe_value(split) == describe_value(in_tuples)
+
+
 def test_the_content_of_an_encoder_counts_and_not_its_name() -> None:
     first, second = load("tiny"), load("random:tiny@1")
     assert isinstance(first, TaskEncoder)

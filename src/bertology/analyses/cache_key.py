@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from bertology.atomic_files import digest_bytes, digest_file
+from bertology.corpus.sentence import OffsetArray
+from bertology.corpus.text_examples import TextExamples
 from bertology.lazy import torch
 from bertology.results.result import versions
 
@@ -66,7 +68,7 @@ def describe_value(value: Any) -> Any:
         return {"mapping": [[describe_value(key), describe_value(item)] for key, item in value.items()]}
     if isinstance(value, Set):
         return {"set": sorted(_dump(describe_value(item)) for item in value)}
-    if isinstance(value, tuple | list | range):
+    if isinstance(value, tuple | list | range | OffsetArray | TextExamples):
         return [item if type(item) in _SCALARS else describe_value(item) for item in value]
     return _describe_object(value)
 
