@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,20 @@ def _run(batch: int, prepared: torch.Tensor) -> Callable[[], float]:
 def test_results_come_in_order(device: str) -> None:
     results = list(overlap_batches(range(20), lambda batch: _prepare(batch, device), _run, device))
     assert results == [(batch, 100.0 * batch * batch) for batch in range(20)]
+
+
+def test_settings_of_python_are_restored_after_an_error() -> None:
+    def settings() -> tuple[object, ...]:
+        return sys.getswitchinterval(), gc.get_threshold()
+
+    def run(batch: int, prepared: torch.Tensor) -> Callable[[], float]:
+        assert settings() != before
+        raise ValueError("a batch that cannot be run")
+
+    before = settings()
+    with pytest.raises(ValueError, match="cannot be run"):
+        list(overlap_batches([1], lambda batch: _prepare(batch, "cpu"), run, "cpu"))
+    assert settings() == before
 
 
 @on_every_device
