@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bertology.arrays import BoolArray, IntArray
 from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import OffsetArray
+from bertology.encoder.token_lengths import TokenLengths
 from bertology.errors import Refusal
 
 Int32Array = NDArray[np.int32]
@@ -201,6 +202,9 @@ class Tokeniser:
         self._strings = [""] * size
         for token, token_id in vocabulary.items():
             self._strings[token_id] = token
+        self._token_lengths: TokenLengths | None = None
+        if TokenLengths.are_known(fields):
+            self._token_lengths = TokenLengths(fields, self._tokenizer.normalizer, vocabulary)
         self._special_kinds = np.full(size, SpecialToken.OTHER, np.int32)
         self._special_kinds[sorted(sep_ids)] = SpecialToken.SEP
         self._special_kinds[sorted(cls_ids)] = SpecialToken.CLS
@@ -247,9 +251,11 @@ class Tokeniser:
         type_lists: list[list[int]] = [encoding.type_ids for encoding in encodings]
         type_ids = _join_lists(type_lists, np.int32) if any(map(any, type_lists)) else np.zeros(n_tokens, np.int32)
         segment_ids = _segment_ids(encodings)
-        spans = _join_offsets(encoding.offsets for encoding in encodings)
         input_of_token = np.repeat(np.arange(len(inputs)), lengths)
-        word_ids, is_straddling = _align_segments(inputs, input_of_token, segment_ids, spans)
+        in_text, segment = _tokens_in_text(inputs, input_of_token, segment_ids)
+        spans = self._spans(inputs, encodings, ids, input_of_token, in_text, segment)
+        word_ids, is_straddling = np.full(n_tokens, NO_WORD, np.int32), np.zeros(n_tokens, np.bool_)
+        word_ids[in_text], is_straddling[in_text] = _align_segments(inputs, input_of_token[in_text], segment, spans)
         special_kinds = np.where(segment_ids >= 0, np.int32(SpecialToken.NONE), self._special_kinds[ids])
         is_unknown = (ids == (-1 if self._unknown_id is None else self._unknown_id)) & (segment_ids >= 0)
         n_straddling, n_unknown = (
@@ -274,6 +280,33 @@ class Tokeniser:
                 )
             )
         return tokenised
+
+    def _spans(
+        self,
+        inputs: Sequence[TextInput],
+        encodings: Sequence[Any],
+        ids: Int32Array,
+        input_of_token: IntArray,
+        in_text: IntArray,
+        segment: IntArray,
+    ) -> IntArray:
+        """(token in text, 2) start and end of each token in its segment.
+
+        Read from the tokeniser only where lengths do not say it: a Python object for each number takes longest of all.
+        """
+        if self._token_lengths is None:
+            return _join_offsets(encoding.offsets for encoding in encodings)[in_text]
+        texts = [sentence.text for text_input in inputs for sentence in text_input.segments]
+        spans, is_right = self._token_lengths.offsets(ids[in_text], segment, texts)
+        missing = np.flatnonzero(~is_right[segment])
+        if len(missing):
+            has_missing = np.bincount(input_of_token[in_text[missing]], minlength=len(inputs)) > 0
+            offsets = np.zeros((len(ids), 2), np.int64)
+            offsets[has_missing[input_of_token]] = _join_offsets(
+                encodings[index].offsets for index in np.flatnonzero(has_missing).tolist()
+            )
+            spans[missing] = offsets[in_text[missing]]
+        return spans
 
     def _without_tokens(self, text_input: TextInput) -> TokenisedInput:
         nothing = np.empty(0, np.int32)
@@ -310,10 +343,20 @@ def _segment_ids(encodings: Sequence[Any]) -> Int32Array:
     return np.repeat(segments.astype(np.int32), sizes)
 
 
+def _tokens_in_text(
+    inputs: Sequence[TextInput], input_of_token: IntArray, segment_ids: Int32Array
+) -> tuple[IntArray, IntArray]:
+    """Positions of the tokens that are in a segment, and its number among the segments of all inputs."""
+    n_segments = np.array([len(text_input.segments) for text_input in inputs], np.int64)
+    first_segments = np.cumsum(n_segments) - n_segments
+    in_text = np.flatnonzero(segment_ids >= 0)
+    return in_text, first_segments[input_of_token[in_text]] + segment_ids[in_text]
+
+
 def _align_segments(
-    inputs: Sequence[TextInput], input_of_token: IntArray, segment_ids: Int32Array, spans: IntArray
-) -> tuple[Int32Array, BoolArray]:
-    """The word of each token in its input, and whether it covers more than one.
+    inputs: Sequence[TextInput], input_of_token: IntArray, segment: IntArray, spans: IntArray
+) -> tuple[IntArray, BoolArray]:
+    """The word of each token in its input, and whether it covers more than one; `segment` is as in `_tokens_in_text`.
 
     All texts are joined, with a space between them, so that the tokens of all inputs are aligned at once.
     """
@@ -326,17 +369,11 @@ def _align_segments(
     is_array = len(arrays) == len(segments)
     word_spans = np.concatenate(arrays) if is_array else _join_offsets(segment.offsets for segment in segments)
     word_spans += np.repeat(starts, n_words)[:, None]
-    in_text = np.flatnonzero(segment_ids >= 0)
-    first_segments = np.cumsum(n_segments) - n_segments
-    segment = first_segments[input_of_token[in_text]] + segment_ids[in_text]
     text = " ".join([sentence.text for sentence in segments])
-    words, straddles = _align_offsets(spans[in_text] + starts[segment][:, None], word_spans, text)
+    words, straddles = _align_offsets(spans + starts[segment][:, None], word_spans, text)
     # A blank token at the end of a text would belong to the first word of the next one.
     first_words = np.cumsum(n_words) - n_words
     words = np.where(words < (first_words + n_words)[segment], words, NO_WORD)
-    first_of_input = np.append(first_words, len(word_spans))[first_segments][input_of_token[in_text]]
-    word_ids = np.full(len(segment_ids), NO_WORD, np.int32)
-    word_ids[in_text] = np.where(words >= 0, words - first_of_input, NO_WORD)
-    is_straddling = np.zeros(len(segment_ids), np.bool_)
-    is_straddling[in_text] = straddles
-    return word_ids, is_straddling
+    first_segments = np.cumsum(n_segments) - n_segments
+    first_of_input = np.append(first_words, len(word_spans))[first_segments][input_of_token]
+    return np.where(words >= 0, words - first_of_input, NO_WORD), straddles
