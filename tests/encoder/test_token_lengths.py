@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from bertology.encoder.token_lengths import TokenLengths
 
-PIECES = [*"abceABCE019.,!\"'éÉßσΣ世“”–", "ab", "bc", "ABC", "aé", "00"]
+PIECES = [*"abceABCE019.,!\"'éÉßσΣ世“”–", "ab", "bc", "ABC", "aé", "00", *"\U0001d165\U0001d16d"]
 PLAIN = "ab cABC 019.,!\"' \n\té世“”–"
 ODD = [*"x\x00\x0b\x1c\x7f\x85\xa0\u200b\u3000\u0301\u302eİ각ﬁ", "👩\u200d👧"]
 ODD_TEXTS = ["[MASK]", "[SEP]", "[UNK]", "##a", "a##", "new york"]
@@ -72,7 +72,9 @@ def test_offsets_of_plain_text_are_known(number: int) -> None:
     assert compare(number, ["abc, aé! 001", "", "“A世b–c”\n\t0'1", " . "]) == [True] * 4
 
 
-@pytest.mark.parametrize("text", ["x", "abc\x00", "a\u0301", "a [MASK] b", "new york", "[UNK]", "abcabcabcabc"])
+@pytest.mark.parametrize(
+    "text", ["x", "abc\x00", "a\u0301", "a\U0001d16d\U0001d165", "a [MASK] b", "new york", "[UNK]", "abcabcabcabc"]
+)
 def test_other_texts_leave_those_beside_them_known(text: str) -> None:
     assert compare(0, ["ab c", text, "a. b"]) == [True, False, True]
 
