@@ -107,7 +107,7 @@ def _padded(*lengths: int) -> ModelInputs:
 
 
 @pytest.mark.parametrize("name", [*FAMILIES, *OTHER_FAMILIES])
-@pytest.mark.parametrize("lengths", [(LENGTH, 9), (4, 2), (LENGTH, LENGTH)], ids=["long", "short", "unpadded"])
+@pytest.mark.parametrize("lengths", [(LENGTH, 9), (5, 2), (4, 2), (LENGTH, LENGTH)], ids=str)
 def test_layers_that_hide_only_padding(name: str, lengths: tuple[int, ...]) -> None:
     is_other = name in OTHER_FAMILIES
     encoder = tiny_models.wrap_model(OTHER_FAMILIES[name](), "bert") if is_other else tiny_models.encoder(name)
@@ -123,3 +123,14 @@ def test_layers_that_hide_only_padding(name: str, lengths: tuple[int, ...]) -> N
     windows = encoder.attention_windows or [None] * encoder.layers
     is_global = [not encoder.causal and (window is None or lengths[0] <= window + 1) for window in windows]
     assert [layer.hides_only_padding for layer in layers] == is_global == hides_padding
+
+
+def test_masks_of_an_unknown_family_may_hide_more() -> None:
+    encoder, layers = (
+        tiny_models.wrap_model(transformers.ErnieModel(transformers.ErnieConfig(**SIZES)), "bert"),
+        list[Any](),
+    )
+    with torch.inference_mode():
+        encoder.forward(_padded(LENGTH, 9), on_layer=layers.append)
+    assert not encoder.causal
+    assert [(layer.attention_mask is None, layer.hides_only_padding) for layer in layers] == [(False, False)] * 2

@@ -17,11 +17,12 @@ from bertology.arrays import BoolArray, IntArray
 
 UNKNOWN_LENGTH = 0
 _UNSEEN, _VISIBLE, _SPACE, _OTHER = range(4)
+"""Kinds of characters: not normalised yet; normalised to one visible character; to white space; to anything else."""
 _BUILT_LIKE_BERT = ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
 
 
 class TokenLengths:
-    """The number of characters of each token, and which characters a token has for a character of the text."""
+    """Computes the offsets of tokens from the number of characters of each token."""
 
     def __init__(self, definition: Mapping[str, Any], normaliser: Any, vocabulary: Mapping[str, int]) -> None:
         """`definition` is the content of a tokenizer.json, `vocabulary` has added tokens too.
@@ -36,8 +37,8 @@ class TokenLengths:
             if token not in not_known:
                 self._lengths[token_id] = len(token.removeprefix(prefix))
         self._normaliser = normaliser
-        self._kinds = np.full(0x110000, _UNSEEN, np.int8)  # of each character
-        self._kinds[0xD800:0xE000] = _OTHER  # halves of characters
+        self._kinds = np.full(0x110000, _UNSEEN, np.int8)  # of each Unicode character
+        self._kinds[0xD800:0xE000] = _OTHER  # surrogates
 
     @staticmethod
     def are_known(definition: Mapping[str, Any]) -> bool:
@@ -77,7 +78,7 @@ class TokenLengths:
         return offsets, is_right
 
     def _kinds_of_characters(self, text: str) -> NDArray[np.int8]:
-        """Whether each character is visible and one character to the model, or white space, or other."""
+        """The kind of each character of a text."""
         if text.isascii():
             codes: NDArray[np.integer] = np.frombuffer(text.encode("ascii"), np.uint8)
         else:
@@ -90,9 +91,9 @@ class TokenLengths:
         return kinds
 
     def _kind(self, character: str) -> int:
-        normal: str = self._normaliser.normalize_str(character)
         if unicodedata.combining(character):  # the normaliser may put it after the next one
             return _OTHER
-        if len(normal.split()) == 1 and len(normal.strip()) == 1:
-            return _VISIBLE
-        return _SPACE if normal and not normal.strip() else _OTHER
+        normalised: str = self._normaliser.normalize_str(character)
+        if not normalised:
+            return _OTHER
+        return {0: _SPACE, 1: _VISIBLE}.get(len(normalised.strip()), _OTHER)

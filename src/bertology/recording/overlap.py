@@ -6,7 +6,6 @@ results of the last one in another thread. NumPy, the tokeniser and torch releas
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -31,20 +30,14 @@ BATCHES_AHEAD, BATCHES_IN_FLIGHT = 2, 2
 work while the host is late with one."""
 
 
-MANY_OBJECTS = 100_000
-"""New objects after which Python looks for garbage: a batch has a tuple for every token, and they are not garbage."""
-
-
 @contextmanager
-def _host_keeps_up() -> Generator[None]:
-    interval, (threshold, *others) = sys.getswitchinterval(), gc.get_threshold()
+def _short_turns() -> Generator[None]:
+    before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
-    gc.set_threshold(max(threshold, MANY_OBJECTS) if threshold else 0, *others)  # 0: never, as the caller wants it
     try:
         yield
     finally:
-        sys.setswitchinterval(interval)
-        gc.set_threshold(threshold, *others)
+        sys.setswitchinterval(before)
 
 
 def overlap_batches(
@@ -69,7 +62,7 @@ def overlap_batches(
             return prepared, ready
 
     remaining = iter(batches)
-    with _host_keeps_up(), ThreadPoolExecutor(BATCHES_AHEAD) as preparing, ThreadPoolExecutor(1) as fetching:
+    with _short_turns(), ThreadPoolExecutor(BATCHES_AHEAD) as preparing, ThreadPoolExecutor(1) as fetching:
         prepared_batches: deque[tuple[Batch, Future[tuple[Prepared, torch.Event]]]] = deque()
         running: deque[tuple[Batch, Future[Result]]] = deque()
 
