@@ -11,6 +11,7 @@ import pytest
 from accessibility import accessibility_violations
 from bertology.atlas.judged_model import NotJudged
 from bertology.atlas.page import atlas_page
+from browsing import wait_until
 from planted_atlas import planted_atlas
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def test_models_are_ordered_by_size_and_rows_by_agreement(page: Page) -> None:
     page.get_by_role("button", name="only where models differ").click()
     assert page.locator("#nowhere").is_hidden() and page.locator("#differs").is_visible()
     page.evaluate("location.hash = 'nowhere'")
-    page.wait_for_function("document.getElementById('nowhere').open && !document.getElementById('nowhere').hidden")
+    wait_until(page, "document.getElementById('nowhere').open && !document.getElementById('nowhere').hidden")
 
 
 def test_what_was_left_out_is_shown_as_text_and_reports_are_linked(page: Page) -> None:

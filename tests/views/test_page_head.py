@@ -18,6 +18,7 @@ from bertology.results.palette import PALETTES
 from bertology.views import payload
 from bertology.views.page import fragment, page_script
 from bertology.views.view import View
+from browsing import wait_until
 from views.page_reader import copied, exported, n_colours, open_export_menu, weights_on
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def test_the_tour_drives_the_view(opened: Any) -> None:
     for step, state in enumerate(("", "token=", "", "layer=4&heads=4", "", "view=model")):
         page.wait_for_selector(f".tour .step:has-text('{step + 1} of 6')")
         page.wait_for_selector(".toured")
-        page.wait_for_function("state => location.hash.includes(state)", arg=state)
+        wait_until(page, f"location.hash.includes({state!r})")
         titles.append(page.inner_text(".tour h2"))
         if step < 5:
             page.keyboard.press("ArrowRight")

@@ -10,6 +10,7 @@ import pytest
 
 import bertology
 from bertology.views.view import View
+from browsing import wait_until
 from views.shown_models import TEXT, attention, mini
 
 
@@ -79,9 +80,8 @@ def test_a_frame_in_the_overview_moves_over_a_long_text(opened: Any) -> None:
     box = page.locator(".table-overview canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
-    page.wait_for_function(
-        "() => document.querySelector('[data-bertology-view]').shadowRoot.querySelector('.scroller').scrollTop > 500"
-    )
+    scroller = "document.querySelector('[data-bertology-view]').shadowRoot.querySelector('.scroller')"
+    wait_until(page, f"{scroller}.scrollTop > 500")
     row, column = first_cell_on_screen(page)
     assert 90 < row < 121 and 90 < column < 121
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 2)

@@ -13,6 +13,7 @@ from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.views.html_view import HtmlView
 from bertology.views.report.attention_view import attention_view_fragment
+from browsing import wait_until
 
 COUNT = """() => [...document.querySelectorAll('[data-bertology-view]')].filter(
   host => host.shadowRoot?.querySelector('.views:not([data-ready=""])')).length"""
@@ -43,7 +44,7 @@ class Report(HtmlView):
 
 def test_a_report_shows_heads_and_model_of_one_example(opened: Any) -> None:
     page = opened(Report(), ready="h1")
-    page.wait_for_function(f"({COUNT})() === 2")
+    wait_until(page, f"({COUNT})() === 2")
     views = [page.locator(f"[data-bertology-view] .views[data-ready={name}]").count() for name in ("head", "model")]
     assert views == [1, 1] and page.evaluate("document.querySelectorAll('[data-bertology-payload]').length") == 1
     hash = page.evaluate("location.hash")
@@ -61,12 +62,12 @@ def test_views_start_when_they_come_near_the_screen(opened: Any) -> None:
     page = opened(Report(offset=5000), ready="h1")
     assert page.evaluate(COUNT) == 0
     page.locator("[data-bertology-view]").first.scroll_into_view_if_needed()
-    page.wait_for_function(f"({COUNT})() >= 1")
+    wait_until(page, f"({COUNT})() >= 1")
 
 
 def test_a_page_shows_another_head_by_setting_the_state(opened: Any) -> None:
     page = opened(Report(), ready="h1")
-    page.wait_for_function(f"({COUNT})() === 2")
+    wait_until(page, f"({COUNT})() === 2")
     page.evaluate("""() => {
       const host = document.querySelector('[data-bertology-view]');
       host.dataset.state = 'view=matrix&layer=2&heads=2';

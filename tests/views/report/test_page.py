@@ -20,6 +20,7 @@ from bertology.views.html_view import HtmlView
 from bertology.views.report.content import ReportContent
 from bertology.views.report.findings import STATUSES
 from bertology.views.report.page import RESERVED_IDS, report_page
+from browsing import wait_until
 from results.example_results import SHAPES, estimates, measures_and_baselines, result
 from views.report.example_content import CLAIM, content, measured, section
 
@@ -233,7 +234,7 @@ def test_findings_are_filtered_by_verdict_topic_paper_and_words(opened: Any) -> 
 
     assert len(shown()) == 7
     page.locator(".key a", has_text="not tested").click()
-    page.wait_for_function("document.querySelector('.filters output').textContent === '2 of 7 findings'")
+    wait_until(page, "document.querySelector('.filters output').textContent === '2 of 7 findings'")
     assert shown() == {"inapplicable", SLOW.id} and page.locator(".topic:visible").count() == len(
         {CLAIM.topic, SLOW.topic}
     )
