@@ -26,7 +26,7 @@ EXPORT_PERCENTAGES = (1, 3, 10, 30, 100)
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where and how often a run writes; nothing here affects the weights."""
+    """Where and how often a run writes, and how it computes: up to rounding, nothing here affects the weights."""
 
     directory: Path
     tokeniser: Path
@@ -34,6 +34,7 @@ class RunOptions:
     log_every: int = 100
     stop_after: float = float("inf")
     compile: bool = False
+    bfloat16: bool = False
 
 
 def make_optimiser(model: BertForPreTraining, config: PretrainingConfig) -> torch.optim.AdamW:
@@ -54,9 +55,9 @@ def step_losses(model: BertForPreTraining, batch: PretrainingBatch) -> tuple[Ten
     return mlm, nsp
 
 
-def autocast(device: torch.device) -> AbstractContextManager[object]:
-    """bfloat16 arithmetic on a GPU, float32 on a CPU; the weights are float32 on both."""
-    return torch.autocast("cuda", dtype=torch.bfloat16) if device.type == "cuda" else nullcontext()
+def autocast(device: torch.device, *, bfloat16: bool) -> AbstractContextManager[object]:
+    """bfloat16 arithmetic if asked for; the weights are float32 in any case."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if bfloat16 else nullcontext()
 
 
 def train(stream: TokenStream, config: PretrainingConfig, run: RunOptions) -> BertForPreTraining:
@@ -64,6 +65,9 @@ def train(stream: TokenStream, config: PretrainingConfig, run: RunOptions) -> Be
     run.directory.mkdir(parents=True, exist_ok=True)
     model = make_model(config.model, seed=config.seed).train()
     torch.nn.Module.to(model, stream.device)
+    if stream.device.type == "cpu":
+        # For rows of 128 tokens, the backward pass of fused attention takes several times as long on a CPU.
+        model.set_attn_implementation("eager")
     optimiser = make_optimiser(model, config)
     done = load_checkpoint(run.directory, config, model, optimiser)
     export_steps = {max(1, config.steps * percent // 100): percent for percent in EXPORT_PERCENTAGES}
@@ -74,7 +78,7 @@ def train(stream: TokenStream, config: PretrainingConfig, run: RunOptions) -> Be
         for step in range(done, config.steps):
             batch = sample_batch(stream, config, step)
             torch.manual_seed(step_seed(config, step))
-            with autocast(stream.device):
+            with autocast(stream.device, bfloat16=run.bfloat16):
                 mlm_loss, nsp_loss = compute_losses(model, batch)
             optimiser.zero_grad(set_to_none=True)
             (mlm_loss + nsp_loss).backward()
@@ -149,6 +153,9 @@ def _parser() -> argparse.ArgumentParser:
         "--stop-after", type=float, default=float("inf"), help="stop after this many seconds; the run can be resumed"
     )
     parser.add_argument("--no-compile", action="store_true", help="do not compile the model on a GPU")
+    parser.add_argument(
+        "--bfloat16", action="store_true", help="bfloat16 arithmetic on a CPU that has it (a GPU always uses it)"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
     return parser
 
@@ -169,6 +176,7 @@ def main() -> None:
         log_every=options.log_every,
         stop_after=options.stop_after,
         compile=options.device.startswith("cuda") and not options.no_compile,
+        bfloat16=options.bfloat16 or options.device.startswith("cuda"),
     )
     torch.set_float32_matmul_precision("high")
     stream = make_stream(
