@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from bertology.analyses.run_work import measured_as_worker
-from bertology.atlas.atlas_work import estimate_atlas
+from bertology.atlas.atlas_work import estimate_atlas, sort_largest_first
 from bertology.atlas.content import Atlas
 from bertology.atlas.judged_model import JudgedModel, NotJudged
 from bertology.atlas.judging import JudgingTask, judge_model, stored_model
@@ -166,7 +166,9 @@ def _judge_all(
         else:
             waiting[model] = index
     if waiting:
-        judged = judge_in_workers(list(waiting), task, engine, progress)
+        is_shared = engine is not None and engine.n_workers > 1
+        order = sort_largest_first(list(waiting)) if is_shared else list(waiting)
+        judged = judge_in_workers(order, task, engine, progress)
         outcomes |= {waiting[source]: outcome for source, outcome in judged.items()}
     return [outcomes[index] for index in range(len(models))]
 
