@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fuzz.kind import Kind
+from fuzz.kinds.atlases import Atlases
 from fuzz.kinds.claim_files import ClaimFiles
 from fuzz.kinds.command_options import CommandOptions
 from fuzz.kinds.corpora import Corpora
@@ -25,6 +26,7 @@ KINDS: dict[str, type[Kind]] = {
         ModelFolders,
         FinetuningRuns,
         ClaimFiles,
+        Atlases,
         CommandOptions,
         ServerRequests,
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from bertology.analyses.run_work import measured_as_worker
 from bertology.atlas.atlas_work import estimate_atlas, sort_largest_first
 from bertology.atlas.content import Atlas
+from bertology.atlas.earlier_atlas import add_models
 from bertology.atlas.judged_model import JudgedModel, NotJudged
 from bertology.atlas.judging import JudgingTask, judge_model, stored_model
 from bertology.atlas.model_names import short_names
@@ -35,6 +37,7 @@ def atlas(
     models: list[Any],
     corpus: Any = None,
     *,
+    add: Sequence[str | Path] | str | Path = (),
     output: str | Path | None = None,
     papers: Sequence[str] | str = (),
     claims: str | Path | None = None,
@@ -58,7 +61,8 @@ def atlas(
 
     `models` are names, paths or models in memory, as `bertology.load` takes them. Each name is judged in a process of
     its own, one at a time or as many as the `engine` has workers (`local:4`, `ray`, `ray:ADDRESS`), and kept in the
-    `store` (a directory); one that cannot be judged is named with the reason, and the others go on. With `output`, a
+    `store` (a directory); one that cannot be judged is named with the reason, and the others go on. `add` are earlier
+    atlases (.json) whose models stand beside these without being loaded or judged again. With `output`, a
     page that opens offline (.html), or all numbers (.json), is written. `device`, `dtype` and `allow_pickle` say how
     named models are loaded. An atlas that is estimated to take longer than `max_hours` is refused before it starts
     (None: no bound). The other arguments are those of `bertology.claims`.
@@ -90,7 +94,10 @@ def atlas(
         raise Refusal(
             "No finding was chosen", "at least one", "Name another paper or file of claims, or leave out fewer"
         )
-    distinct, messages = _without_repeats(models)
+    files = [add] if isinstance(add, str | Path) else list(add)
+    read_added = partial(add_models, files, corpus=task.corpus, claims=task.claims, options=task.arguments)
+    read_added(())  # what cannot be added is refused before hours of judging
+    distinct, messages = _without_repeats(models, may_be_empty=bool(files))
     with open_engine(engine) as opened:
         if max_hours is not None:
             with measured_as_worker(opened):
@@ -100,18 +107,20 @@ def atlas(
         outcomes = _judge_all(distinct, task, opened, progress)
     judged = [outcome for outcome in outcomes if isinstance(outcome, JudgedModel)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, NotJudged)]
-    if not judged:
+    added = read_added(judged)
+    if not judged and not added.models:
         reasons = " ".join(f"{each.name}: {each.reason}" for each in failed)
         kind = MachineError if any(each.is_failure for each in failed) else Refusal
         raise kind(f"No model could be judged. {reasons}", "at least one model that can be", "Check the names")
     names = short_names([model.source for model in judged])
     named = [model.model_copy(update={"name": name}) for model, name in zip(judged, names, strict=True)]
+    named = _with_added(named, added.models)
     content = Atlas(
         models=tuple(named),
         claims=task.claims,
         corpus=task.corpus.summary(),
         not_judged=tuple(failed),
-        messages=(*messages, *_same_weights(named)),
+        messages=(*messages, *added.messages, *_same_weights(named)),
         options=arguments | {"limit": limit},
     )
     if file is not None:
@@ -127,7 +136,7 @@ def _reports_nearby(content: Atlas, folder: Path) -> dict[str, str]:
     return {name: file for name, file in files.items() if (folder / file).is_file()}
 
 
-def _without_repeats(models: Sequence[Any]) -> tuple[list[Any], list[str]]:
+def _without_repeats(models: Sequence[Any], *, may_be_empty: bool) -> tuple[list[Any], list[str]]:
     """The models without names that were given before, and a message for each of those."""
     distinct: list[Any] = []
     messages: list[str] = []
@@ -136,9 +145,20 @@ def _without_repeats(models: Sequence[Any]) -> tuple[list[Any], list[str]]:
             messages.append(f"{model} was given more than once; it is judged once.")
             continue
         distinct.append(str(model) if isinstance(model, Path) else model)
-    if not distinct:
+    if not distinct and not may_be_empty:
         raise Refusal("The list of models is empty", "at least one model", "Name models, such as mini and random:mini")
     return distinct, messages
+
+
+def _with_added(judged: Sequence[JudgedModel], added: Sequence[JudgedModel]) -> list[JudgedModel]:
+    """All models; an added one keeps its name, with the name of its file where another model has the same."""
+    models = list(judged)
+    for model in added:
+        names = [model.name, f"{model.name} ({model.added_from})", f"{model.source} ({model.added_from})"]
+        taken = {other.name for other in models}
+        free = next((name for name in names if name not in taken), f"{names[-1]} {len(models)}")
+        models.append(model.model_copy(update={"name": free}))
+    return models
 
 
 def _same_weights(models: Sequence[JudgedModel]) -> list[str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bertology.atlas.differences import ModelDifference, compare_models
+from bertology.atlas.earlier_atlas import digest_test
 from bertology.atlas.judged_model import JudgedFinding, JudgedModel, NotJudged
 from bertology.atlas.model_names import find_checkpoint
 from bertology.atlas.profiles import ProfileMap, map_models
@@ -124,7 +125,10 @@ class Atlas:
         return pandas.DataFrame(self.records())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object: models, findings, verdicts, differences, families, training runs, map."""
+        """A JSON object: models, findings, verdicts, differences, families, training runs, map, records.
+
+        Its `records` hold what another atlas needs to add these models; the rest is computed from them.
+        """
         agreements = {agreement.finding: agreement for agreement in self.agreements}
         finished = {model.name for model in self.trained}
         return {
@@ -144,6 +148,7 @@ class Atlas:
             "findings": [
                 {
                     "id": claim.id,
+                    "test_digest": digest_test(claim),
                     "topic": claim.topic,
                     "claim": claim.statement,
                     "headline": claim.headline or claim.statement,
@@ -160,6 +165,7 @@ class Atlas:
             "families": [family.model_dump(mode="json") for family in self.families],
             "training_runs": [run.model_dump(mode="json") for run in self.training_runs],
             "map": None if self.map is None else self.map.model_dump(mode="json"),
+            "records": [model.model_dump(mode="json") for model in self.models],
         }
 
     def json_text(self) -> str:

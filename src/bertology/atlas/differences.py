@@ -109,7 +109,9 @@ def _p_value(value: float, error: float, n: int) -> float:
 def _paired_error(first: _ComparedNumber, second: _ComparedNumber) -> float | None:
     """The standard error over resamples of the same sentences; None if the models did not read the same ones."""
     left, right, n = first.resamples, second.resamples, first.effect.n
-    if first.corpora != second.corpora or n != second.effect.n or n < 2 or left is None or right is None:
+    if first.corpora != second.corpora or n != second.effect.n or n < 2:
+        return None
+    if left is None or right is None or left.shape != right.shape:
         return None
     # The bootstrap divides by n, not by n - 1.
     return float((left - right).std(ddof=1)) * math.sqrt(n / (n - 1))

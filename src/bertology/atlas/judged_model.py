@@ -107,7 +107,10 @@ class JudgedFinding(AtlasRecord):
 
 
 class JudgedModel(AtlasRecord):
-    """One model and all of its verdicts. `name` is unique in an atlas, `source` is what it was loaded by."""
+    """One model and all of its verdicts. `name` is unique in an atlas, `source` is what it was loaded by.
+
+    `added_from` is the file of an earlier atlas that it was read from; empty if it was judged here.
+    """
 
     name: str
     source: str
@@ -119,6 +122,7 @@ class JudgedModel(AtlasRecord):
     n_parameters: int | None = None
     is_trained: bool = True
     unknown_tokens: str = ""
+    added_from: str = ""
     findings: tuple[JudgedFinding, ...]
 
     def find(self, id: str) -> JudgedFinding | None:

@@ -167,7 +167,11 @@ def _tested(agreement: FindingAgreement, content: Atlas) -> str:
     if not agreement.n_compared:
         return "No pair of models can be compared: the number has no sampling error, or too few examples."
     paired = [d.is_paired for d in content.differences if d.finding == agreement.finding]
-    how = "sentence by sentence" if all(paired) else "by independent intervals where the sentences are not the same"
+    how = (
+        "sentence by sentence"
+        if all(paired)
+        else "by independent intervals where there are no resamples of the same sentences"
+    )
     text = (
         f"{count_noun(agreement.n_compared, 'pairs')} of models compared {how}; Holm's correction over all "
         f"{len(content.differences):,} comparisons of the atlas: {agreement.n_different} differ, of finished trained "
@@ -251,6 +255,7 @@ def _model(model: JudgedModel, rows: Mapping[str, dict[str, Any]], content: Atla
             ("fingerprint", model.fingerprint[:16]),
             *([("seeds", f"one of {len(family.models)} of {family.name}")] if family is not None else []),
             *([("tokens", model.unknown_tokens)] if model.unknown_tokens else []),
+            *([("added from", model.added_from)] if model.added_from else []),
         ],
         "tally": [
             {"status": status, "count": n, "word": STATUSES[status].tally[n != 1]} for status, n in counts.items() if n

@@ -22,6 +22,7 @@ _LISTS = {
     "peculiarities": ModelPeculiarity,
     "families": SeedFamily,
     "training_runs": TrainingRun,
+    "records": JudgedModel,
 }
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 COUNT_OR_NULL: Schema = {"type": ["integer", "null"]}
@@ -32,9 +33,7 @@ def atlas_schema() -> Schema:
     records = (*_LISTS.values(), ProfileMap, JudgedModel, FindingAgreement)
     _, generated = models_json_schema([(record, "serialization") for record in records], ref_template="#/$defs/{model}")
     definitions: dict[str, Any] = generated["$defs"]
-    model, agreement = definitions.pop("JudgedModel"), definitions.pop("FindingAgreement")
-    for name in ("JudgedFinding", "StripMark", "Effect", "CurvePeak", "HeadCount"):  # verdicts have their numbers
-        definitions.pop(name)
+    model, agreement = definitions["JudgedModel"], definitions.pop("FindingAgreement")
     definitions |= {
         "AtlasModel": _object(
             {
@@ -47,10 +46,12 @@ def atlas_schema() -> Schema:
         ),
         "AtlasFinding": _object(
             {
-                **dict.fromkeys(("id", "topic", "claim", "headline", "paper", "unit", "published_value"), TEXT),
+                **dict.fromkeys(("id", "test_digest", "topic", "claim", "headline"), TEXT),
+                **dict.fromkeys(("paper", "unit", "published_value"), TEXT),
                 **{name: field for name, field in agreement["properties"].items() if name != "finding"},
             },
-            "A finding, and what the models say together about it.",
+            "A finding, and what the models say together about it. `test_digest` changes with its test and with the "
+            "versions of its analyses.",
         ),
         "AtlasVerdict": _verdict_schema(),
     }

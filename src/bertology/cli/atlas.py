@@ -20,13 +20,13 @@ HELP = "Test published findings on many models and write one page of what holds 
 
 def atlas_command(
     model: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="Models to judge, such as mini, random:mini (untrained), 'mini@10%', a directory, a hub name, or a "
             "pattern such as 'runs/checkpoint-*'.",
             autocompletion=complete_model,
         ),
-    ],
+    ] = None,
     corpus: options.CorpusName = None,
     format: options.Format = None,
     skip_malformed: options.SkipMalformed = False,
@@ -37,6 +37,13 @@ def atlas_command(
         typer.Option(
             metavar="FILE",
             help="Test the claims of this TOML file, instead of the published ones or, with --paper, beside those.",
+        ),
+    ] = None,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add the models of an earlier atlas (a file of --json) without loading them; may be repeated.",
         ),
     ] = None,
     without: Annotated[
@@ -95,8 +102,9 @@ def atlas_command(
     reading = options.CorpusOptions(format, skip_malformed=skip_malformed, limit=limit)
     with options.progress_bars() as progress:
         content = atlas(
-            list(options.expand_models(model, keep_repeats=True)),
+            list(options.expand_models(model or (), keep_repeats=True)),
             reading.read(corpus),
+            add=add or (),
             output=file,
             papers=paper or (),
             claims=claims,

@@ -377,7 +377,7 @@ def output_folder(text: str) -> StorePath:
     return check_path(path) if isinstance(path, Path) else path
 
 
-def expand_models(names: list[str], *, keep_repeats: bool = False) -> list[str]:
+def expand_models(names: Sequence[str], *, keep_repeats: bool = False) -> list[str]:
     """Model names with patterns replaced by the matching directories, sorted by the numbers in their names."""
     expanded: list[str] = []
     for name in names:
@@ -388,7 +388,7 @@ def expand_models(names: list[str], *, keep_repeats: bool = False) -> list[str]:
         matching = sorted(glob(name), key=_natural_sort_key)  # noqa: PTH207  # Path.glob takes no absolute pattern
         if not matching:
             raise Refusal(
-                f"No directory matches {name!r}", "a pattern that matches model directories", "Check --against"
+                f"No directory matches {name!r}", "a pattern that matches model directories", "Check the pattern"
             )
         expanded += [path for path in matching if Path(path).is_dir()]
     return expanded if keep_repeats else list(dict.fromkeys(expanded))
