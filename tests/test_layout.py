@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,17 @@ ORDER = [
     "statistics", "recording", "results", "training", "analyses", "claims", "views", "atlas", "server", "cli",
 ]  # fmt: skip
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
-TREES = {module: ast.parse((PACKAGE / module).read_text("utf-8")) for module in MODULES}
 
 SHARED_FUNCTION_NAMES = {
     "matches": "every corpus reader has one",
     "show": "BertViz has a function of this name, and its calls work here",
 }
 """Public functions that several modules define on purpose, as parts of one protocol."""
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text("utf-8"))
 
 
 def imported_names(path: Path) -> set[str]:
@@ -68,7 +73,7 @@ def test_numerics_knows_arrays_and_estimates_only() -> None:
 
 def test_no_public_class_is_defined_in_two_modules() -> None:
     homes: defaultdict[str, list[str]] = defaultdict(list)
-    for module, tree in TREES.items():
+    for module, tree in zip(MODULES, map(tree_of, MODULES), strict=True):
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(module)
@@ -77,7 +82,7 @@ def test_no_public_class_is_defined_in_two_modules() -> None:
 
 def test_no_public_function_is_defined_in_two_modules() -> None:
     homes: defaultdict[str, list[str]] = defaultdict(list)
-    for module, tree in TREES.items():
+    for module, tree in zip(MODULES, map(tree_of, MODULES), strict=True):
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and module not in homes[node.name]:
                 homes[node.name].append(module)
@@ -99,7 +104,7 @@ OLD_WORDS = (
 @pytest.mark.parametrize("module", MODULES)
 def test_identifiers_use_the_words_of_the_glossary(module: str) -> None:
     identifiers: set[str] = set()
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             identifiers.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -159,7 +164,7 @@ def test_help_and_list_need_no_torch() -> None:
 
 def test_torch_is_imported_by_one_lazy_module_or_at_the_top() -> None:
     """No function imports torch: modules take it from `bertology.lazy`, or import it at the top."""
-    for module, tree in TREES.items():
+    for module, tree in zip(MODULES, map(tree_of, MODULES), strict=True):
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef):
                 imports = [n for n in ast.walk(function) if isinstance(n, ast.Import)]
