@@ -12,12 +12,11 @@ PROCESSES := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 4 ? n : 4 
 report: $(READY)
 	$(BIN)/bertology report -o report.html --engine local:$(PROCESSES)
 
-# One worker a core, each with one thread: torch's own threads would only wait for each other. Two more work while tests
-# wait for the servers, clusters and commands that they start; these load the package from compiled files, which are
-# written even where the environment says otherwise. `worksteal` gives each worker tests that follow each
+# One worker a core, each with one thread: torch's own threads would only wait for each other. One more works while tests
+# wait for the servers, clusters and commands that they start. `worksteal` gives each worker tests that follow each
 # other, so that what the tests of a file share is computed once and not by every worker.
-WORKERS := $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 2 )))
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+WORKERS := $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: $(READY)
 	$(PYTEST)
