@@ -16,6 +16,7 @@ from tests.planted_claims import write_claims
 
 import bertology
 from bertology.analyses import registry
+from bertology.atlas import build
 from bertology.atlas.content import Atlas
 from bertology.atlas.earlier_atlas import add_models, digest_test
 from bertology.atlas.judged_model import encode_resamples
@@ -149,8 +150,15 @@ NOT_NUMBERS = b64encode(np.full(2, np.nan, np.float32).tobytes()).decode()
     ],
 )
 def test_what_cannot_be_added_is_refused_before_a_model_is_judged(
-    path: tuple[str | int, ...], value: object, found: str, arguments: dict[str, Any], earlier: Path
+    path: tuple[str | int, ...],
+    value: object,
+    found: str,
+    arguments: dict[str, Any],
+    earlier: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(build, "judge_in_workers", None)
+
     def change(content: dict[str, Any]) -> None:
         part: Any = content
         for key in path[:-1]:
