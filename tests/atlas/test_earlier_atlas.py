@@ -20,6 +20,7 @@ from bertology.atlas import build
 from bertology.atlas.content import Atlas
 from bertology.atlas.earlier_atlas import add_models, digest_test
 from bertology.atlas.judged_model import encode_resamples
+from bertology.atlas.page import atlas_page
 from bertology.claims.catalogue import all_claims
 from bertology.corpus.read import load_corpus
 from bertology.errors import Refusal
@@ -199,4 +200,6 @@ def test_models_without_resamples_are_compared_as_independent(tmp_path: Path) ->
     added = add_models([file], (), corpus=corpus, claims=content.claims, options={})
     joined = Atlas(added.models, content.claims, content.corpus)
     assert [difference.is_paired for difference in joined.differences] == [False, False]
+    page = atlas_page(joined)
+    assert "1 pair of models compared by independent intervals;" in page and "sentence by sentence;" not in page
     assert {d.finding: d.is_significant for d in joined.differences} == {"high": False, "low": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -103,3 +104,12 @@ def test_layers_of_a_common_ancestor_are_found(script: ModuleType, tmp_path: Pat
     numbers = script.AtlasNumbers({"shared_layers": found})
     assert numbers.layers("cut", "deep") == "1 and 3" and numbers.shared("deep", "other") == []
     assert numbers.cosines("cut", "deep").startswith("0.9")
+
+
+def test_the_records_of_an_atlas_are_all_that_its_numbers_need() -> None:
+    """The Chinese atlas, from the records in its JSON file: the same verdicts and tested differences."""
+    content = json.loads((FOLDER / "chinese.json").read_text("utf-8"))
+    again = load_script("write_pages").read_atlas("chinese").to_json()
+    assert len(content["verdicts"]) > 200
+    for name in ("models", "verdicts", "differences", "peculiarities", "map"):
+        assert json.loads(json.dumps(again[name])) == content[name], name

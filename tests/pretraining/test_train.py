@@ -43,6 +43,19 @@ def test_the_loss_falls_and_the_exported_model_can_be_loaded(tmp_path: Path) -> 
     assert BertTokenizer.from_pretrained(run.directory / "at-100").vocab_size <= 200
 
 
+def test_bfloat16_arithmetic_changes_weights_by_its_rounding_only(tmp_path: Path) -> None:
+    stream = small_pretraining.token_stream(tmp_path / "tokeniser")
+    config = small_pretraining.pretraining_config(steps=1, dropout=0.0)
+    losses: list[float] = []
+    for name, bfloat16 in (("float32", False), ("bfloat16", True)):
+        run = RunOptions(directory=tmp_path / name, tokeniser=tmp_path / "tokeniser", bfloat16=bfloat16)
+        trained = train(stream, config, run)
+        assert all(weights.dtype == torch.float32 for weights in trained.parameters())
+        losses.append(read_log(run.directory)[-1]["mlm_loss"])
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.01)
+
+
 def test_a_stopped_run_resumes_to_the_same_weights(tmp_path: Path) -> None:
     stream = small_pretraining.token_stream(tmp_path / "tokeniser")
     config = small_pretraining.pretraining_config(steps=20)

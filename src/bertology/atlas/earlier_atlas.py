@@ -1,7 +1,7 @@
 """Models of an earlier atlas, read from its JSON file: they stand beside the judged ones without being loaded.
 
-A finding is taken over only where it is still tested in the same way: the file has a digest of each test and of the
-versions of the analyses behind it.
+A finding is added only if it is still tested in the same way. The file has a digest of each test and of the versions of
+the analyses behind it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bertology.results.drawing.strip import StripMark
 
 EXPECTED = "the JSON file that `bertology atlas --json` writes"
 MAX_NAMES = 6
-"""So many findings or models are named in a message."""
+"""A message names at most this many findings."""
 TEST_FIELDS = {
     "analysis", "options", "corpus", "target", "runs", "test", "unit", "languages", "precondition", "controls",
     "published", "published_depth",
@@ -63,7 +63,7 @@ class _StoredAtlas(BaseModel):
 
 
 def digest_test(claim: Claim) -> str:
-    """A digest of a claim's test and the versions of its analyses; another one means that verdicts may differ."""
+    """A digest of a claim's test and of the versions of its analyses. Verdicts with equal digests can be compared."""
     versions = {run.analysis: registry.get(run.analysis).version for run in claim.all_runs.values()}
     content = claim.model_dump(mode="json", include=TEST_FIELDS) | {"versions": versions}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

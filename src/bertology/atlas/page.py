@@ -167,11 +167,9 @@ def _tested(agreement: FindingAgreement, content: Atlas) -> str:
     if not agreement.n_compared:
         return "No pair of models can be compared: the number has no sampling error, or too few examples."
     paired = [d.is_paired for d in content.differences if d.finding == agreement.finding]
-    how = (
-        "sentence by sentence"
-        if all(paired)
-        else "by independent intervals where there are no resamples of the same sentences"
-    )
+    how = "sentence by sentence" if any(paired) else "by independent intervals"
+    if any(paired) and not all(paired):
+        how += ", or by independent intervals where there are no resamples of the same sentences"
     text = (
         f"{count_noun(agreement.n_compared, 'pairs')} of models compared {how}; Holm's correction over all "
         f"{len(content.differences):,} comparisons of the atlas: {agreement.n_different} differ, of finished trained "
