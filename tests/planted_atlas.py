@@ -56,7 +56,11 @@ def planted_finding(id: str, values: FloatArray) -> JudgedFinding:
         number=f"{value:.0%}",
         interval=f"[{low:.0%}, {high:.0%}]",
         effect=Effect(
-            value=value, standard_error=float(resampled.std()), n=len(values), resampled=encode_resamples(resampled)
+            value=value,
+            standard_error=float(resampled.std()),
+            n=int(np.isfinite(values).sum()),
+            n_rows=int(estimates.n_rows),
+            resampled=encode_resamples(resampled),
         ),
         corpora=("c0ffee",),
     )

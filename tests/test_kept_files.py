@@ -88,7 +88,9 @@ def _results(root: Path) -> Iterator[Kind]:
     def read_result() -> Any:
         [result] = run_all([(registry.get("attention/entropy"), {})], inputs, cache_results=True).results()
         kept: Any = result.data
-        return result.to_json(), [values.tobytes() for values in kept.kept_resamples.values()]
+        return result.to_json(), [
+            values.tobytes() + n_rows.tobytes() for values, n_rows in kept.kept_resamples.values()
+        ]
 
     read_result()
     [result] = root.glob("analysis_cache/*.json")

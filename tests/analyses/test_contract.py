@@ -132,6 +132,29 @@ def values_by_measure(result: Result) -> dict[str, np.ndarray[tuple[int, ...], n
     return {name: estimates.value for name, estimates in result.data.measures.items()}
 
 
+NOT_RESAMPLED_WITH_THE_MODEL = {
+    ("attention/head_clusters", "shuffled layers"): "its interval is over permutations",
+    ("heads/relation_probe", "control task"): "it has no F1 of single relations",
+}
+"""Baselines whose difference from the model is not paired, and why."""
+
+
+@every_analysis
+def test_a_baseline_is_resampled_with_the_model(analysis: Analysis, result: Result) -> None:
+    """Else models that are compared with such a baseline cannot be compared sentence by sentence."""
+    if not isinstance(result.data, MeasuredShapes):
+        pytest.skip("no baselines")
+    kept = set(result.data.kept_resamples)
+    lost = {
+        name
+        for name, measures in result.data.baselines.items()
+        for measure, estimates in measures.items()
+        if estimates.interval == "bootstrap" and np.isfinite(estimates.low).any()
+        if ("model", measure) in kept and (name, measure) not in kept
+    }
+    assert lost == {baseline for name, baseline in NOT_RESAMPLED_WITH_THE_MODEL if name == analysis.name}
+
+
 @every_analysis
 def test_the_declaration_is_complete(analysis: Analysis) -> None:
     assert analysis.question.endswith("?")

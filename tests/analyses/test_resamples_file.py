@@ -14,15 +14,20 @@ from bertology.checked_files import DamagedFileError
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.errors import DamagedFileWarning
-from bertology.results.shapes import MODEL_SERIES, N_KEPT_RESAMPLES, HeadGrid
+from bertology.results.shapes import MODEL_SERIES, N_KEPT_RESAMPLES, HeadGrid, Resamples
 
 
 def test_values_are_read_back_by_series_and_measure(tmp_path: Path) -> None:
-    values = {("model", "a, b"): np.arange(6.0).reshape(3, 2), ("chance", "a, b"): np.ones((3, 2))}
-    digest = save_resamples(tmp_path / "file.npz", values)
+    resamples = {
+        ("model", "a, b"): Resamples(np.arange(6.0).reshape(3, 2), np.array([5, 7])),
+        ("chance", "a, b"): Resamples(np.ones((3, 2)), np.array([4, 4])),
+    }
+    digest = save_resamples(tmp_path / "file.npz", resamples)
     stored = load_resamples(tmp_path / "file.npz", digest)
-    assert set(stored) == set(values) and len(stored) == 2
-    np.testing.assert_array_equal(stored["model", "a, b"], values["model", "a, b"])
+    assert set(stored) == set(resamples) and len(stored) == 2
+    for key, (values, n_rows) in resamples.items():
+        np.testing.assert_array_equal(stored[key].values, values)
+        np.testing.assert_array_equal(stored[key].n_rows, n_rows)
     for file in ("missing.npz", "file.npz"):
         with pytest.raises(DamagedFileError, match=r"missing.npz is missing|file.npz is damaged"):
             load_resamples(tmp_path / file, "of another file")
@@ -47,7 +52,8 @@ def test_a_stored_result_has_the_resamples_of_the_computed_one(tmp_path: Path) -
     first, second = (run_all(requests, inputs, cache_results=True).results()[0].data for _ in range(2))
     assert isinstance(first, HeadGrid) and isinstance(second, HeadGrid)
     [measure, *_] = first.measures
-    resampled = second.kept_resamples[MODEL_SERIES, measure]
-    assert resampled.shape == (N_KEPT_RESAMPLES, *first.measures[measure].shape)
-    np.testing.assert_array_equal(resampled, first.kept_resamples[MODEL_SERIES, measure])
-    np.testing.assert_allclose(resampled.mean(0), first.measures[measure].value, rtol=0.1)
+    resamples = second.kept_resamples[MODEL_SERIES, measure]
+    assert resamples.values.shape == (N_KEPT_RESAMPLES, *first.measures[measure].shape)
+    assert (resamples.n_rows == 12).all()
+    np.testing.assert_array_equal(resamples.values, first.kept_resamples[MODEL_SERIES, measure].values)
+    np.testing.assert_allclose(resamples.values.mean(0), first.measures[measure].value, rtol=0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bertology.atlas.differences import ModelDifference, compare_models
-from planted_atlas import planted_atlas
+from planted_atlas import planted_atlas, planted_finding, planted_model
 
 IDS = [f"finding {n}" for n in range(20)]
 
@@ -45,6 +45,34 @@ def test_pairing_takes_out_how_hard_the_sentences_are() -> None:
     assert all(d.is_paired for d in content.differences) and not any(d.is_paired for d in unpaired)
     assert np.mean(paired) < np.mean([d.high - d.low for d in unpaired]) / 3
     assert len(significant(content.differences)) == len(IDS) and len(significant(unpaired)) == 0
+
+
+def test_sentences_that_one_model_does_not_have_leave_the_others_paired() -> None:
+    """As where a tokeniser drops words of a sentence: its row is resampled and not measured."""
+    generator = np.random.default_rng(0)
+    sentences = generator.normal(0.0, 0.3, 60)
+    values = {name: sentences + effect + generator.normal(0.0, 0.05, 60) for name, effect in (("a", 0.5), ("b", 0.6))}
+    values["b"][[3, 17, 40]] = np.nan
+    first, second = (planted_model(name, [planted_finding("x", each)]) for name, each in values.items())
+    [difference] = compare_models([first, second])
+    assert difference.is_paired and difference.is_significant and -0.2 < difference.low < -0.1 < difference.high < 0
+
+    shorter = planted_model("b", [planted_finding("x", values["b"][np.isfinite(values["b"])])])
+    [difference] = compare_models([first, shorter])
+    assert not difference.is_paired and not difference.is_significant, "other rows are not resampled together"
+
+
+def test_equal_models_with_other_missing_sentences_differ_as_often_as_the_level_allows() -> None:
+    generator = np.random.default_rng(1)
+    p_values: list[float] = []
+    for _ in range(400):
+        values = generator.normal(0.5, 0.3, 60) + generator.normal(0.0, 0.1, (2, 60))
+        values[0, :6] = values[1, 3:12] = np.nan
+        models = [planted_model(name, [planted_finding("x", each)]) for name, each in zip("ab", values, strict=True)]
+        [difference] = compare_models(models)
+        assert difference.is_paired
+        p_values.append(difference.p)
+    assert 0.03 < np.mean(np.array(p_values) < 0.05) < 0.07
 
 
 def test_few_sentences_and_exact_numbers_are_not_tested() -> None:

@@ -12,7 +12,7 @@ from bertology.claims.judge import judge
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.results.result import Result
-from bertology.results.shapes import LayerCurve
+from bertology.results.shapes import LayerCurve, Resamples, Table
 
 DEPTH, N_SENTENCES = 6, 80
 
@@ -37,8 +37,9 @@ def planted_result(seed: int = 0) -> Result:
     )
 
 
-def judged(test: Greater | PeakLayer) -> ClaimResult:
+def judged(test: Greater | PeakLayer, data: LayerCurve | Table | None = None) -> ClaimResult:
     result = planted_result()
+    result = result if data is None else result.model_copy(update={"data": data})
     claim = Claim(
         id="planted", statement="It peaks.", section="1", published_value="none", analysis="probes/word",
         published_depth=DEPTH, test=test,
@@ -60,6 +61,27 @@ def test_the_effect_is_the_distance_to_what_it_is_compared_with_and_has_the_erro
     assert effect.standard_error == pytest.approx(0.1 / N_SENTENCES**0.5, rel=0.25)
     resampled = effect.resamples()
     assert resampled is not None and resampled.mean() == pytest.approx(effect.value, abs=0.01)
+    assert effect.n_rows == N_SENTENCES
+
+
+def test_layers_that_are_rows_of_a_table_are_resampled_as_those_of_a_curve() -> None:
+    test = PeakLayer(measure="score", layers=(3, 4))
+    curve = measure_effect(judged(test))
+    assert curve is not None and curve.resamples() is not None
+    data = planted_result().data
+    assert isinstance(data, LayerCurve)
+    other_row = Estimates.exact([0.99])
+    kept = {
+        key: Resamples(np.pad(values, ((0, 0), (1, 0))), np.insert(n_rows, 0, 7))
+        for key, (values, n_rows) in data.kept_resamples.items()
+    }
+    table = Table(
+        measures={"score": Estimates.concatenate([other_row, data.measures["score"]])},
+        baselines={"chance": {"score": Estimates.exact(np.full(DEPTH + 2, 0.25))}},
+        row_names=("masked LM", *(f"layer {layer}" for layer in range(DEPTH + 1))),
+        attributes={"layer": (None, *range(DEPTH + 1))},
+    )
+    assert measure_effect(judged(test, table.with_kept_resamples(kept))) == curve
 
 
 def test_the_expected_best_of_random_heads() -> None:

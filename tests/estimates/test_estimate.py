@@ -58,7 +58,7 @@ def test_a_decreasing_function_swaps_the_ends_of_the_interval() -> None:
 
 def test_broadcasting_and_other_sample_sizes() -> None:
     assert estimates_of(1.0).broadcast_to((2, 3)).shape == (2, 3)
-    assert Estimate(1.0, 0.0, 3.0, 5).broadcast_to((2,)) == estimates_of(1.0, 1.0)
+    assert Estimates.full((2,), Estimate(1.0, 0.0, 3.0, 5)) == estimates_of(1.0, 1.0)
     assert estimates_of(1.0, 2.0).with_n(9).n.tolist() == [9, 9]
 
 
@@ -86,6 +86,7 @@ def test_resampled_values_follow_their_estimates() -> None:
 
     def limits(part: Estimates) -> None:
         assert part.resampled is not None and part.resampled.shape == (1000, *part.shape)
+        assert part.n_rows.shape == part.shape and (part.n_rows == 30).all()
         low, high = percentile_interval(part.resampled)
         np.testing.assert_allclose((part.low, part.high), (low, high), atol=1e-9)
 
@@ -96,6 +97,7 @@ def test_resampled_values_follow_their_estimates() -> None:
     limits(estimates.by_name(("a", "b", "c"))["b"])
     limits(estimates[:, 0][:, None].broadcast_to((2, 5)))
     limits(estimates[0].broadcast_to((4, 3)))
+    limits(estimates[1, :1].broadcast_to((4,)))
     limits(Estimates.stack([estimates, estimates], axis=1))
     limits(Estimates.stack([estimates, estimates], axis=-1))
     limits(Estimates.concatenate([estimates, estimates[:1]]))
@@ -103,3 +105,5 @@ def test_resampled_values_follow_their_estimates() -> None:
     limits(estimates.with_n(3))
     assert Estimates.stack([estimates, Estimates.empty((2, 3))]).resampled is None
     assert estimates.with_resampled(None).resampled is None
+    joined = Estimates.stack([estimates[0, 0:1], bootstrap_mean(values[:20, 0, :1], seed=0)])
+    assert joined.n_rows.tolist() == [[30], [20]] and Estimates.empty(2).n_rows.tolist() == [0, 0]

@@ -357,8 +357,8 @@ def _with_stored_resamples(stored: Mapping[str, Any], file: StorePath) -> Result
     result = Result.from_json(stored["result"])
     if isinstance(result.data, UnmeasuredShape):
         return result
-    resampled = load_resamples(file, stored["resamples"]) if stored["resamples"] else {}
-    return result.model_copy(update={"data": result.data.with_kept_resamples(resampled)})
+    resamples = load_resamples(file, stored["resamples"]) if stored["resamples"] else {}
+    return result.model_copy(update={"data": result.data.with_kept_resamples(resamples)})
 
 
 def _compute_result(

@@ -29,7 +29,7 @@ SIGNIFICANCE_LEVEL = 0.05
 class ModelDifference(AtlasRecord):
     """The effect of a finding in the first model minus that in the second, with a 95 % interval and p values.
 
-    `is_paired`: both read the same sentences, resampled together; else the interval is that of independent numbers.
+    `is_paired`: the same sentences were resampled together for both; else the interval is that of independent numbers.
     """
 
     finding: str
@@ -107,9 +107,12 @@ def _p_value(value: float, error: float, n: int) -> float:
 
 
 def _paired_error(first: _ComparedNumber, second: _ComparedNumber) -> float | None:
-    """The standard error over resamples of the same sentences; None if the models did not read the same ones."""
-    left, right, n = first.resamples, second.resamples, first.effect.n
-    if first.corpora != second.corpora or n != second.effect.n or n < 2:
+    """The standard error over resamples of the same sentences; None if other sentences were resampled.
+
+    A sentence that was measured in one of the models alone moves the difference as much as that model's number.
+    """
+    left, right, n = first.resamples, second.resamples, min(first.effect.n, second.effect.n)
+    if first.corpora != second.corpora or n < 2 or not 0 < first.effect.n_rows == second.effect.n_rows:
         return None
     if left is None or right is None or left.shape != right.shape:
         return None

@@ -18,7 +18,7 @@ from bertology.claims.strip import UNTRAINED_MODEL, main_comparison
 from bertology.claims.verdict import Comparison, Measurement
 from bertology.estimates.estimate import ROUNDING_ERROR, Estimate, Estimates
 from bertology.results.result import Result
-from bertology.results.shapes import MODEL_SERIES, HeadGrid, LayerCurve, UnmeasuredShape
+from bertology.results.shapes import MODEL_SERIES, HeadGrid, LayerCurve, Resamples, UnmeasuredShape
 
 Z = float(norm.isf(0.025))
 MAX_DEVIATION = 5.0
@@ -35,14 +35,14 @@ def measure_effect(result: ClaimResult) -> Effect | None:
     value = _effect_value(comparison)
     if not math.isfinite(value):
         return None
-    if resampled is not None and np.isfinite(resampled).all():
-        error: float | None = float(resampled.std(ddof=1))
-        if abs(float(resampled.mean()) - value) > MAX_DEVIATION * error + ROUNDING_ERROR:
-            resampled, error = None, _interval_error(comparison)
-    else:
-        resampled, error = None, _interval_error(comparison)
     n = comparison.value.estimate.n
-    return Effect(value=value, standard_error=error, n=n, resampled=encode_resamples(resampled))
+    if resampled is None or not np.isfinite(resampled.values).all():
+        return Effect(value=value, standard_error=_interval_error(comparison), n=n)
+    error = float(resampled.values.std(ddof=1))
+    if abs(float(resampled.values.mean()) - value) > MAX_DEVIATION * error + ROUNDING_ERROR:
+        return Effect(value=value, standard_error=_interval_error(comparison), n=n)
+    encoded = encode_resamples(np.asarray(resampled.values, np.float64))
+    return Effect(value=value, standard_error=error, n=n, n_rows=int(resampled.n_rows), resampled=encoded)
 
 
 def _effect_value(comparison: Comparison) -> float:
@@ -53,41 +53,48 @@ def _effect_value(comparison: Comparison) -> float:
     return min(value - lower, comparison.upper - value)
 
 
-def _resampled_effect(result: ClaimResult, comparison: Comparison, results: Mapping[str, Result]) -> FloatArray | None:
+def _resampled_effect(result: ClaimResult, comparison: Comparison, results: Mapping[str, Result]) -> Resamples | None:
     test = result.claim.test
     if comparison.difference is not None and isinstance(test, tests.AnyRow) and test.difference is not None:
         return resampled_number(replace(comparison.value, measure=test.difference), results)
-    value = resampled_number(comparison.value, results)
+    number = resampled_number(comparison.value, results)
     lower = comparison.lower
-    if value is None:
+    if number is None:
         return None
+    value, n_rows = number
     if isinstance(lower, Measurement) and lower.estimate.interval != "exact":
-        other = resampled_number(lower, results)
-        if other is None:
+        baseline = resampled_number(lower, results)
+        if baseline is None:
             return None
+        other = baseline.values
     else:
         other = np.full_like(value, _constant(lower))
     if comparison.upper is not None:
-        return np.minimum(value - other, comparison.upper - value)
-    return other - value if comparison.is_below else value - other
+        return Resamples(np.minimum(value - other, comparison.upper - value), n_rows)
+    return Resamples(other - value if comparison.is_below else value - other, n_rows)
 
 
-def resampled_number(number: Measurement, results: Mapping[str, Result]) -> FloatArray | None:
-    """(resample,) values of a number of a result; None if they were not kept."""
+def resampled_number(number: Measurement, results: Mapping[str, Result]) -> Resamples | None:
+    """(resample,) values of a number of a result; None if they were not kept.
+
+    The number of rows is 0 if the number is a mean of others that differ in it.
+    """
     data = results[number.run].data
     if isinstance(data, UnmeasuredShape):
         return None
     cells, series = cell_indices(number, data), number.baseline or MODEL_SERIES
     names = [number.measure] if number.measure in data.measures else number.measure.split(" + ")
-    arrays = [data.kept_resamples.get((series, name)) for name in names]
-    if cells is None or any(array is None for array in arrays):
+    kept = [resamples for name in names if (resamples := data.kept_resamples.get((series, name))) is not None]
+    if cells is None or len(kept) < len(names):
         return None
     index = (slice(None), *(cells if isinstance(cells, tuple) else (cells,)))
-    selected = sum(np.asarray(array, np.float64)[index] for array in arrays if array is not None)
-    flat = np.asarray(selected).reshape(len(np.asarray(selected)), -1)
+    selected = np.sum([np.asarray(resamples.values, np.float64)[index] for resamples in kept], axis=0)
+    flat = selected.reshape(len(selected), -1)
     is_measured = np.isfinite(flat)
     counts = is_measured.sum(1)
-    return np.where(counts > 0, np.where(is_measured, flat, 0.0).sum(1) / np.maximum(counts, 1), np.nan)
+    means = np.where(counts > 0, np.where(is_measured, flat, 0.0).sum(1) / np.maximum(counts, 1), np.nan)
+    n_rows = np.unique([each.n_rows[cells] for each in kept])
+    return Resamples(means, np.array(n_rows[0] if len(n_rows) == 1 else 0))
 
 
 def _constant(number: Measurement | float) -> float:
@@ -135,9 +142,9 @@ def _peak(measure: str, curve: LayerCurve, *, is_lowest: bool) -> CurvePeak | No
     if not np.isfinite(estimates.value).all() or len(estimates.value) < 2:
         return None
     best = int((sign * estimates.value).argmax())
-    resampled = curve.kept_resamples.get((MODEL_SERIES, measure))
-    if resampled is not None and np.isfinite(resampled).all():
-        low, high = np.percentile((sign * np.asarray(resampled)).argmax(1), (2.5, 97.5))
+    resamples = curve.kept_resamples.get((MODEL_SERIES, measure))
+    if resamples is not None and np.isfinite(resamples.values).all():
+        low, high = np.percentile((sign * resamples.values).argmax(1), (2.5, 97.5))
         low, high = min(math.floor(low), best), max(math.ceil(high), best)
     else:
         low, high = _possible_peaks(estimates, best, is_lowest=is_lowest)

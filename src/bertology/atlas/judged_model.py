@@ -24,14 +24,15 @@ class AtlasRecord(BaseModel):
 class Effect(AtlasRecord):
     """How far the tested number lies beyond what it is compared with, as the finding says; below it, it is negative.
 
-    `resampled` are its values over resamples of the sentences (float32, base64): two models that read the same
-    sentences are resampled together, so that their difference is paired. `standard_error` is None without sampling
-    error. `n` is the number of sentences or examples.
+    `resampled` are its values over resamples of `n_rows` sentences (float32, base64), of which `n` were measured. In
+    two models as many sentences of one corpus are resampled together, so that their difference is paired.
+    `standard_error` is None without sampling error.
     """
 
     value: float
     standard_error: float | None = None
     n: int = 0
+    n_rows: int = 0
     resampled: str = ""
 
     def resamples(self) -> FloatArray | None:

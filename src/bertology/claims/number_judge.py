@@ -160,9 +160,9 @@ class NumberJudge:
         expected = model.estimate.value - control.estimate.value
         if difference is None or not np.isclose(difference.value, expected, rtol=1e-9, atol=ROUNDING_ERROR):
             return None
-        return (
-            _bonferroni(difference.broadcast_to((1,)), model.n_candidates)[0] if model.n_candidates > 1 else difference
-        )
+        if model.n_candidates <= 1:
+            return difference
+        return _bonferroni(Estimates.full((1,), difference), model.n_candidates)[0]
 
     def _greater(self, test: Greater) -> Verdict:
         left, right = self._numbers.measurement(test.left), test.right

@@ -248,7 +248,9 @@ def cell_indices(number: Measurement, data: Any) -> Any:
         case HeadGrid() | LayerCurve():
             first = data.first_layer if isinstance(data, LayerCurve) else 1
             return slice(None) if layers is None else slice(layers[0] - first, layers[1] + 1 - first)
-        case Table() if number.row in data.row_names and layers is None:
+        case Table() if layers is not None:
+            return [row for layer, row in _layer_rows(data).items() if layers[0] <= layer <= layers[1]]
+        case Table() if number.row in data.row_names:
             return [data.row_names.index(number.row)]
         case Curve() if number.x is not None:
             return [int(np.abs(data.x - number.x).argmin())]
@@ -264,17 +266,22 @@ def _index(name: str | None, names: Sequence[str], kind: str) -> int:
 
 def _build_curve(table: Table) -> LayerCurve:
     """The rows of a table that are layers (attribute `layer`), as a curve."""
-    layers = table.attributes.get("layer", ())
-    rows = [row for row, layer in enumerate(layers) if isinstance(layer, int)]
-    if not rows:
+    row_of_layer = _layer_rows(table)
+    if not row_of_layer:
         raise MissingNumberError(f"no row of the table is a layer; it has {', '.join(table.row_names)}")
-    first_layer = next(layer for layer in layers if isinstance(layer, int))
+    first_layer, rows = next(iter(row_of_layer)), list(row_of_layer.values())
     measures = {name: estimates[rows] for name, estimates in table.measures.items()}
     baselines = {
         name: {measure: estimates[rows] for measure, estimates in baseline.items()}
         for name, baseline in table.baselines.items()
     }
     return LayerCurve(measures=measures, baselines=baselines, units=table.units, first_layer=first_layer)
+
+
+def _layer_rows(table: Table) -> dict[int, int]:
+    """The row of each layer, by the attribute `layer`; the other rows are no layers."""
+    layers = table.attributes.get("layer", ())
+    return {layer: row for row, layer in enumerate(layers) if isinstance(layer, int)}
 
 
 def _nearest_index(curve: Curve, selector: NumberSelector) -> int:

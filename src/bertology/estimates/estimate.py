@@ -87,11 +87,6 @@ class Estimate:
     def __repr__(self) -> str:
         return f"Estimate({self}, n={self.n}, {self.interval})"
 
-    def broadcast_to(self, shape: tuple[int, ...]) -> Estimates:
-        """The same estimate in every cell of an array."""
-        value, low, high = (np.full(shape, number) for number in (self.value, self.low, self.high))
-        return Estimates(value=value, low=low, high=high, n=np.full(shape, self.n, np.int64), interval=self.interval)
-
     def clearly_above(self, other: Estimate | float) -> bool:
         """Whether the whole interval lies above the other's, by more than rounding errors."""
         return self.low - (other.high if isinstance(other, Estimate) else other) > self._rounding_error(other)
@@ -110,7 +105,8 @@ class Estimates(BaseModel):
     """An array of estimates of one quantity; indexing gives an `Estimate` or a smaller array.
 
     Estimates by bootstrap carry their resampled values, (resample, ...), until a result is made of them: two estimates
-    of the same rows with the same seed are resampled together, so that their difference has a paired interval.
+    of the same rows with the same seed are resampled together, so that their difference has a paired interval. A single
+    `Estimate` has no resampled values: a slice such as `estimates[:1]` keeps them.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
@@ -121,6 +117,7 @@ class Estimates(BaseModel):
     n: CountArrayField
     interval: Interval = "bootstrap"
     _resampled: FloatArray | None = PrivateAttr(default=None)
+    _n_rows: IntArray | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _check_same_shape(self) -> Estimates:
@@ -137,6 +134,13 @@ class Estimates(BaseModel):
         array = np.asarray(value, np.float64)
         counts = np.broadcast_to(np.asarray(n, np.int64), array.shape)
         return cls(value=array, low=array, high=array, n=counts, interval="exact")
+
+    @classmethod
+    def full(cls, shape: tuple[int, ...], estimate: Estimate) -> Estimates:
+        """The same estimate in every cell."""
+        value, low, high = (np.full(shape, number) for number in (estimate.value, estimate.low, estimate.high))
+        n = np.full(shape, estimate.n, np.int64)
+        return cls(value=value, low=low, high=high, n=n, interval=estimate.interval)
 
     @classmethod
     def empty(cls, shape: int | tuple[int, ...]) -> Estimates:
@@ -168,18 +172,27 @@ class Estimates(BaseModel):
             name: join([np.asarray(getattr(e, name)) for e in estimates]) for name in ("value", "low", "high", "n")
         }
         joined = cls(**arrays, interval=cast(Interval, kinds.pop() if kinds else "exact"))
-        resampled = [e.resampled for e in estimates if isinstance(e, Estimates) and e.resampled is not None]
-        return joined.with_resampled(join_resampled(resampled) if len(resampled) == len(estimates) else None)
+        parts = [e for e in estimates if isinstance(e, Estimates)]
+        resampled = [e.resampled for e in parts if e.resampled is not None]
+        if len(resampled) < len(estimates):
+            return joined
+        return joined.with_resampled(join_resampled(resampled), join([e.n_rows for e in parts]))
 
     @property
     def resampled(self) -> FloatArray | None:
         """(resample, ...) resampled values; None if the interval is not by bootstrap, or after storing."""
         return self._resampled
 
-    def with_resampled(self, resampled: FloatArray | None) -> Estimates:
-        """The same estimates with these resampled values, or without any."""
+    @property
+    def n_rows(self) -> IntArray:
+        """The number of rows that were resampled for each estimate, measured or not; 0 if none were."""
+        return np.zeros(self.shape, np.int64) if self._n_rows is None else self._n_rows
+
+    def with_resampled(self, resampled: FloatArray | None, n_rows: ArrayLike = 0) -> Estimates:
+        """The same estimates with these values over resamples of `n_rows` rows, or without any."""
         copy = self.model_copy()
         copy._resampled = resampled
+        copy._n_rows = None if resampled is None else np.broadcast_to(np.asarray(n_rows, np.int64), self.shape)
         return copy
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> Estimates:
@@ -191,7 +204,7 @@ class Estimates(BaseModel):
             high=np.where(np.isnan(low) | np.isnan(high), high, np.maximum(low, high)),
             n=self.n,
             interval=self.interval,
-        ).with_resampled(None if self._resampled is None else function(self._resampled))
+        ).with_resampled(None if self._resampled is None else function(self._resampled), self.n_rows)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Estimates:
         """The estimates repeated along new or unit axes, by NumPy's rules; a first axis of layers needs `[:, None]`."""
@@ -201,7 +214,7 @@ class Estimates(BaseModel):
             aligned = resampled.reshape(len(resampled), *(1,) * (len(shape) - self.value.ndim), *self.shape)
             resampled = np.broadcast_to(aligned, (len(resampled), *shape))
         broadcast = Estimates(value=value, low=low, high=high, n=n, interval=self.interval)
-        return broadcast.with_resampled(resampled)
+        return broadcast.with_resampled(resampled, self.n_rows)
 
     def with_n(self, n: ArrayLike) -> Estimates:
         """The same estimates with other sample sizes."""
@@ -225,7 +238,7 @@ class Estimates(BaseModel):
         if self._resampled is None:
             return part
         keys: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
-        return part.with_resampled(self._resampled[(slice(None), *keys)])
+        return part.with_resampled(self._resampled[(slice(None), *keys)], self.n_rows[index])
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -48,7 +48,7 @@ def bootstrap_ratio(
         [_divide(counts @ top, counts @ bottom) for counts in _resample_chunks(rows, resamples, seed)]
     )
     value = _divide(top.sum(axis=0), bottom.sum(axis=0))
-    return _percentile_estimates(value, resampled, (bottom > 0).sum(axis=0), shape, level)
+    return _percentile_estimates(value, resampled, (bottom > 0).sum(axis=0), rows, shape, level)
 
 
 def bootstrap_proportion(
@@ -102,7 +102,7 @@ def bootstrap_group_mean(
 
     resampled = np.concatenate([group_means(counts) for counts in _resample_chunks(len(flat), resamples, seed)])
     value = group_means(np.ones((1, len(flat))))[0]
-    return _percentile_estimates(value, resampled, measured.sum(axis=0), shape, level)
+    return _percentile_estimates(value, resampled, measured.sum(axis=0), len(flat), shape, level)
 
 
 def bootstrap_sentences_and_seeds(
@@ -119,7 +119,7 @@ def bootstrap_sentences_and_seeds(
     is_unbounded = np.isnan(resampled_values).mean(0) > max_undefined
     low, high = (np.where(is_unbounded, np.nan, limit) for limit in (np.fmin(low, value), np.fmax(high, value)))
     n = np.where(np.isfinite(value), sums.shape[1], 0)
-    return Estimates(value=value, low=low, high=high, n=n).with_resampled(resampled_values)
+    return Estimates(value=value, low=low, high=high, n=n).with_resampled(resampled_values, sums.shape[1])
 
 
 def paired_difference(first: Estimates, second: Estimates, *, allow_constant: bool = False) -> Estimates | None:
@@ -251,14 +251,14 @@ def _resampled_run_counts(runs: int, resamples: int, seed: int) -> IntArray:
 
 
 def _percentile_estimates(
-    value: FloatArray, resampled: FloatArray, n: IntArray, shape: tuple[int, ...], level: float
+    value: FloatArray, resampled: FloatArray, n: IntArray, n_rows: int, shape: tuple[int, ...], level: float
 ) -> Estimates:
     low, high = percentile_interval(resampled, level=level)
     low[n < 2] = high[n < 2] = np.nan
     estimates = Estimates(
         value=value.reshape(shape), low=low.reshape(shape), high=high.reshape(shape), n=n.reshape(shape)
     )
-    return estimates.with_resampled(resampled.reshape(len(resampled), *shape))
+    return estimates.with_resampled(resampled.reshape(len(resampled), *shape), n_rows)
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ an array of estimates along the axes of its shape.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from bertology.arrays import IntArray
 from bertology.encoder.encoder import Head as Head
 from bertology.errors import count_noun
 from bertology.estimates.estimate import Estimates, FloatArrayField
@@ -31,11 +32,20 @@ from bertology.results.answers import Answer, AnswerSource
 Measures = Mapping[str, Estimates]
 Baselines = Mapping[str, Measures]
 Record = dict[str, Any]
-ResampledValues = Mapping[tuple[str, str], NDArray[np.floating]]
-"""(resample, ...) values by series, which is `model` or the name of a baseline, and measure."""
 N_KEPT_RESAMPLES = 200
 """So many resamples are kept with a result: enough for the standard error of a difference between two models."""
 AttributeValue = str | int | float | bool | None
+
+
+class Resamples(NamedTuple):
+    """(resample, ...) values, and the (...) number of rows that were resampled: equal rows alike in every model."""
+
+    values: NDArray[np.floating]
+    n_rows: IntArray
+
+
+KeptResamples = Mapping[tuple[str, str], Resamples]
+"""Resamples by series, which is `model` or the name of a baseline, and measure."""
 
 NumberField = Annotated[
     float,
@@ -151,7 +161,7 @@ class _MeasuredShape(_Shape):
     reference: ReferenceScore | None = None
     costs: RemovalCosts | None = None
     _answers: AnswerSource | None = PrivateAttr(default=None)
-    _kept_resamples: ResampledValues = PrivateAttr(default_factory=dict)
+    _kept_resamples: KeptResamples = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_baselines(self) -> _MeasuredShape:
@@ -196,7 +206,7 @@ class _MeasuredShape(_Shape):
             for name, measures in self.baselines.items()
         }
         kept = {
-            (series, measure): estimates.resampled[:N_KEPT_RESAMPLES].astype(np.float32)
+            (series, measure): Resamples(estimates.resampled[:N_KEPT_RESAMPLES].astype(np.float32), estimates.n_rows)
             for series, measures in {MODEL_SERIES: self.measures, **self.baselines}.items()
             for measure, estimates in measures.items()
             if estimates.resampled is not None
@@ -210,18 +220,18 @@ class _MeasuredShape(_Shape):
         )
         return stripped.with_kept_resamples({**kept, **self._kept_resamples})
 
-    def with_kept_resamples(self, resampled: ResampledValues) -> Self:
-        """The same numbers with (resample, ...) values by series and measure, to compare models resample by resample.
+    def with_kept_resamples(self, resamples: KeptResamples) -> Self:
+        """The same numbers with resamples by series and measure, to compare models resample by resample.
 
-        The rows of equal corpora are resampled alike for every model. They are stored beside a result, not in its JSON.
+        They are stored beside a result, not in its JSON.
         """
         copy = self.model_copy()
-        copy._kept_resamples = resampled
+        copy._kept_resamples = resamples
         return copy
 
     @property
-    def kept_resamples(self) -> ResampledValues:
-        """(resample, ...) values by series (`model` or a baseline) and measure; none if read from JSON."""
+    def kept_resamples(self) -> KeptResamples:
+        """Resamples by series (`model` or a baseline) and measure; none if read from JSON."""
         return self._kept_resamples
 
     def with_answers(self, answers: AnswerSource) -> Self:

@@ -17,6 +17,7 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.encoder.tokens import SpecialToken
 from bertology.errors import Refusal
+from bertology.estimates.resampling import percentile_interval
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
@@ -64,6 +65,15 @@ def test_layers_of_similar_heads_are_separated() -> None:
     assert table.measures["between - within"][3].clearly_above(
         table.baselines["shuffled layers"]["between - within"][3]
     )
+
+
+def test_intervals_are_those_of_the_resampled_values() -> None:
+    """By which two models are compared sentence by sentence."""
+    table = run(similar_layers())
+    for name in ("divergence within layer", "divergence between layers", "between - within"):
+        estimates = table.measures[name]
+        assert estimates.resampled.shape == (1000, 4) and (estimates.n_rows == len(TEXTS)).all()
+        np.testing.assert_allclose(percentile_interval(estimates.resampled), (estimates.low, estimates.high), atol=1e-9)
 
 
 def test_mixed_layers_are_not_separated() -> None:

@@ -139,7 +139,9 @@ def test_gains_are_differences_of_the_scores_on_the_same_sentences() -> None:
             np.where(generator.random((40, 1, 1)) < 0.2, np.nan, generator.normal(size=shape)) for _ in "12"
         ]
         edges, roots = generator.integers(5, size=shape).astype(float), generator.random(shape)
-        return StructuralScores(edges, np.full(40, 5.0), correlations[0], roots, correlations[1], lengths)
+        return StructuralScores(
+            edges, np.full(40, 5.0), correlations[0], roots, correlations[1], lengths, tuple(range(40)), 40
+        )
 
     lengths = generator.integers(5, 9, size=40)
     difference = scores() - scores()
@@ -262,13 +264,47 @@ def test_scores_on_the_same_sentences_are_compared_by_their_differences() -> Non
     correct_edges = np.where(np.arange(60) % 2, 10.0, 4.0)[:, None, None]
     constant = np.full((60, 1, 1), 0.5)
     reference = StructuralScores(
-        correct_edges, np.full(60, 12.0), constant, constant, constant, np.full(60, 13, np.int64)
+        correct_edges, np.full(60, 12.0), constant, constant, constant, np.full(60, 13, np.int64), tuple(range(60)), 60
     )
     worse = replace(reference, correct_edges=correct_edges - 1)
     difference = score_differences(worse, reference, seed=0, is_reference=False)[f"{UUAS} - {UUAS} (full rank)"]
     assert (difference.value, difference.low, difference.high) == (pytest.approx(-1 / 12),) * 3
     separate = [scores.measures(seed=0)[UUAS] for scores in (worse, reference)]
     assert separate[0].high[0] > separate[1].low[0]  # separate intervals overlap
+
+
+def test_models_that_skip_other_sentences_are_resampled_together() -> None:
+    """A skipped sentence is a row that is drawn and not measured; scores, n and gains are those of the others."""
+    generator = np.random.default_rng(0)
+    edges, roots = generator.integers(8, size=(50, 1, 3)).astype(float), generator.random((50, 1, 3))
+    correlations = generator.random((2, 50, 1, 3))
+    lengths = generator.integers(5, 9, size=50)
+    every = StructuralScores(
+        edges, np.full(50, 8.0), correlations[0], roots, correlations[1], lengths, tuple(range(50)), 50
+    )
+    used = np.delete(np.arange(50), [4, 30])
+    skipping = StructuralScores(
+        edges[used], np.full(48, 8.0), correlations[0][used], roots[used], correlations[1][used], lengths[used],
+        tuple(used.tolist()), 50,
+    )  # fmt: skip
+    alone = replace(skipping, rows=tuple(range(48)), n_rows=48)
+    for name in SCORES:
+        first, second, third = (scores.measures(seed=0)[name] for scores in (every, skipping, alone))
+        assert first.n == 50 and second.n == third.n == 48 and first.n_rows == second.n_rows == 50
+        np.testing.assert_allclose(second.value, third.value)
+        assert first.resampled is not None and second.resampled is not None and third.resampled is not None
+        together, apart = (
+            np.corrcoef(first.resampled[:, 0], s[:, 0])[0, 1] for s in (second.resampled, third.resampled)
+        )
+        assert together > 0.9 and abs(apart) < 0.15, name
+    assert skipping.measures_over_seeds(seed=0) == alone.measures_over_seeds(seed=0)
+
+
+def test_the_baseline_of_one_layer_is_resampled_with_the_others(planted_curve: LayerCurve) -> None:
+    for name in SCORES:
+        for baseline in ("linear chain", "embedding layer"):
+            assert np.isfinite(planted_curve.paired_differences[baseline][name].value).all()
+            assert planted_curve.kept_resamples[baseline, name].n_rows[0] == planted_curve.sample["test sentences"]
 
 
 def test_predicted_trees_are_arcs() -> None:

@@ -184,7 +184,7 @@ def reference_score(
         bootstrap_runs([baseline_counts], seed),
         bootstrap_paired_runs(runs, [baseline_counts] * len(runs), seed),
     )
-    score, baseline_score, difference = (estimate.broadcast_to(()) for estimate in estimates)
+    score, baseline_score, difference = (Estimates.full((), estimate) for estimate in estimates)
     return ReferenceScore(
         name=name,
         baseline=baseline,

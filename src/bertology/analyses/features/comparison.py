@@ -95,9 +95,9 @@ def comparison(
         units[score] = f"{dataset.task.metric}, 0 to 1"
         for name, sums in baseline_counts.items():
             baseline = score_with_interval(sums, seed=options.seed)
-            baselines[name][score] = baseline[()].broadcast_to((len(rows),))
+            baselines[name][score] = baseline.broadcast_to((len(rows),))
         if untrained:
-            baselines.setdefault(UNTRAINED, {})[score] = scores[len(rows)].broadcast_to((len(rows),))
+            baselines.setdefault(UNTRAINED, {})[score] = scores[len(rows) :].broadcast_to((len(rows),))
         differences = bootstrap_sentences_and_seeds(
             counts[:, :, : len(rows), index], _difference_from_first, seed=options.seed
         )
@@ -108,7 +108,7 @@ def comparison(
         gains = _estimate_changes(counts_by_size[:, :, :, index], score_from_counts, options.seed)
         measures[gain] = gains[: len(rows)]
         if untrained:
-            baselines[UNTRAINED][gain] = gains[len(rows)].broadcast_to((len(rows),))
+            baselines[UNTRAINED][gain] = gains[len(rows) :].broadcast_to((len(rows),))
         changes = _estimate_changes(
             counts_by_size[:, :, : len(rows), index], lambda sums: _difference_from_first(sums, axis=-2), options.seed
         )

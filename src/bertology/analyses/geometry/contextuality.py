@@ -135,7 +135,8 @@ def _difference(values: FloatArray, subtracted: FloatArray, seed: int) -> Estima
     low, high = percentile_interval(resampled)
     measured = np.isfinite(values)
     value = np.asarray(values[measured].mean() - subtracted[0])
-    return Estimates(value=value, low=low, high=high, n=np.asarray(measured.sum())).with_resampled(resampled)
+    estimates = Estimates(value=value, low=low, high=high, n=np.asarray(measured.sum()))
+    return estimates.with_resampled(resampled, len(values))
 
 
 def _resampled_anisotropy(units: FloatArray, starts: IndexArray, lengths: IndexArray, seed: int) -> FloatArray:

@@ -235,7 +235,7 @@ def bootstrap_information(runs: Sequence[ClusteredSpans], average_method: str, *
     n = np.full(values.shape[1], len(sentences))
     low, high = np.minimum(low, values), np.maximum(high, values)
     return {
-        name: Estimates(value=values[i], low=low[i], high=high[i], n=n).with_resampled(averages[:, i])
+        name: Estimates(value=values[i], low=low[i], high=high[i], n=n).with_resampled(averages[:, i], len(sentences))
         for i, name in enumerate((NMI, ADJUSTED_MI))
     }
 

@@ -32,7 +32,15 @@ from bertology.estimates.cross_fitting import (
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.hypothesis_tests import MIN_UNITS, BestCandidate, compare_with_best, holm
 from bertology.estimates.resampling import bootstrap_proportion
-from bertology.results.shapes import MODEL_SERIES, N_KEPT_RESAMPLES, AttributeValue, Head, ResampledValues, Table
+from bertology.results.shapes import (
+    MODEL_SERIES,
+    N_KEPT_RESAMPLES,
+    AttributeValue,
+    Head,
+    KeptResamples,
+    Resamples,
+    Table,
+)
 
 HELD_OUT_ACCURACY = "accuracy (held out)"
 BEST_ACCURACY = "accuracy of the best head (not held out)"
@@ -167,7 +175,7 @@ def _evaluate(
 
 def _resampled_accuracies(
     counts: LinkCounts, selections: Sequence[HeadSelection | None], baseline: str, seed: int
-) -> ResampledValues:
+) -> KeptResamples:
     """(resample, label) accuracies of the selected heads and their differences from the baseline; NaN if not scored."""
     resampled = np.full((2, N_KEPT_RESAMPLES, len(selections)), np.nan, np.float32)
     for label, selection in enumerate(selections):
@@ -179,7 +187,8 @@ def _resampled_accuracies(
         for row, numerators in enumerate((correct, correct - simple)):
             resampled[row, :, label] = resampled_cross_fit(numerators, total, seed=seed, resamples=N_KEPT_RESAMPLES)
     names = (HELD_OUT_ACCURACY, difference_measure(baseline))
-    return {(MODEL_SERIES, name): values for name, values in zip(names, resampled, strict=True)}
+    n_rows = np.full(len(selections), len(counts.total), np.int64)
+    return {(MODEL_SERIES, name): Resamples(values, n_rows) for name, values in zip(names, resampled, strict=True)}
 
 
 def _notes(counts: LinkCounts, is_scored: BoolArray, min_examples: int) -> dict[str, str]:
@@ -300,9 +309,11 @@ def append_row(
         attributes={key: (*values, attributes.get(key)) for key, values in table.attributes.items()},
         notes={**table.notes, name: note},
     )
-    padding = ((0, 0), (0, 1))  # the new row is not resampled
-    resampled = {key: np.pad(values, padding, constant_values=np.nan) for key, values in table.kept_resamples.items()}
-    return appended.with_kept_resamples(resampled).with_answers(table.answers)
+    resamples = {  # the new row is not resampled
+        key: Resamples(np.pad(values, ((0, 0), (0, 1)), constant_values=np.nan), np.append(n_rows, 0))
+        for key, (values, n_rows) in table.kept_resamples.items()
+    }
+    return appended.with_kept_resamples(resamples).with_answers(table.answers)
 
 
 def _append_estimate(column: Estimates, estimate: Estimate | None) -> Estimates:

@@ -197,7 +197,7 @@ def _build_grid(counts: LinkCounts, randomised: LinkCounts | None, min_examples:
             for baseline in (FIXED_OFFSET, CHANCE):
                 correct = counts.baseline_correct[baseline][..., label]
                 best = correct[:, [int(correct.sum(0).argmax())]]
-                baselines[baseline][name] = bootstrap_proportion(best, total[..., 0], seed=seed)[0].broadcast_to(grid)
+                baselines[baseline][name] = bootstrap_proportion(best, total[..., 0], seed=seed).broadcast_to(grid)
             if randomised is not None:
                 baselines[UNTRAINED_MODEL][name] = bootstrap_proportion(
                     randomised.correct[..., index, label], total, seed=seed

@@ -99,11 +99,11 @@ def attacks(
         for versions in (attacked, random)
     )
     baselines = {
-        CLEAN_INPUT: {SCORE: bootstrap_proportion(clean.correct, clean.total, seed=seed)[()].broadcast_to(shape)},
+        CLEAN_INPUT: {SCORE: bootstrap_proportion(clean.correct, clean.total, seed=seed).broadcast_to(shape)},
         RANDOM_EDITS: random_measures,
     }
     if majority is not None:
-        majority_score = bootstrap_proportion(majority.correct, majority.total, seed=seed)[()]
+        majority_score = bootstrap_proportion(majority.correct, majority.total, seed=seed)
         baselines[evaluation.baseline_name] = {SCORE: majority_score.broadcast_to(shape)}
     if evaluation.task == "choice":
         chance = np.mean([1 / (len(example.segments) - 2) for example in runner.examples])

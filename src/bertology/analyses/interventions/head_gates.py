@@ -194,7 +194,7 @@ def head_gates(
         measures[name] = range_over_seeds(masks[:, :, heads].mean(-1))
         baselines.setdefault("all heads kept (proportion)", {})[name] = _expected_kept_proportion(masks, heads)
     if evaluation.majority is not None:
-        baselines["majority class"] = {SCORE: bootstrap_score(evaluation.majority).broadcast_to(shape)}
+        baselines["majority class"] = {SCORE: Estimates.full(shape, bootstrap_score(evaluation.majority))}
     return Curve(
         x_name="L0 penalty",
         x=np.array(penalties),

@@ -335,7 +335,7 @@ def _baselines(
     baselines = {"all heads": {name: all_heads.broadcast_to(curve.shape) for name, curve in measures.items()}}
     if evaluation.majority is not None and not loss:
         majority = bootstrap_score(evaluation.majority)
-        baselines["majority class"] = {name: majority.broadcast_to(curve.shape) for name, curve in measures.items()}
+        baselines["majority class"] = {name: Estimates.full(curve.shape, majority) for name, curve in measures.items()}
     return baselines
 
 

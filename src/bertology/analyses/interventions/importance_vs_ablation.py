@@ -110,7 +110,7 @@ def importance_vs_ablation(
                 for importance in (*predictors.values(), ablation)
             ]
         )
-        shuffled[name] = _shuffled_correlation(agreement, no_heads.shape, seed).broadcast_to((len(row_names),))
+        shuffled[name] = Estimates.full((len(row_names),), _shuffled_correlation(agreement, no_heads.shape, seed))
     return Table(
         row_names=row_names,
         measures=measures,

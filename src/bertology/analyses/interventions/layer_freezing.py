@@ -112,7 +112,7 @@ def layer_freezing(
         x=np.array(n_layers, np.float64),
         measures=scores | changes,
         baselines={
-            **{name: dict.fromkeys(scores, value.broadcast_to(shape)) for name, value in baselines.items()},
+            **{name: dict.fromkeys(scores, Estimates.full(shape, value)) for name, value in baselines.items()},
             "zero": dict.fromkeys(changes, Estimates.exact(np.zeros(shape))),
         },
         units=dict.fromkeys(scores, f"{metric}, 0 to 1") | dict.fromkeys(changes, f"change in {metric}, -1 to 1"),

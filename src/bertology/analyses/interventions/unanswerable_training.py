@@ -148,7 +148,7 @@ def _build_table(
             "zero": {difference: Estimates.exact(np.zeros(shape))},
             **{
                 name: {
-                    SCORE: score.broadcast_to(shape),
+                    SCORE: Estimates.full(shape, score),
                     DROP: Estimates.exact(np.full(shape, uncorrupted - score.value), score.n),
                 }
                 for name, score in baselines.items()

@@ -81,11 +81,16 @@ class LayerStates(LazySequence[Array]):
 
 @dataclass(frozen=True)
 class TreeDataset:
-    """Sentences with dependency trees, sorted by their words, and how many were skipped, by reason."""
+    """Sentences with dependency trees, sorted by their words, and how many were skipped, by reason.
+
+    `rows` are their positions among the `n_rows` sentences before any was skipped, which are the same for every model.
+    """
 
     inputs: tuple[RecordedInput, ...]
     states: LayerStates
     skipped: Mapping[str, int]
+    rows: tuple[int, ...]
+    n_rows: int
 
     @property
     def lengths(self) -> list[int]:
@@ -94,7 +99,8 @@ class TreeDataset:
 
     def subset(self, indices: Sequence[int]) -> TreeDataset:
         """Some of the sentences."""
-        return replace(self, inputs=tuple(self.inputs[index] for index in indices), states=self.states.subset(indices))
+        inputs, rows = (tuple(values[index] for index in indices) for values in (self.inputs, self.rows))
+        return replace(self, inputs=inputs, rows=rows, states=self.states.subset(indices))
 
     def select_layers(self, layers: Sequence[int]) -> TreeDataset:
         """The same sentences with some layers only."""
@@ -116,11 +122,17 @@ class TreeDataset:
 
 def tree_dataset(recording: Recording, indices: Sequence[int]) -> TreeDataset:
     """The inputs that are complete sentences of at least two words with a tree; the others are counted."""
-    reasons = {index: _skip_reason(recording.inputs[index]) for index in indices}
-    usable = sorted((index for index in indices if not reasons[index]), key=lambda i: recording.inputs[i].text.words)
-    skipped = Counter(reason for reason in reasons.values() if reason)
-    inputs = tuple(recording.inputs[index] for index in usable)
-    return TreeDataset(inputs, LayerStates(recording[WORD_SITE], usable), dict(sorted(skipped.items())))
+    ordered = sorted(indices, key=lambda index: recording.inputs[index].text.words)
+    reasons = [_skip_reason(recording.inputs[index]) for index in ordered]
+    rows = tuple(row for row, reason in enumerate(reasons) if not reason)
+    usable = [ordered[row] for row in rows]
+    return TreeDataset(
+        inputs=tuple(recording.inputs[index] for index in usable),
+        states=LayerStates(recording[WORD_SITE], usable),
+        skipped=dict(sorted(Counter(filter(None, reasons)).items())),
+        rows=rows,
+        n_rows=len(ordered),
+    )
 
 
 def _skip_reason(recorded_input: RecordedInput) -> str:

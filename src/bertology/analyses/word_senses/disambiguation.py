@@ -221,7 +221,7 @@ def score_disambiguation(
     for name, correct in baselines.items():
         measures = _measures(sense_splits, correctness, [values[None] for values in correct], masks, seed)
         scores[name] = {
-            measure: estimates[0].broadcast_to((n_representations,)) for measure, estimates in measures.items()
+            measure: estimates.broadcast_to((n_representations,)) for measure, estimates in measures.items()
         }
     return scores
 
@@ -248,7 +248,7 @@ def accuracy_gains(
     most_frequent = gain(*([c.by_most_frequent[None] for c in runs] for runs in (correctness, half_trained)))
     return {
         "": gain(*([c.by_vectors for c in runs] for runs in (correctness, half_trained))),
-        MOST_FREQUENT: most_frequent[0].broadcast_to((len(sense_splits.test.representations),)),
+        MOST_FREQUENT: most_frequent.broadcast_to((len(sense_splits.test.representations),)),
     }
 
 

@@ -241,10 +241,11 @@ def _estimates(distances: _HeadDistances, seed: int) -> dict[str, Estimates]:
     values = _by_measure(group_separation(ratio(sums, weights.sum(0), empty=np.nan), distances.layers))
     resampled_distances = resampled_means(distances.to_layers, distances.weights, seed=seed)
     resampled = _by_measure(group_separation(resampled_distances, distances.layers))
-    return {name: _interval(values[name], resampled[name], distances.n_sentences) for name in MEASURES}
+    n_rows = len(distances.to_layers)
+    return {name: _interval(values[name], resampled[name], distances.n_sentences, n_rows) for name in MEASURES}
 
 
-def _interval(value: FloatArray, resampled: FloatArray, n_sentences: int) -> Estimates:
+def _interval(value: FloatArray, resampled: FloatArray, n_sentences: int, n_rows: int) -> Estimates:
     """A percentile interval that contains the value: a silhouette takes a minimum, which is biased in resamples."""
     is_defined = np.isfinite(value)
     n = np.where(is_defined, n_sentences, 0)
@@ -253,7 +254,7 @@ def _interval(value: FloatArray, resampled: FloatArray, n_sentences: int) -> Est
         return Estimates(value=value, low=missing, high=missing, n=n)
     low, high = percentile_interval(np.where(is_defined, resampled, 0.0))
     low, high = (np.where(is_defined, bound, np.nan) for bound in (np.fmin(low, value), np.fmax(high, value)))
-    return Estimates(value=value, low=low, high=high, n=n)
+    return Estimates(value=value, low=low, high=high, n=n).with_resampled(resampled, n_rows)
 
 
 def _cluster_table(recording: Recording, head_distances: _HeadDistances, n_clusters: int, sqrt: bool) -> Table:

@@ -64,7 +64,7 @@ Measures = dict[str, Estimates]
     citations=("hewitt2019structural",),
     sites=(WORD_SITE,),
     annotations=("governors",),
-    version=6,
+    version=7,
     answers=("layers",),
     cost=Cost(seconds_per_word=0.013),
 )
@@ -256,7 +256,7 @@ def _measure(scores: StructuralScores, seed: int) -> Measures:
 
 def _broadcast(measures: Measures, index: int, size: int) -> Measures:
     """The estimates of one layer as a baseline of all layers or ranks."""
-    return {name: estimates[index].broadcast_to((size,)) for name, estimates in measures.items()}
+    return {name: estimates[index : index + 1].broadcast_to((size,)) for name, estimates in measures.items()}
 
 
 def _measure_ranks(

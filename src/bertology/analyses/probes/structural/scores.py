@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertology.analyses.structural_probing.dataset import TreeDataset, gold_edges, gold_governors, scored_word_mask
 from bertology.analyses.structural_probing.probe import StructuralProbes
@@ -43,7 +45,11 @@ MIN_WORDS, MAX_WORDS = 5, 50
 
 @dataclass(frozen=True)
 class StructuralScores:
-    """(sentence, layer, seed) scores, NaN where undefined; `n_edges` and `lengths` (words) are (sentence,)."""
+    """(sentence, layer, seed) scores, NaN where undefined; `n_edges` and `lengths` (words) are (sentence,).
+
+    `rows` are the positions of the sentences among the `n_rows` ones that are resampled. Skipped sentences are drawn as
+    well and count nowhere, so that models that skip other sentences are resampled together.
+    """
 
     correct_edges: FloatArray
     n_edges: FloatArray
@@ -51,15 +57,29 @@ class StructuralScores:
     root_correct: FloatArray
     depth_spearman: FloatArray
     lengths: IntArray
+    rows: tuple[int, ...]
+    n_rows: int
 
     def measures(self, *, seed: int) -> dict[str, Estimates]:
         """(layer,) estimates of the mean over seeds, with intervals over sentences."""
+        correct_edges, n_edges = self._in_rows(self.correct_edges.mean(2), 0.0), self._in_rows(self.n_edges, 0.0)
+        distance, root, depth = (
+            self._in_rows(values.mean(2), np.nan)
+            for values in (self.distance_spearman, self.root_correct, self.depth_spearman)
+        )
+        lengths = self._in_rows(self.lengths, 0)
         return {
-            UUAS: bootstrap_proportion(self.correct_edges.mean(2), self.n_edges[:, None], seed=seed),
-            DISTANCE: bootstrap_group_mean(self.distance_spearman.mean(2), self.lengths, seed=seed),
-            ROOT_ACCURACY: exact_where_unanimous(bootstrap_mean(self.root_correct.mean(2), seed=seed)),
-            DEPTH: bootstrap_group_mean(self.depth_spearman.mean(2), self.lengths, seed=seed),
+            UUAS: bootstrap_proportion(correct_edges, n_edges[:, None], seed=seed),
+            DISTANCE: bootstrap_group_mean(distance, lengths, seed=seed),
+            ROOT_ACCURACY: exact_where_unanimous(bootstrap_mean(root, seed=seed)),
+            DEPTH: bootstrap_group_mean(depth, lengths, seed=seed),
         }
+
+    def _in_rows(self, values: NDArray[Any], skipped: float) -> NDArray[Any]:
+        """(row, ...) values of (sentence, ...) ones, with a value for skipped sentences."""
+        by_row = np.full((self.n_rows, *values.shape[1:]), skipped, values.dtype)
+        by_row[list(self.rows)] = values
+        return by_row
 
     def __sub__(self, other: StructuralScores) -> StructuralScores:
         """Differences to other scores of the same sentences, which can be averaged like scores."""
@@ -101,8 +121,12 @@ def stack_scores(scores: Sequence[StructuralScores]) -> StructuralScores:
             *((s.correct_edges, s.distance_spearman, s.root_correct, s.depth_spearman) for s in scores), strict=True
         )
     )
-    return StructuralScores(
-        correct_edges, scores[0].n_edges, distance_spearman, root_correct, depth_spearman, scores[0].lengths
+    return replace(
+        scores[0],
+        correct_edges=correct_edges,
+        distance_spearman=distance_spearman,
+        root_correct=root_correct,
+        depth_spearman=depth_spearman,
     )
 
 
@@ -126,7 +150,8 @@ def score_trees(dataset: TreeDataset, predict: PredictTree, *, legacy: bool = Fa
     """The scores of the predicted trees of all sentences."""
     rows = [_score_sentence(dataset, index, *predict(index), legacy) for index in range(len(dataset.inputs))]
     correct_edges, n_edges, distance, root, depth = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    return StructuralScores(correct_edges, n_edges, distance, root, depth, np.array(dataset.lengths))
+    lengths = np.array(dataset.lengths)
+    return StructuralScores(correct_edges, n_edges, distance, root, depth, lengths, dataset.rows, dataset.n_rows)
 
 
 def _score_sentence(

@@ -161,7 +161,7 @@ class _SenseResults:
         control = score_disambiguation(self.splits, self.control_correctness, self.seed, mask=mask)
         scores["shuffled senses"] = control[""]
         shape = (len(self.splits.test.representations),)
-        scores["embedding layer"] = {name: estimates[0].broadcast_to(shape) for name, estimates in scores[""].items()}
+        scores["embedding layer"] = {name: estimates[:1].broadcast_to(shape) for name, estimates in scores[""].items()}
         if self.randomised is not None:
             untrained = score_disambiguation(self.randomised, self.randomised_correctness, self.seed, mask=mask)
             scores["untrained model"] = untrained[""]
@@ -172,7 +172,7 @@ def _build_curve(results: _SenseResults) -> LayerCurve:
     scores, layers = results.estimates(), len(results.splits.test.representations) - 1
     by_layer = {name: {key: e[:layers] for key, e in measures.items()} for name, measures in scores.items()}
     measures = by_layer.pop("")
-    last_four = {key: estimates[layers].broadcast_to((layers,)) for key, estimates in scores[""].items()}
+    last_four = {key: estimates[layers:].broadcast_to((layers,)) for key, estimates in scores[""].items()}
     return LayerCurve(
         measures=measures,
         baselines=by_layer | {LAST_FOUR: last_four, "zero": {GAIN: Estimates.exact(np.zeros(layers))}},

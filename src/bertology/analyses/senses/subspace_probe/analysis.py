@@ -26,7 +26,7 @@ from bertology.analyses.senses.subspace_probe.probe import SenseProjectionProbe
 from bertology.analyses.word_senses.occurrences import SenseSplits, shuffle_senses, split_occurrences
 from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
-from bertology.estimates.estimate import Estimate, Estimates
+from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_ratio, exact_where_unanimous
 from bertology.number_ranges import COUNT, LAYER, MAX_COUNT, parse_whole_number, shorten_value
 from bertology.numerics.nearest_neighbours import FloatArray
@@ -123,7 +123,7 @@ def _build_curve(
 ) -> Curve:
     probe = SenseProjectionProbe(splits, layer, seed)
     untrained = SenseProjectionProbe(randomised, layer, seed) if randomised is not None else None
-    series: dict[str, list[Estimate]] = {}
+    series: dict[str, list[Estimates]] = {}
     by_condition: list[tuple[str, int | None, list[FloatArray]]] = []
     progress = cache.progress_meter("training projections")
     for done, rank in enumerate(ranks):
@@ -141,7 +141,7 @@ def _build_curve(
             series.setdefault("untrained model", []).append(untrained.accuracy(by_split))
             by_condition.append(("untrained model", rank, by_split))
         progress(done + 1, len(ranks))
-    curves = {name: Estimates.stack(values) for name, values in series.items()}
+    curves = {name: Estimates.concatenate(values) for name, values in series.items()}
     shape = (len(ranks),)
     for name, correct_in_split in (
         ("no projection", partial(probe.correct, projection=None)),

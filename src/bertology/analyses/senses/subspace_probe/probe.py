@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bertology.analyses.senses.subspace_probe.projection_fit import IndexPairs, fit_projection, random_projection
 from bertology.analyses.word_senses.disambiguation import bootstrap_accuracy
 from bertology.analyses.word_senses.occurrences import SenseSplits, WordOccurrences, senses_by_frequency, shuffle_senses
-from bertology.estimates.estimate import Estimate
+from bertology.estimates.estimate import Estimates
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray, nearest_centroid_predict
 from bertology.results.answers import Answer
 
@@ -78,8 +78,8 @@ class SenseProjectionProbe:
         """(test,) correctness in each split."""
         return [correct_in_split(split) for split in range(len(self.sense_splits.splits))]
 
-    def accuracy(self, correct_by_split: Sequence[FloatArray]) -> Estimate:
-        """Accuracy over all splits, from the correctness in each."""
+    def accuracy(self, correct_by_split: Sequence[FloatArray]) -> Estimates:
+        """(1,) accuracy over all splits, from the correctness in each."""
         examples = self.sense_splits.test.examples
         n_correct, n_tested = np.zeros((2, len(self.sense_splits.splits), self.sense_splits.n_sentences(), 1))
         for split, (_, indices) in enumerate(self.sense_splits.splits):
@@ -87,7 +87,7 @@ class SenseProjectionProbe:
             defined = np.isfinite(correct)
             np.add.at(n_correct[split, :, 0], examples.input_index[indices[defined]], correct[defined])
             np.add.at(n_tested[split, :, 0], examples.input_index[indices[defined]], 1)
-        return bootstrap_accuracy(n_correct, n_tested, self.seed)[0]
+        return bootstrap_accuracy(n_correct, n_tested, self.seed)
 
     def answers(self, correct_by_split: Sequence[FloatArray], condition: Answer) -> Iterator[Answer]:
         """Whether the sense of each test occurrence is right under a condition; words with one sense are left out."""

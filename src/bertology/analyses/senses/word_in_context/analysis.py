@@ -78,8 +78,8 @@ def word_in_context(
     baselines: dict[str, Measures] = {
         **{name: {ACCURACY: _rule_accuracy(splits, correct, seed, layers)} for name, correct in rules.items()},
         "shuffled labels": _first_layers(shuffled, layers),
-        "embedding layer": {name: estimates[0].broadcast_to((layers,)) for name, estimates in measures.items()},
-        LAST_FOUR: {name: estimates[layers].broadcast_to((layers,)) for name, estimates in measures.items()},
+        "embedding layer": {name: estimates[:1].broadcast_to((layers,)) for name, estimates in measures.items()},
+        LAST_FOUR: {name: estimates[layers:].broadcast_to((layers,)) for name, estimates in measures.items()},
     }
     if untrained is not None:
         decisions["untrained model"] = _decide_pairs(untrained)
@@ -196,7 +196,7 @@ def _estimate_accuracy(splits: OccurrencePairSplits, correct: list[BoolArray], s
 
 def _rule_accuracy(splits: OccurrencePairSplits, correct: list[BoolArray], seed: int, n_layers: int) -> Estimates:
     """The accuracy of a rule without vectors, the same for every layer."""
-    return _estimate_accuracy(splits, [values[None] for values in correct], seed)[0].broadcast_to((n_layers,))
+    return _estimate_accuracy(splits, [values[None] for values in correct], seed).broadcast_to((n_layers,))
 
 
 def best_threshold(values: Array, positive: BoolArray) -> float:
