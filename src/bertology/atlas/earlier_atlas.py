@@ -26,7 +26,7 @@ from bertology.input_files import describe_error, read_json_object, shorten_name
 from bertology.results.drawing.strip import StripMark
 
 EXPECTED = "the JSON file that `bertology atlas --json` writes"
-MAX_NAMES = 6
+MAX_NAMES = 4
 """A message names at most this many findings."""
 TEST_FIELDS = {
     "analysis", "options", "corpus", "target", "runs", "test", "unit", "languages", "precondition", "controls",
@@ -87,7 +87,7 @@ def add_models(
         stored = _read_atlas(file)
         _check_same_sentences(file, stored, corpus, options)
         comparable = _comparable_findings(stored, claims)
-        left_out = [claim.id for claim in claims if claim.id not in comparable]
+        left_out = [claim.headline_for("holds").removesuffix(".") for claim in claims if claim.id not in comparable]
         if not comparable:
             raise Refusal(
                 f"{shorten_name(file)} has no finding that is tested in the same way here",
@@ -97,7 +97,7 @@ def add_models(
         if left_out:
             messages.append(
                 f"{count_noun(len(left_out), 'findings')} of the models in {file.name} are left out, because they are "
-                f"not in the file or were tested in another way: {_list_names(left_out)}."
+                f"not in the file or were tested in another way: {_list_headlines(left_out)}."
             )
         for model in stored.records:
             same = next((other for other in (*judged, *models) if _is_same(model, other)), None)
@@ -187,6 +187,6 @@ def _is_same(model: JudgedModel, other: JudgedModel) -> bool:
     return model.fingerprint == other.fingerprint or model.source == other.source
 
 
-def _list_names(names: Sequence[str]) -> str:
-    rest = len(names) - MAX_NAMES
-    return ", ".join(names[:MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+def _list_headlines(headlines: Sequence[str]) -> str:
+    rest = len(headlines) - MAX_NAMES
+    return "; ".join(headlines[:MAX_NAMES]) + (f"; and {rest} more" if rest > 0 else "")
