@@ -14,7 +14,8 @@ from bertology.checked_files import DamagedFileError
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.errors import DamagedFileWarning
-from bertology.results.shapes import MODEL_SERIES, N_KEPT_RESAMPLES, HeadGrid, Resamples
+from bertology.results.measured_shape import MODEL_SERIES, N_KEPT_RESAMPLES, Resamples
+from bertology.results.shapes import HeadGrid
 
 
 def test_values_are_read_back_by_series_and_measure(tmp_path: Path) -> None:

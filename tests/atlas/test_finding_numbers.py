@@ -11,8 +11,9 @@ from bertology.claims.claim_results import ClaimResult
 from bertology.claims.judge import judge
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
+from bertology.results.measured_shape import Resamples
 from bertology.results.result import Result
-from bertology.results.shapes import LayerCurve, Resamples, Table
+from bertology.results.shapes import LayerCurve, Table
 
 DEPTH, N_SENTENCES = 6, 80
 

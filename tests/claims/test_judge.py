@@ -24,18 +24,9 @@ from bertology.claims.verdict import (
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
+from bertology.results.measured_shape import ReferenceScore, change_measure, gain_measure
 from bertology.results.result import Result
-from bertology.results.shapes import (
-    Curve,
-    Head,
-    HeadGrid,
-    LayerCurve,
-    Matrix,
-    ReferenceScore,
-    Table,
-    change_measure,
-    gain_measure,
-)
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table
 
 
 def estimates(values: Any, half: float) -> Estimates:

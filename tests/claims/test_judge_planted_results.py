@@ -14,8 +14,9 @@ from bertology.claims.judge import judge
 from bertology.claims.verdict import Verdict
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.results.measured_shape import ReferenceScore
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, HeadGrid, LayerCurve, ReferenceScore, Table
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Table
 
 
 def claim(name: str) -> Claim:

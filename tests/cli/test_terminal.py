@@ -12,18 +12,9 @@ from bertology.cli.table_layout import MeasureColumns, TableColumn, column_width
 from bertology.cli.terminal import print_model_table, print_result
 from bertology.estimates.estimate import Estimates
 from bertology.results.comparison import compare_results
+from bertology.results.illustrations import Examples, HighlightedSentence, Scatter
 from bertology.results.result import Result
-from bertology.results.shapes import (
-    Examples,
-    Head,
-    HeadGrid,
-    HighlightedSentence,
-    LayerCurve,
-    Matrix,
-    Scatter,
-    Shape,
-    Table,
-)
+from bertology.results.shapes import Head, HeadGrid, LayerCurve, Matrix, Shape, Table
 
 ANALYSIS = registry.get("attention/word_patterns")
 

@@ -8,22 +8,9 @@ from typing import Any
 import numpy as np
 
 from bertology.estimates.estimate import Estimates
+from bertology.results.illustrations import Arc, ArcDiagram, Arcs, Examples, HighlightedSentence, Scatter, Trajectory
 from bertology.results.result import Result
-from bertology.results.shapes import (
-    Arc,
-    ArcDiagram,
-    Arcs,
-    Curve,
-    Examples,
-    HeadGrid,
-    HighlightedSentence,
-    LayerCurve,
-    Matrix,
-    Scatter,
-    Shape,
-    Table,
-    Trajectory,
-)
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Shape, Table
 
 LONG_NAME = "proportion of attention to a target whose name is so long that no panel of any figure has space for it"
 ROW_NAMES = ("det", LONG_NAME, "</script>", "a.b[0]'\"", "东京")

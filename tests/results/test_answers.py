@@ -18,8 +18,9 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.results.answers import Answer
+from bertology.results.measured_shape import gain_measure
 from bertology.results.result import Result
-from bertology.results.shapes import Curve, LayerCurve, Table, gain_measure
+from bertology.results.shapes import Curve, LayerCurve, Table
 from command import bertology
 
 

@@ -7,16 +7,9 @@ import pytest
 
 from bertology.estimates.estimate import Estimates
 from bertology.results.headline import format_p, headline, removals
+from bertology.results.measured_shape import CostMeasures, ReferenceScore, RemovalCosts
 from bertology.results.result import Result
-from bertology.results.shapes import (
-    CostMeasures,
-    Curve,
-    HeadGrid,
-    LayerCurve,
-    ReferenceScore,
-    RemovalCosts,
-    RemovalOrder,
-)
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, RemovalOrder
 
 LOSSES = np.array([[0.5, 0.0, -0.2, 0.1], [0.05, 0.3, 0.02, -0.01]])
 

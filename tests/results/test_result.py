@@ -10,8 +10,9 @@ import pytest
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
+from bertology.results.illustrations import Scatter
 from bertology.results.result import Result
-from bertology.results.shapes import LayerCurve, Scatter, Shape, Table
+from bertology.results.shapes import LayerCurve, Shape, Table
 from results.example_results import SHAPES, estimates, result
 
 

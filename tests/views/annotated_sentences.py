@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bertology.corpus.sentence import Sentence, join_words
+from bertology.results.illustrations import Arc, ArcDiagram, Arcs
 from bertology.results.result import Result
-from bertology.results.shapes import Arc, ArcDiagram, Arcs
 
 
 def annotated_sentence(words: tuple[str, ...], governors: tuple[int, ...], relations: tuple[str, ...]) -> Sentence:

@@ -16,8 +16,9 @@ from bertology.corpus.sentence import ROOT, Sentence
 from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
+from bertology.results.illustrations import Arc, ArcDiagram, Arcs
 from bertology.results.result import Result
-from bertology.results.shapes import Arc, ArcDiagram, Arcs, HeadGrid, LayerCurve, Shape, Table
+from bertology.results.shapes import HeadGrid, LayerCurve, Shape, Table
 from bertology.views.head_labels import labels_from_results
 from bertology.views.payload import HeadLabel, ModelRun
 from views.annotated_sentences import annotated_sentence

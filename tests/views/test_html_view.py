@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bertology
-from bertology.results.shapes import Trajectory
+from bertology.results.illustrations import Trajectory
 from results.example_results import SHAPES, result
 
 READY = "html[data-ready]"

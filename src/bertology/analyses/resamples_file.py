@@ -9,7 +9,7 @@ import numpy as np
 
 from bertology.checked_files import DamagedFileError, write_arrays
 from bertology.download_cache import checked_copy
-from bertology.results.shapes import KeptResamples, Resamples
+from bertology.results.measured_shape import KeptResamples, Resamples
 from bertology.store_paths import StorePath
 
 

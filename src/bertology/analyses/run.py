@@ -31,8 +31,9 @@ from bertology.machine_errors import raise_machine_error
 from bertology.progress import MessageCallback, ProgressFactory, no_progress
 from bertology.recording.plan import RecordingConfig
 from bertology.recording.recording import Recording, check_same_inputs
+from bertology.results.illustrations import Examples
 from bertology.results.result import Result, sample_sizes, versions
-from bertology.results.shapes import Examples, Shape, UnmeasuredShape
+from bertology.results.shapes import Shape, UnmeasuredShape
 from bertology.store_paths import StorePath, store_path
 from bertology.work_estimate import WorkEstimate, check_work
 

@@ -17,8 +17,9 @@ from bertology.claims.result_numbers import cell_indices
 from bertology.claims.strip import UNTRAINED_MODEL, main_comparison
 from bertology.claims.verdict import Comparison, Measurement
 from bertology.estimates.estimate import ROUNDING_ERROR, Estimate, Estimates
+from bertology.results.measured_shape import MODEL_SERIES, Resamples
 from bertology.results.result import Result
-from bertology.results.shapes import MODEL_SERIES, HeadGrid, LayerCurve, Resamples, UnmeasuredShape
+from bertology.results.shapes import HeadGrid, LayerCurve, UnmeasuredShape
 
 Z = float(norm.isf(0.025))
 MAX_DEVIATION = 5.0

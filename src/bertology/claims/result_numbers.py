@@ -11,18 +11,9 @@ import numpy as np
 from bertology.claims.claim import Claim, LayerCount, Layers, NumberSelector
 from bertology.claims.verdict import Measurement
 from bertology.estimates.estimate import Estimate, Estimates
+from bertology.results.measured_shape import change_measure, gain_measure
 from bertology.results.result import Result
-from bertology.results.shapes import (
-    Curve,
-    Head,
-    HeadGrid,
-    LayerCurve,
-    Matrix,
-    Table,
-    UnmeasuredShape,
-    change_measure,
-    gain_measure,
-)
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, Table, UnmeasuredShape
 
 POSITIONS = frozenset({"expected layer"})
 """Measures of probes that are no scores: more training data may move them either way."""

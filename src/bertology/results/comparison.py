@@ -10,8 +10,9 @@ import numpy as np
 
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.results.measure import Measure
+from bertology.results.measured_shape import MODEL_SERIES
 from bertology.results.result import Result
-from bertology.results.shapes import MODEL_SERIES, Curve, HeadGrid, LayerCurve, Matrix, UnmeasuredShape
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, UnmeasuredShape
 
 if TYPE_CHECKING:
     import pandas

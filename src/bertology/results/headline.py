@@ -9,14 +9,13 @@ import numpy as np
 
 from bertology.errors import count_noun
 from bertology.estimates.estimate import Estimate
+from bertology.results.measured_shape import ReferenceScore, RemovalCosts
 from bertology.results.shapes import (
     Curve,
     Head,
     HeadGrid,
     LayerCurve,
     MeasuredShape,
-    ReferenceScore,
-    RemovalCosts,
     RemovalOrder,
     Shape,
     Table,

@@ -18,8 +18,9 @@ from bertology.atomic_files import write_atomically
 from bertology.errors import Refusal
 from bertology.public_functions import public_function
 from bertology.results.answers import Answer
+from bertology.results.measured_shape import Record
 from bertology.results.palette import Theme
-from bertology.results.shapes import Record, Shape, UnmeasuredShape
+from bertology.results.shapes import Shape, UnmeasuredShape
 
 if TYPE_CHECKING:
     import pandas

@@ -13,7 +13,8 @@ from markupsafe import Markup, escape
 from bertology.estimates.estimate import describe_intervals, estimate_text
 from bertology.results.html_table import format_value, html_table
 from bertology.results.measure import Measure, cell_key, describe_size, match_name
-from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, MeasuredShape, Record, Table
+from bertology.results.measured_shape import Record
+from bertology.results.shapes import Curve, Head, HeadGrid, LayerCurve, Matrix, MeasuredShape, Table
 
 if TYPE_CHECKING:
     from bertology.results.result import Result

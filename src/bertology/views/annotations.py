@@ -12,9 +12,10 @@ from bertology.encoder.encoder import Encoder
 from bertology.errors import Refusal
 from bertology.input_files import check_path
 from bertology.recording.recording import EncoderSummary
+from bertology.results.illustrations import Arcs
 from bertology.results.read_result import read_result
 from bertology.results.result import Result
-from bertology.results.shapes import Arcs, HeadGrid
+from bertology.results.shapes import HeadGrid
 from bertology.views.dependency_arcs import predicted_trees
 from bertology.views.head_labels import head_labelling, labelling_analyses, labelling_note, labels_from_results
 from bertology.views.head_measures import measures_from_results

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bertology.corpus.example import TextInput
 from bertology.corpus.sentence import ROOT
+from bertology.results.illustrations import ArcDiagram, Arcs
 from bertology.results.result import Result
-from bertology.results.shapes import ArcDiagram, Arcs
 from bertology.views.payload import DependencyArc, DependencyTree
 
 GOLD = "gold"

@@ -37,7 +37,8 @@ from bertology.errors import Refusal
 from bertology.numerics.maximum_flow import layered_flows
 from bertology.recording.plan import MAX_SAMPLE_SIZE, MIN_SAMPLE_SIZE
 from bertology.recording.recorder import record
-from bertology.results.shapes import Examples, LayerCurve, Table
+from bertology.results.illustrations import Examples
+from bertology.results.shapes import LayerCurve, Table
 
 CORPUS = planted.make_corpus(*tiny_models.TEXTS)
 ATTENTION_METHODS = ("raw attention", "rollout", "flow")

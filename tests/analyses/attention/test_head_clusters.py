@@ -22,7 +22,8 @@ from bertology.recording.plan import RecordingConfig
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
 from bertology.recording.sites import resolve_sites
-from bertology.results.shapes import Matrix, Scatter, Table
+from bertology.results.illustrations import Scatter
+from bertology.results.shapes import Matrix, Table
 
 TEXTS = ("a b c .", "d e , f g h", ("i j", "k l m n"), "p q r s t u v !")
 

@@ -21,7 +21,8 @@ from bertology.estimates.hypothesis_tests import paired_test
 from bertology.recording.manifest import open_recording
 from bertology.recording.recording import Recording
 from bertology.recording.sites import resolve_sites
-from bertology.results.shapes import Examples, HeadGrid, Table
+from bertology.results.illustrations import Examples
+from bertology.results.shapes import HeadGrid, Table
 from shared_data import shared
 
 TEXTS: tuple[str | tuple[str, str], ...] = (

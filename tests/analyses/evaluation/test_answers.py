@@ -16,7 +16,8 @@ from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Curve, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Curve, Table
 from planted_tasks import planted_corpus
 
 

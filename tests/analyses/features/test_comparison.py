@@ -15,7 +15,8 @@ from bertology.corpus.corpus import Corpus
 from bertology.corpus.sentence import Sentence
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from bertology.results.shapes import Curve, Table, change_measure, gain_measure
+from bertology.results.measured_shape import change_measure, gain_measure
+from bertology.results.shapes import Curve, Table
 
 GOLD, IDENTITY = "call:planted_features:gold_labels", "call:planted_features:identity"
 SCORE, DIFFERENCE = "score (linear)", f"{GOLD} - feature (linear)"

@@ -17,7 +17,8 @@ from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from bertology.results.shapes import Curve, change_measure
+from bertology.results.measured_shape import change_measure
+from bertology.results.shapes import Curve
 
 GOLD, IDENTITY = "call:planted_features:gold_labels", "call:planted_features:identity"
 LABEL = "call:planted_features:label_by_word"

@@ -21,7 +21,8 @@ from bertology.encoder.load import load
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
-from bertology.results.shapes import LayerCurve, Scatter
+from bertology.results.illustrations import Scatter
+from bertology.results.shapes import LayerCurve
 
 NAME = "geometry/phrase_clusters"
 PHRASE_TYPES = ("NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "O")

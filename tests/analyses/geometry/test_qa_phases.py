@@ -17,7 +17,8 @@ from bertology.corpus.sentence import Span, sentence_from_text
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve, Trajectory
+from bertology.results.illustrations import Trajectory
+from bertology.results.shapes import LayerCurve
 
 WIDTH = 16
 NAMES = ("Ada", "Ben", "Cora", "Dan", "Eva", "Finn", "Gina", "Hugo")

@@ -22,7 +22,8 @@ from bertology.corpus.sentence import ROOT
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.numerics.spanning_trees import tree_depths, tree_distances
-from bertology.results.shapes import Curve, Scatter, Shape, Table
+from bertology.results.illustrations import Scatter
+from bertology.results.shapes import Curve, Shape, Table
 
 CORPUS = planted_trees.short_sentences()
 QUICK = {"n_seeds": 2, "epochs": 60, "batch_size": 5, "layer": 1}

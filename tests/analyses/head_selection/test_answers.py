@@ -17,7 +17,8 @@ from bertology.analyses.heads.semantic_roles.analysis import semantic_roles
 from bertology.analyses.run import RunInputs, run_analysis
 from bertology.corpus.read import load_corpus
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 HEADS = [
     [planted.random_head(1), planted.offset_head(-1), planted.random_head(2)],

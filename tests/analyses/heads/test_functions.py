@@ -35,7 +35,8 @@ from bertology.errors import Refusal
 from bertology.recording.manifest import open_recording
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Examples, Table
+from bertology.results.illustrations import Examples
+from bertology.results.shapes import Table
 from shared_data import shared
 
 ENGLISH = load_corpus("english", limit=150)

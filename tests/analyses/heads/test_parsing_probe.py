@@ -27,7 +27,8 @@ from bertology.encoder.static import word_vectors
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Table, gain_measure
+from bertology.results.measured_shape import gain_measure
+from bertology.results.shapes import Table
 
 CORPUS = load_corpus("english", limit=90)
 OPTIONS = {"n_seeds": 2, "epochs": 15, "hidden_size": 8, "word_vectors": "random-vectors:8"}

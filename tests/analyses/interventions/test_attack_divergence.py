@@ -17,7 +17,8 @@ from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.tokens import TokenisedInput
 from bertology.errors import Refusal
-from bertology.results.shapes import LayerCurve, Trajectory
+from bertology.results.illustrations import Trajectory
+from bertology.results.shapes import LayerCurve
 from planted_tasks import planted_corpus
 
 ATTACK_DIVERGENCE = registry.get("interventions/attack_divergence")

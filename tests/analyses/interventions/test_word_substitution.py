@@ -32,7 +32,8 @@ from bertology.corpus.sentence import sentence_from_words
 from bertology.encoder.encoder import Encoder
 from bertology.encoder.load import load
 from bertology.errors import Refusal
-from bertology.results.shapes import Examples, Table
+from bertology.results.illustrations import Examples
+from bertology.results.shapes import Table
 from planted_tasks import BAD, GOOD, planted_corpus
 
 WORD_SUBSTITUTION = registry.get("interventions/word_substitution")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import planted_probes
 from bertology.encoder.token_batch import RecordedInput
-from bertology.results.shapes import Table, gain_measure
+from bertology.results.measured_shape import gain_measure
+from bertology.results.shapes import Table
 
 
 def relation(recorded: RecordedInput, word: int) -> int:

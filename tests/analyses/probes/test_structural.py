@@ -42,7 +42,9 @@ from bertology.encoder.load import load
 from bertology.errors import Refusal
 from bertology.recording.recorder import record
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Arcs, Curve, LayerCurve, change_measure, gain_measure
+from bertology.results.illustrations import Arcs
+from bertology.results.measured_shape import change_measure, gain_measure
+from bertology.results.shapes import Curve, LayerCurve
 
 SCORES = (UUAS, DISTANCE, ROOT_ACCURACY, DEPTH)
 CORPUS = planted_trees.short_sentences()

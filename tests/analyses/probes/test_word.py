@@ -16,7 +16,8 @@ from bertology.corpus.corpus import Corpus
 from bertology.encoder.token_batch import RecordedInput
 from bertology.errors import Refusal
 from bertology.recording.sites import RAW_SITES
-from bertology.results.shapes import LayerCurve, gain_measure
+from bertology.results.measured_shape import gain_measure
+from bertology.results.shapes import LayerCurve
 
 NAME = "probes/word"
 

@@ -17,7 +17,8 @@ from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, LayerCurve, Matrix, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import LayerCurve, Matrix, Table
 
 
 def run(name: str, recording: Recording, **options: Any) -> Any:

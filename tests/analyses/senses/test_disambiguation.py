@@ -21,7 +21,8 @@ from bertology.corpus.example import Example
 from bertology.corpus.sentence import Sentence, sentence_from_words
 from bertology.errors import Refusal
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve, Matrix, gain_measure
+from bertology.results.measured_shape import gain_measure
+from bertology.results.shapes import LayerCurve, Matrix
 
 NAME = "senses/disambiguation"
 

@@ -18,7 +18,8 @@ from bertology.analyses.senses.separation.silhouette import (
 from bertology.analyses.word_senses.occurrences import sense_occurrences
 from bertology.corpus.corpus import Corpus
 from bertology.errors import Refusal
-from bertology.results.shapes import LayerCurve, Scatter, Trajectory
+from bertology.results.illustrations import Scatter, Trajectory
+from bertology.results.shapes import LayerCurve
 
 NAME = "senses/separation"
 

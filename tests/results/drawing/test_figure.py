@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from bertology.estimates.estimate import Estimates
+from bertology.results.illustrations import Scatter
 from bertology.results.palette import PALETTES, Theme
-from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Scatter, Shape, Table
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Shape, Table
 from results.example_results import (
     EMPTY_SHAPES,
     LONG_NAME,

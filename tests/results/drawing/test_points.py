@@ -9,7 +9,7 @@ import pytest
 
 from bertology.results.drawing import svg
 from bertology.results.drawing.points import LEFT, TOP, draw_scatter, draw_trajectory
-from bertology.results.shapes import Scatter, Trajectory
+from bertology.results.illustrations import Scatter, Trajectory
 
 
 @pytest.mark.parametrize("width", [330.0, 660.0])

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bertology.results.drawing.sentences import draw_arcs, draw_examples
-from bertology.results.shapes import Arc, ArcDiagram, Arcs, Examples, HighlightedSentence
+from bertology.results.illustrations import Arc, ArcDiagram, Arcs, Examples, HighlightedSentence
 
 WORDS = ("She", "opened", "the", "old", "letters")
 SENTENCE = ArcDiagram(

@@ -26,7 +26,7 @@ from bertology.estimates.metrics import Counts
 from bertology.lazy import torch
 from bertology.recording.objectives import masked_indices, masked_logits, masked_losses, masked_positions
 from bertology.recording.overflow import LONG_SKIPPED, ExampleOverflow, count_unusable, fit_examples
-from bertology.results.shapes import ReferenceScore
+from bertology.results.measured_shape import ReferenceScore
 from bertology.training.data_split import sort_by_content
 from bertology.training.encoded_examples import EncodedDataset, EncodedExample, pad_examples
 from bertology.training.task_selection import REQUIREMENTS, TaskName, select_examples

@@ -20,7 +20,7 @@ from bertology.estimates.resampling import (
     widen_by_rule_of_three,
 )
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, CostMeasures, ReferenceScore, RemovalCosts
+from bertology.results.measured_shape import MODEL_SERIES, CostMeasures, ReferenceScore, RemovalCosts
 
 if TYPE_CHECKING:
     from bertology.analyses.evaluation.evaluation import Evaluation

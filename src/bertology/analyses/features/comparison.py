@@ -33,7 +33,8 @@ from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table, change_measure, gain_measure
+from bertology.results.measured_shape import MODEL_SERIES, change_measure, gain_measure
+from bertology.results.shapes import Table
 
 NAME = "features/comparison"
 UNTRAINED, ZERO = "untrained model", "zero"

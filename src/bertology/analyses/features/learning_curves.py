@@ -23,7 +23,8 @@ from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds, exact_where_unanimous
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Curve, change_measure
+from bertology.results.measured_shape import MODEL_SERIES, change_measure
+from bertology.results.shapes import Curve
 
 NAME = "features/learning_curves"
 ZERO = "zero"

@@ -17,7 +17,8 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import percentile_interval, ratio, resampled_runs, resampled_sums
 from bertology.number_ranges import FRACTION, LAYER
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve, Scatter
+from bertology.results.illustrations import Scatter
+from bertology.results.shapes import LayerCurve
 
 NMI, ADJUSTED_MI = "NMI", "adjusted mutual information"
 NON_PHRASE = "O"

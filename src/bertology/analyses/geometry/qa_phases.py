@@ -26,7 +26,8 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_mean
 from bertology.numerics.kmeans import MAX_CLUSTERS, MIN_CLUSTERS, gaussian_reference, kmeans_by_silhouette, purity
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve, Trajectory
+from bertology.results.illustrations import Trajectory
+from bertology.results.shapes import LayerCurve
 
 QaPhasesView = Literal["layers", "trajectory"]
 IndexArray = NDArray[np.intp]

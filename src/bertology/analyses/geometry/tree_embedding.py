@@ -27,7 +27,8 @@ from bertology.lazy import torch
 from bertology.numerics.procrustes import rotate_onto
 from bertology.numerics.spanning_trees import ancestors, tree_distances
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Curve, Scatter, Table
+from bertology.results.illustrations import Scatter
+from bertology.results.shapes import Curve, Table
 
 NAME = "geometry/tree_embedding"
 SQUARED_LENGTH, SQUARED_DISTANCE, DISTANCE = "squared edge length", "squared distance", "distance"

@@ -13,7 +13,7 @@ from bertology.corpus.sentence import ROOT
 from bertology.encoder.encoder import Head
 from bertology.encoder.token_batch import RecordedInput
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES
+from bertology.results.measured_shape import MODEL_SERIES
 
 if TYPE_CHECKING:
     from bertology.analyses.head_selection.selection import HeadSelection

@@ -32,15 +32,8 @@ from bertology.estimates.cross_fitting import (
 from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.hypothesis_tests import MIN_UNITS, BestCandidate, compare_with_best, holm
 from bertology.estimates.resampling import bootstrap_proportion
-from bertology.results.shapes import (
-    MODEL_SERIES,
-    N_KEPT_RESAMPLES,
-    AttributeValue,
-    Head,
-    KeptResamples,
-    Resamples,
-    Table,
-)
+from bertology.results.measured_shape import MODEL_SERIES, N_KEPT_RESAMPLES, KeptResamples, Resamples
+from bertology.results.shapes import AttributeValue, Head, Table
 
 HELD_OUT_ACCURACY = "accuracy (held out)"
 BEST_ACCURACY = "accuracy of the best head (not held out)"

@@ -32,7 +32,9 @@ from bertology.estimates.resampling import bootstrap_proportion
 from bertology.number_ranges import PROPORTION
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Examples, HighlightedSentence, Table
+from bertology.results.illustrations import Examples, HighlightedSentence
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 HeadFunctionsView = Literal["heads", "examples"]
 N_EXAMPLES, MIN_LINKS, MAX_PAIRS = 3, 2, 3

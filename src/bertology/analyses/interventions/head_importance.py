@@ -13,7 +13,8 @@ from bertology.analyses.evaluation.score_change import SIGNIFICANCE, SIGNIFICANC
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
-from bertology.results.shapes import CostMeasures, HeadGrid, RemovalCosts
+from bertology.results.measured_shape import CostMeasures, RemovalCosts
+from bertology.results.shapes import HeadGrid
 
 GRADIENT, CONFIDENCE = "gradient importance", "confidence"
 RELEVANCE, ABLATION = "relevance (LRP)", "loss increase when ablated"

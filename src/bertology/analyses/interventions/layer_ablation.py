@@ -20,7 +20,8 @@ from bertology.analyses.evaluation.score_change import (
 from bertology.corpus.corpus import Corpus
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
-from bertology.results.shapes import CostMeasures, LayerCurve
+from bertology.results.measured_shape import CostMeasures
+from bertology.results.shapes import LayerCurve
 
 OPERATIONS = ("skip", "swap", "repeat", "drop")
 

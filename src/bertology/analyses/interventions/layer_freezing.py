@@ -20,7 +20,8 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_runs
 from bertology.estimates.resampling import widen_by_rule_of_three
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Curve
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Curve
 
 FROZEN, TRUNCATED = "first k layers frozen", "first k layers only"
 

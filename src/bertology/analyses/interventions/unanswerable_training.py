@@ -25,7 +25,8 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.metrics import Counts, bootstrap_paired_runs, bootstrap_runs
 from bertology.recording.overflow import cut_example
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 if TYPE_CHECKING:
     from bertology.analyses.evaluation.finetuning_sweep import FinetuningSweep

@@ -28,7 +28,8 @@ from bertology.encoder.encoder import Encoder
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Matrix
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Matrix
 
 ACCURACY, CONTROL, SELECTIVITY = "accuracy", "control-task accuracy", "selectivity"
 MAJORITY, MAJORITY_OF_WORD = "majority class", "most frequent label of the word"

@@ -27,7 +27,8 @@ from bertology.number_ranges import PENALTY
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, LayerCurve
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import LayerCurve
 
 NAME = "probes/hierarchical_generalisation"
 TRAIN, TEST = "train", "test"

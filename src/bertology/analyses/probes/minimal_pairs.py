@@ -28,7 +28,8 @@ from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_proportion
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 SUM_ACCURACY, MEAN_ACCURACY = "accuracy", "accuracy (mean log-probability)"
 ALL_PARADIGMS = "all paradigms"

@@ -36,7 +36,8 @@ from bertology.estimates.estimate import Estimate, Estimates
 from bertology.estimates.resampling import range_over_seeds
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table, gain_measure
+from bertology.results.measured_shape import MODEL_SERIES, gain_measure
+from bertology.results.shapes import Table
 
 LAYER_0_ACCURACY, ALL_LAYERS_ACCURACY = "accuracy (layer 0)", "accuracy (all layers)"
 EXPECTED_LAYER, CENTRE_OF_GRAVITY = "expected layer", "centre of gravity"

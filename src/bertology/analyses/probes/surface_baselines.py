@@ -20,7 +20,8 @@ from bertology.estimates.resampling import bootstrap_proportion
 from bertology.number_ranges import FRACTION
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 SURFACE_FEATURES: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "sentence length": lambda words: [str(len(words))],

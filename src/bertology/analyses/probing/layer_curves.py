@@ -20,7 +20,8 @@ from bertology.analyses.probing.fitting import (
     majority_by_type,
 )
 from bertology.estimates.estimate import Estimates
-from bertology.results.shapes import MODEL_SERIES, LayerCurve, gain_measure
+from bertology.results.measured_shape import MODEL_SERIES, gain_measure
+from bertology.results.shapes import LayerCurve
 
 ACCURACY, F1, SELECTIVITY, COMPRESSION = "accuracy", "macro F1", "selectivity", "compression"
 COMPRESSION_UNIT = "ratio of the uniform code's length to this code's (1: uninformative)"

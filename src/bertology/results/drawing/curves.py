@@ -25,7 +25,8 @@ from bertology.results.drawing.panels import (
     missing_notes,
 )
 from bertology.results.drawing.style import SeriesStyle, series_styles
-from bertology.results.shapes import MODEL_SERIES, Curve, LayerCurve
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Curve, LayerCurve
 
 MIN_WIDTH, MAX_WIDTH = 250.0, 440.0
 LEFT, RIGHT, TOP, BOTTOM = 36.0, 4.0, 8.0, 34.0

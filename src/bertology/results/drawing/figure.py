@@ -22,20 +22,10 @@ from bertology.results.drawing.selection import PanelSelection, select_panels
 from bertology.results.drawing.sentences import draw_arcs, draw_examples
 from bertology.results.drawing.style import figure_css
 from bertology.results.drawing.tables import draw_table
+from bertology.results.illustrations import Arcs, Examples, Scatter, Trajectory
 from bertology.results.palette import Theme
 from bertology.results.results import model_name
-from bertology.results.shapes import (
-    Arcs,
-    Curve,
-    Examples,
-    HeadGrid,
-    LayerCurve,
-    Matrix,
-    Scatter,
-    Shape,
-    Table,
-    Trajectory,
-)
+from bertology.results.shapes import Curve, HeadGrid, LayerCurve, Matrix, Shape, Table
 
 if TYPE_CHECKING:
     from bertology.results.result import Result

@@ -12,7 +12,8 @@ from bertology.arrays import FloatArray
 from bertology.estimates.estimate import INTERVAL_LABELS, Estimate, Estimates
 from bertology.results.drawing import svg
 from bertology.results.drawing.style import COLOUR_STEPS, SeriesStyle
-from bertology.results.shapes import MODEL_SERIES, MeasuredShape
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import MeasuredShape
 from bertology.results.units import P_VALUE_FLOOR, DisplayUnit, display_unit
 
 DEFAULT_WIDTH = 662.6

@@ -13,7 +13,7 @@ from bertology.results.drawing import svg
 from bertology.results.drawing.axis import format_tick
 from bertology.results.drawing.panels import DEFAULT_WIDTH, Drawing, Panel, legend
 from bertology.results.drawing.style import N_ORDERED, N_SERIES, SeriesStyle, series_class
-from bertology.results.shapes import Scatter, Trajectory
+from bertology.results.illustrations import Scatter, Trajectory
 
 MIN_SIDE, MAX_SIDE = 150.0, 440.0
 LEFT, TOP, BOTTOM = 40.0, 6.0, 34.0

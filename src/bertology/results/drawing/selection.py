@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertology.errors import Refusal, unknown_name
+from bertology.results.illustrations import Arcs, Examples
 from bertology.results.measure import match_name, matching_names
-from bertology.results.shapes import Arcs, Examples, Matrix, MeasuredShape, Shape, Table
+from bertology.results.shapes import Matrix, MeasuredShape, Shape, Table
 
 
 @dataclass(frozen=True, slots=True)

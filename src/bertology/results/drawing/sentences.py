@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bertology.results.drawing import svg
 from bertology.results.drawing.panels import DEFAULT_WIDTH, Drawing, Panel, legend
 from bertology.results.drawing.style import SeriesStyle, series_class
-from bertology.results.shapes import Arc, ArcDiagram, Arcs, Examples, HighlightedSentence
+from bertology.results.illustrations import Arc, ArcDiagram, Arcs, Examples, HighlightedSentence
 
 WORD_SPACE, MIN_WORD_STEP, WORD_LINE = 9.0, 26.0, 17.0
 MARGIN, ARC_STEP, MAX_ARC_HEIGHT = 6.0, 11.0, 120.0

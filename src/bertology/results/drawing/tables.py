@@ -25,7 +25,8 @@ from bertology.results.drawing.panels import (
     model_and_baselines,
 )
 from bertology.results.drawing.style import SeriesStyle, series_styles
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 MIN_WIDTH, MAX_WIDTH, MAX_COLUMNS = 120.0, 300.0, 3
 NAME_SHARE = 0.42

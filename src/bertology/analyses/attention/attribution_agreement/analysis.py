@@ -37,7 +37,8 @@ from bertology.number_ranges import REPETITIONS
 from bertology.numerics.rank_correlation import spearman
 from bertology.recording.plan import MAX_SAMPLE_SIZE, affordable_sample_size, sample_inputs
 from bertology.recording.recording import Recording
-from bertology.results.shapes import Examples, HighlightedSentence, LayerCurve, Table
+from bertology.results.illustrations import Examples, HighlightedSentence
+from bertology.results.shapes import LayerCurve, Table
 
 AttributionAgreementView = Literal["methods", "layers", "examples"]
 

@@ -27,7 +27,8 @@ from bertology.estimates.resampling import bootstrap_ratio, percentile_interval,
 from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
-from bertology.results.shapes import Head, Matrix, Scatter, Table
+from bertology.results.illustrations import Scatter
+from bertology.results.shapes import Head, Matrix, Table
 from bertology.statistics.batch_features import MIN_MASS, SpecialTokens
 
 if TYPE_CHECKING:

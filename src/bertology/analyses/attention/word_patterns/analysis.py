@@ -29,7 +29,8 @@ from bertology.estimates.resampling import bootstrap_mean
 from bertology.number_ranges import PROPORTION
 from bertology.recording.recording import Recording
 from bertology.recording.sites import ReducedSite
-from bertology.results.shapes import Examples, Head, HeadGrid, HighlightedSentence, Table
+from bertology.results.illustrations import Examples, HighlightedSentence
+from bertology.results.shapes import Head, HeadGrid, Table
 from bertology.statistics.batch_features import SpecialTokens
 
 WordPatternsView = Literal["heads", "labels", "examples"]

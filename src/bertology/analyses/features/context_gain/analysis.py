@@ -33,7 +33,8 @@ from bertology.estimates.estimate import Estimates
 from bertology.lazy import torch
 from bertology.numerics.rank_correlation import spearman
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, AttributeValue, Table, change_measure
+from bertology.results.measured_shape import MODEL_SERIES, change_measure
+from bertology.results.shapes import AttributeValue, Table
 
 NAME = "features/context_gain"
 RANDOM_HALVES, ZERO = "random halves", "zero"

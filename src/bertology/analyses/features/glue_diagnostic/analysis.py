@@ -44,7 +44,8 @@ from bertology.encoder.encoder import Encoder, TaskEncoder
 from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 NAME = "features/glue_diagnostic"
 TASK_HEAD = "task head"

@@ -18,7 +18,7 @@ from bertology.corpus.example import Example
 from bertology.corpus.readers.glue_diagnostic import CATEGORIES, LABELS, example_categories
 from bertology.estimates.estimate import Estimates
 from bertology.estimates.resampling import bootstrap_sentences_and_seeds
-from bertology.results.shapes import change_measure
+from bertology.results.measured_shape import change_measure
 
 PredictionsByModel = Mapping[str, Sequence[Sequence[str]]]
 """For each classifier or task head: for each seed the label of every pair."""

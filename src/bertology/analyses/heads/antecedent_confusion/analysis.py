@@ -21,7 +21,8 @@ from bertology.lazy import torch
 from bertology.recording.recording import Recording
 from bertology.recording.sites import reduction
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Head, HeadGrid, LayerCurve, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Head, HeadGrid, LayerCurve, Table
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -37,7 +37,8 @@ from bertology.estimates.resampling import (
 from bertology.number_ranges import LEARNING_RATE, REPETITIONS, SIZE
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table, gain_measure
+from bertology.results.measured_shape import MODEL_SERIES, gain_measure
+from bertology.results.shapes import Table
 
 if TYPE_CHECKING:
     from torch import nn

@@ -32,7 +32,8 @@ from bertology.estimates.resampling import bootstrap_proportion, exact_where_una
 from bertology.number_ranges import PENALTY
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table, gain_measure
+from bertology.results.measured_shape import MODEL_SERIES, gain_measure
+from bertology.results.shapes import Table
 
 BOTH_DIRECTIONS = "both directions"
 MAJORITY_CLASS, DISTANCE_ONLY, CONTROL_TASK = "majority class", "distance only", "control task"

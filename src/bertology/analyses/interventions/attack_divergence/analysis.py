@@ -15,7 +15,8 @@ from bertology.corpus.corpus import Corpus
 from bertology.corpus.example import Example
 from bertology.encoder.encoder import Encoder
 from bertology.estimates.resampling import bootstrap_mean
-from bertology.results.shapes import LayerCurve, Trajectory
+from bertology.results.illustrations import Trajectory
+from bertology.results.shapes import LayerCurve
 
 DISTANCES = (STATES, FIRST_TOKEN, ATTENTION)
 UNITS = {

@@ -29,7 +29,9 @@ from bertology.estimates.metrics import Counts
 from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.number_ranges import COSINE
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Examples, HighlightedSentence, Table
+from bertology.results.illustrations import Examples, HighlightedSentence
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 if TYPE_CHECKING:
     from bertology.analyses.evaluation.evaluation import Evaluation

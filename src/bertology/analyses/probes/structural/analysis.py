@@ -37,16 +37,9 @@ from bertology.lazy import torch
 from bertology.numerics.spanning_trees import spanning_trees
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import (
-    MODEL_SERIES,
-    Arc,
-    ArcDiagram,
-    Arcs,
-    Curve,
-    LayerCurve,
-    change_measure,
-    gain_measure,
-)
+from bertology.results.illustrations import Arc, ArcDiagram, Arcs
+from bertology.results.measured_shape import MODEL_SERIES, change_measure, gain_measure
+from bertology.results.shapes import Curve, LayerCurve
 
 NAME = "probes/structural"
 KINDS = ("distance", "depth")

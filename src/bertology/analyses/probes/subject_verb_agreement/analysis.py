@@ -32,7 +32,8 @@ from bertology.number_ranges import FRACTION, PENALTY
 from bertology.numerics.batched_classifier import ClassifierConfig, fit_classifiers
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Table
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Table
 
 if TYPE_CHECKING:
     from torch import Tensor

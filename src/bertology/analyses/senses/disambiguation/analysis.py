@@ -37,7 +37,8 @@ from bertology.errors import Refusal
 from bertology.estimates.estimate import Estimates
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, LayerCurve, Matrix, gain_measure
+from bertology.results.measured_shape import MODEL_SERIES, gain_measure
+from bertology.results.shapes import LayerCurve, Matrix
 
 SenseGrouping = Literal["none", "pos", "lemma"]
 NAME = "senses/disambiguation"

@@ -25,7 +25,8 @@ from bertology.estimates.resampling import bootstrap_mean, exact_where_unanimous
 from bertology.number_ranges import LAYER
 from bertology.numerics.nearest_neighbours import FloatArray, IndexArray
 from bertology.recording.recording import Recording
-from bertology.results.shapes import LayerCurve, Scatter, Trajectory
+from bertology.results.illustrations import Scatter, Trajectory
+from bertology.results.shapes import LayerCurve
 
 SeparationView = Literal["layers", "trajectory", "points"]
 SILHOUETTE, NEIGHBOUR_PURITY = "silhouette", "nearest neighbour has same sense"

@@ -32,7 +32,8 @@ from bertology.number_ranges import COUNT, LAYER, MAX_COUNT, parse_whole_number,
 from bertology.numerics.nearest_neighbours import FloatArray
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, Curve, LayerCurve
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import Curve, LayerCurve
 
 NAME = "senses/subspace_probe"
 SubspaceProbeView = Literal["ranks", "concatenation"]

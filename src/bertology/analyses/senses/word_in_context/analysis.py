@@ -26,7 +26,8 @@ from bertology.estimates.resampling import range_over_seeds
 from bertology.numerics.nearest_neighbours import FloatArray
 from bertology.recording.recording import Recording
 from bertology.results.answers import Answer
-from bertology.results.shapes import MODEL_SERIES, LayerCurve
+from bertology.results.measured_shape import MODEL_SERIES
+from bertology.results.shapes import LayerCurve
 
 NAME = "senses/word_in_context"
 ACCURACY, AUC = "accuracy", "ROC AUC"
