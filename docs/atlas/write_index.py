@@ -128,6 +128,12 @@ class AtlasNumbers:
         """How many differences of two models have these values of fields, such as is_significant=True."""
         return sum(all(each[name] == value for name, value in fields.items()) for each in self.record["differences"])
 
+    @property
+    def differences_judged_here(self) -> list[dict[str, Any]]:
+        """The differences of models whose resamples are there: all but the short runs."""
+        added = {each["name"] for each in self.record["models"] if each["name"].startswith(SHORT_RUNS)}
+        return [each for each in self.record["differences"] if not {each["first"], each["second"]} & added]
+
     def holding_names(self, model: str) -> list[str]:
         """The findings that hold in a model."""
         return [id for id in self.findings if self._verdict(id, model) == "holds"]
