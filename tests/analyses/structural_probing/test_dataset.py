@@ -72,6 +72,27 @@ def test_punctuation_is_identified_by_upos_else_xpos_else_relation() -> None:
         mask(untagged, legacy=True)
 
 
+def test_a_skipped_sentence_keeps_its_row() -> None:
+    """Two datasets of the same sentences have the same rows, whichever of them each one skips."""
+
+    def rows_by_words(sentences: list[Sentence]) -> tuple[dict[tuple[str, ...], int], int]:
+        recording = planted_trees.make_recording(corpus_from_sentences(sentences), planted_trees.noise_states)
+        dataset = tree_dataset(recording.with_sites([planted_trees.SITE]), range(len(recording)))
+        half = dataset.subset(range(0, len(dataset.inputs), 2))
+        assert half.rows == dataset.rows[::2] and half.n_rows == dataset.n_rows
+        words = [recorded_input.text.words for recorded_input in dataset.inputs]
+        return dict(zip(words, dataset.rows, strict=True)), dataset.n_rows
+
+    every = [example.segments[0] for example in CORPUS.examples[:30]]
+    fewer = [replace(s, governors=None, relations=None) if index in (3, 17) else s for index, s in enumerate(every)]
+    rows, n_rows = rows_by_words(every)
+    rows_of_fewer, n_rows_of_fewer = rows_by_words(fewer)
+    assert n_rows == n_rows_of_fewer == 30 and sorted(rows.values()) == list(range(30))
+    assert rows_of_fewer == {
+        words: row for words, row in rows.items() if words not in (every[3].words, every[17].words)
+    }
+
+
 def test_layers_can_be_selected_before_and_after_extra_layers_are_added(dataset: TreeDataset) -> None:
     states = dataset.states
     extra = [10 + layers[:2] for layers in states]
