@@ -6,9 +6,20 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
+import torch
+
 START_SECONDS = 0.02
 """All processes wait for the same moment, so long after the first was started."""
 REFUSED = 2
+
+
+def renew_thread_pool_in_forks() -> None:
+    """Let every fork of this process renew torch's thread pool at once, while it has a single thread.
+
+    The threads of the pool do not exist in a fork, so that torch renews it when it is first used. If several threads
+    use it first, as those by which transformers loads weights do, one of them may find none ("Invalid thread pool!").
+    """
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(torch.get_num_threads()))
 
 
 def run_together(actions: Sequence[Callable[[], int]]) -> list[int]:

@@ -11,6 +11,7 @@ from bertology.analyses import registry
 from bertology.corpus.read import load_corpus
 from bertology.encoder.load import load
 from bertology.recording.recorder import record
+from forks import renew_thread_pool_in_forks
 
 MODULES = (
     "bertology.atlas.build", "bertology.claims.run", "bertology.cli.main", "bertology.server.serve",
@@ -18,6 +19,7 @@ MODULES = (
 )  # fmt: skip
 
 torch.set_num_threads(1)
+renew_thread_pool_in_forks()
 for module in MODULES:
     importlib.import_module(module)
 registry.load_all()
