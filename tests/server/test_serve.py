@@ -56,6 +56,17 @@ def test_the_page_is_there_before_the_model_and_the_server_stops_when_it_is_told
             httpx.get(server.base)
 
 
+def test_requests_are_answered_while_the_model_is_loaded(tmp_path: Path) -> None:
+    """The first of them imports what answers requests, while another thread imports what models need."""
+    with real_server(tmp_path) as server, server.client() as client:
+        answers = [client.get("/api/state")]
+        while answers[-1].status_code == 200 and answers[-1].json()["models"][0]["status"] != "ready":
+            time.sleep(0.02)
+            answers.append(client.get("/api/state"))
+        assert answers[-1].status_code == 200, answers[-1].text
+        assert answers[0].json()["models"][0]["status"] != "ready"
+
+
 def test_rebound_names_and_foreign_pages_are_refused(server: RealServer) -> None:
     head = f"GET /api/state HTTP/1.1\r\nAuthorization: Bearer {server.token}\r\nConnection: close\r\n"
     assert raw(server, f"{head}Host: evil.example:{server.port}\r\n\r\n".encode()).startswith(b"HTTP/1.1 403")

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Literal
@@ -110,6 +111,13 @@ class ModelSession:
         self._encoders: dict[str, TaskEncoder] = {}
         self._corpora: dict[str, Corpus] = {}
         self._corpus_states = {n: CorpusState(name=n, status="not loaded") for n in sources.corpora}
+
+    def import_first(self, module: str) -> None:
+        """Begin to import a module before any model is loaded, which imports torch.
+
+        SciPy fails if one thread imports it while another one imports torch.
+        """
+        self._loader.submit(import_module, module)
 
     def load(self, name: str) -> None:
         """Begin to load a model, unless it is loading or loaded."""

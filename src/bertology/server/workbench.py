@@ -69,6 +69,7 @@ class Workbench:
     def start(self) -> None:
         """Begin to load the first models and the corpus, and to work on the queue."""
         first = next(iter(self.sources.models))
+        self.session.import_first("bertology.server.api")  # the first request imports it as well
         self.session.load(first)
         for corpus in self.sources.corpora:
             self.session.load_corpus(corpus)
